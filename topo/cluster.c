@@ -1,4 +1,4 @@
-/* Reads clusters: levels of the network, innermost first, each of whole inner domains. */
+/* Reads clusters: network levels, innermost first; a domain holds whole inner domains. */
 #include "topo/cluster.h"
 
 #include "base/paths.h"
@@ -175,7 +175,7 @@ static ms_status read_device(ms_ctx *cx, ms_jval value, ms_device *device)
     return read_peaks(cx, peak, device);
 }
 
-/* Checks that domains of levels nest; only the outermost may leave its size open. */
+/* Checks that a domain of `level` is whole inner domains; only the last may be open. */
 static ms_status check_nesting(ms_ctx *cx, ms_jval value, const ms_cluster *cluster,
                                int level)
 {
@@ -334,7 +334,7 @@ static ms_status read_levels(ms_ctx *cx, ms_jval levels, ms_cluster *cluster)
     return status;
 }
 
-/* Checks that innermost domains hold whole nodes, as one of NVL72 holds 18 of 4 GPUs. */
+/* Checks that an innermost domain holds whole nodes (NVL72: 18 nodes of 4 GPUs each). */
 static ms_status check_node(ms_ctx *cx, ms_jval root, const ms_cluster *cluster)
 {
     long size = cluster->levels[0].gpus_per_domain;

@@ -21,8 +21,8 @@ typedef enum ms_dtype {
 extern const char *const ms_dtype_names[];
 /* Bytes of one element of a data type (0.5 for fp4). */
 double ms_dtype_bytes(ms_dtype dtype);
-/* Bytes of a stored activation or weight for products in `compute`: FP8 and FP4 operands
- * are converted from bf16 when needed. */
+/* Bytes per element of a stored activation or weight, whose matrix products run in type
+ * `compute`: 2 for FP8 and FP4, which are converted from bf16 when needed. */
 double ms_stored_bytes(ms_dtype compute);
 
 typedef struct ms_device {
@@ -52,14 +52,14 @@ extern const char *const ms_topology_names[];
 /* Limit of the sum of the sides of a torus; a route inside it has fewer links. */
 #define MS_MAX_TORUS_SIDES 112
 
-/* A level of the network, which connects gpus_per_domain consecutive GPUs (a domain)
- * where no level inside does. */
+/* A level of the network. A domain is gpus_per_domain consecutive GPUs; the level
+ * connects those GPUs of a domain that no inner level connects. */
 typedef struct ms_level {
     const char *name;             /* name of the level: "nvlink", "leaf", "spine" */
     long gpus_per_domain;         /* GPUs in a domain; 0: all (the outermost level) */
     double bandwidth_bytes_per_s; /* per GPU and direction, not oversubscribed */
-    double latency_s; /* latency of a message, added to that of the innermost level */
-    /* bandwidth of a domain's GPUs, divided by that of its uplinks to this level */
+    double latency_s; /* latency that a message over this level has beyond level 0's */
+    /* bandwidth of an inner domain's GPUs / bandwidth of its uplinks to this level */
     double oversubscription;
     double nics_per_gpu; /* NICs of each GPU; below 1: shared; 0: none (NVLink) */
     int topology; /* ms_topology; only the innermost level may be other than MS_SWITCH */
@@ -70,9 +70,9 @@ typedef struct ms_level {
     long rails;
 } ms_level;
 
-/* GPUs of a job in each of the domains that it fills equally: the largest divisor of
- * num_gpus up to gpus_per_domain; gpus_per_domain itself if one domain holds the job
- * (always if gpus_per_domain is 0). */
+/* GPUs of a job in each domain of `level`, if all its domains are to hold equally many:
+ * the largest divisor of num_gpus up to gpus_per_domain. A job that fits one domain (any
+ * job if gpus_per_domain is 0): gpus_per_domain. */
 long ms_level_even_share(const ms_level *level, long num_gpus);
 
 #define MS_MAX_LEVELS 4

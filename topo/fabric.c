@@ -1,5 +1,5 @@
-/* Links of a fabric are ordered: those of the innermost level, NICs, uplinks by level; of
- * two directions the one away from GPUs first. */
+/* Links of a fabric have this order: inside innermost domains; NICs; uplinks, by level.
+ * Of two directions of a link the one away from the GPU comes first. */
 #include "topo/fabric.h"
 
 #include "base/number.h"
@@ -141,7 +141,7 @@ static double gpus_on_rail(const builder *b, long domain, int level, long rail)
 static void add_uplinks(builder *b, int level)
 {
     const ms_level *above = &b->cluster->levels[level + 1];
-    /* no uplinks unless the first switches are oversubscribed */
+    /* no uplinks if innermost domains are not oversubscribed */
     b->details->first_uplink[level] = -1;
     if (level == 0 && above->oversubscription <= 1.0)
         return;
@@ -255,7 +255,7 @@ static int uplink_index(const ms_fabric_details *d, int level, long gpu, bool ou
     return d->first_uplink[level] + (int)(2 * index + !out);
 }
 
-/* The GPU of the sender's innermost domain on the receiver's rail; none: the sender. */
+/* The GPU on rail `to` mod rails in the innermost domain of `from`; if none, `from`. */
 static long rail_gpu(const ms_fabric *fabric, long from, long to)
 {
     const ms_fabric_details *d = fabric->details;
@@ -267,8 +267,8 @@ static long rail_gpu(const ms_fabric *fabric, long from, long to)
                                                                                : from;
 }
 
-/* Writes the links from the sender's NIC up to the level where the two meet, and down;
- * different rails meet only one level above their own. Returns how many. */
+/* Writes links from the sender's NIC up to the lowest level whose domain and rail both
+ * GPUs share, or the last level, and down to the receiver's NIC. Returns their number. */
 static int route_between_domains(const ms_fabric *fabric, long from, long to, int *route)
 {
     const ms_fabric_details *d = fabric->details;

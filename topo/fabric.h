@@ -22,7 +22,7 @@ typedef enum ms_link_kind {
 typedef struct ms_link {
     ms_link_kind kind;
     int level; /* index of the level in the cluster */
-    bool out;  /* true: away from GPUs, to the higher GPU (PEER), or upwards (TORUS) */
+    bool out;  /* true: to the higher GPU (PEER), upwards (TORUS), else away from GPUs */
     /* Number among links of equal kind, level and direction: GPU of a port; NIC; sender *
      * GPUs per domain + receiver's place for MS_LINK_PEER; position over all boxes *
      * MS_MAX_TORUS_DIMS + dimension for MS_LINK_TORUS; domain * rails + rail for an
@@ -41,7 +41,7 @@ typedef struct ms_fabric {
     const ms_fabric_details *details; /* private to topo/fabric*.c */
 } ms_fabric;
 
-/* Builds the links of GPUs 0 .. num_gpus-1; `torus` arranges ranks (NULL: row-major). */
+/* Makes the links of a job's num_gpus GPUs; `torus` places ranks (NULL: row-major). */
 const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster, long num_gpus,
                                 const ms_torus *torus);
 /* The arrangement of ranks in a torus domain; all zeros if there is none. */

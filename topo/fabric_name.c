@@ -15,8 +15,8 @@ static const char *direction(const ms_link *link)
 /* The links that a name stands for; -1 in a member matches every value. */
 typedef struct link_pattern {
     int kind, level, out, dim;
-    /* numbers in a link's name; first: GPU, NIC, torus position or domain; second:
-     * receiving GPU or rail */
+    /* `first`: number of the GPU, NIC, torus position or domain in a link's name;
+     * `second`: that of the receiving GPU or of the rail */
     long first, second;
 } link_pattern;
 

@@ -21,8 +21,8 @@ struct ms_fabric_details {
     const int *torus_link;
 };
 
-/* Writes a route within a torus domain and returns its length: in dimension order, the
- * short way round each ring, `upwards` where both are equal. */
+/* Writes a route within a torus domain and returns its number of links: dimension by
+ * dimension, the shorter way round a ring, `upwards` if both ways are equal. */
 int ms_torus_route(const ms_fabric_details *d, long from, long to, bool upwards,
                    int *route);
 

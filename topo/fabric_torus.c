@@ -9,8 +9,8 @@ static long stride_of(const ms_torus *torus, int dim)
     return stride;
 }
 
-/* A path along torus dimension `dim` between two coordinates; `place` is the position,
- * over all domains, with coordinate 0 in this dimension. */
+/* A path along torus dimension `dim` from coordinate `from` to `to`; `place`: the
+ * position with coordinate 0 in `dim` on this line, numbered over all domains. */
 typedef struct dim_path {
     long place, from, to;
     int dim;

@@ -151,8 +151,8 @@ static int by_stride(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether each stride is larger than all finer modes reach together, as for digits of a
- * number: sufficient for distinct values, not necessary. */
+/* Whether each stride exceeds the sum of all that modes of smaller stride can add, as for
+ * digits of a number. If so no value repeats; if not, values may still be distinct. */
 static bool modes_cannot_overlap(ms_arena *arena, ms_layout layout)
 {
     int num_modes;

@@ -62,31 +62,31 @@ long ms_layout_cosize(ms_layout layout);
 long ms_layout_at(ms_layout layout, long index);
 /* layout.size values by linear index (_MeshLayout.all_ranks_from_zero). */
 long *ms_layout_values(ms_arena *arena, ms_layout layout);
-/* Checks that no value occurs twice (_MeshLayout.check_non_overlap). MS_EINPUT with the
- * value, or if modes interlock and values exceed 2^22, too many to be compared. */
+/* Checks that no value occurs twice (_MeshLayout.check_non_overlap). MS_EINPUT: a value
+ * does, or modes interlock and reach beyond 2^22, too many values to compare. */
 ms_status ms_layout_check_injective(ms_ctx *cx, ms_layout layout);
 
 /* ---- algebra ---- */
 
-/* An equal function with the fewest modes: no size 1, and (s,t):(t d,d) is s t:d. */
+/* Equal function with the fewest modes: modes of size 1 go, (s,t):(t d,d) is s t:d. */
 ms_layout ms_layout_coalesce(ms_arena *arena, ms_layout layout);
 
-/* Composition a o b: i -> a(b(i)), nested as b. MS_EINPUT unless every mode of b steps
- * evenly through the sizes of a, without carries between modes of a or beyond a. */
+/* Composition a o b: i -> a(b(i)), nested as b. MS_EINPUT if a mode of b reaches beyond
+ * a, steps unevenly over sizes of a, or carries from one mode of a to the next. */
 ms_status ms_layout_compose(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out);
-/* Complement of `a` in 0..limit-1 (limit >= 1): ascending offsets at which copies of `a`
- * cover the range, the last ones perhaps beyond it. MS_EINPUT unless the stride of each
- * mode is a multiple of the extent of its finer modes. */
+/* Complement of `a` in 0..limit-1 (limit >= 1): the offsets, ascending, by which copies
+ * of `a` must be shifted to fill that range; the last copies may reach beyond it.
+ * MS_EINPUT unless each stride of `a` is a multiple of the extent of all finer modes. */
 ms_status ms_layout_complement(ms_ctx *cx, ms_layout a, long limit, ms_layout *out);
 /* Division of `a` into tiles `b` (CuTe logical_divide): a o (b, complement(b, size of
- * a)), as (tiles, tile) in lexicographic order. MS_EINPUT if undefined. With a = W:1 rank
- * i of group k of `b` among W ranks is the value at (k, i). */
+ * a)), in lexicographic order with modes (tiles, tile). MS_EINPUT if undefined. If a =
+ * W:1, index (k, i) gives rank i of group k when W ranks are divided into groups `b`. */
 ms_status ms_layout_divide(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out);
-/* Copies of the tile `a` as `b` arranges them (CuTe logical_product): (a, complement(a,
- * size of a * cosize of b) o b), the tile faster. MS_EINPUT if that is undefined. */
+/* Product (CuTe logical_product): copies of the tile `a`, placed as `b` says: (a,
+ * complement(a, size of a * cosize of b) o b), `a` fastest. MS_EINPUT if undefined. */
 ms_status ms_layout_product(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out);
-/* Right inverse r: a(r(i)) = i below the size of r, from those modes of `a` that continue
- * each other from stride 1; 1:0 if there are none. */
+/* Right inverse r of `a`: a(r(i)) = i below r's size. It has a's mode of stride 1, then
+ * the one whose stride is where that ends, and so on; 1:0 if there is none. */
 ms_layout ms_layout_right_inverse(ms_arena *arena, ms_layout a);
 
 #endif

@@ -33,16 +33,16 @@ ms_layout ms_layout_coalesce(ms_arena *arena, ms_layout layout)
 
 /* ---- composition ---- */
 
-/* A composition a o b, with a's coalesced modes as digits of its linear index. */
+/* State while a o b is computed: `modes` are a's coalesced modes, digits of its index. */
 typedef struct digits {
     ms_ctx *cx;
     ms_layout a, b; /* operands of the composition, for messages */
     ms_mode mode;   /* mode of layout b that is being composed with a */
     ms_mode *modes;
     int num_modes;
-    /* Largest value of each digit of a's index over b's modes up to `mode`; while it is
-     * below the digit's size nothing carries, so that a(b(i)) is the sum of a over the
-     * modes of b. */
+    /* [mode of a] largest value that the digit reaches by b's modes up to `mode`. While
+     * every value is below the digit's size, no sum carries: a(b(i)) is the sum of a(b's
+     * modes). */
     long *largest_digit;
 } digits;
 
@@ -55,8 +55,8 @@ static ms_status refuse_composition(const digits *d, const char *why)
         d->mode.size, d->mode.stride, why);
 }
 
-/* Takes from digit `place` of a's index the part that b's mode `rest` covers: rest->size
- * elements, rest->stride apart, or as many as there are; `rest` becomes the remainder. */
+/* Takes from b's mode `rest` what falls into digit `place` of a's index: at most
+ * rest->size elements, rest->stride apart, as `taken`; `rest` becomes the remainder. */
 static ms_status take_digit(digits *d, int place, ms_mode *rest, ms_mode *taken)
 {
     ms_mode mode = d->modes[place];
@@ -137,7 +137,7 @@ ms_status ms_layout_complement(ms_ctx *cx, ms_layout a, long limit, ms_layout *o
     ms_mode *modes = coalesced_modes(cx->arena, a, &num_modes);
     qsort(modes, (size_t)num_modes, sizeof *modes, outer_first);
     ms_mode *gaps = MS_NEW_ARRAY(cx->arena, num_modes + 1, ms_mode);
-    /* extent of all modes finer than modes[i]: copies this far apart do not overlap */
+    /* end of what finer modes reach: copies so far apart are disjoint */
     long end = 1;
     for (int i = num_modes - 1; i >= 0; i--) {
         if (modes[i].stride < end || modes[i].stride % end != 0) {
@@ -197,7 +197,7 @@ ms_status ms_layout_product(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out
 
 /* ---- right inverse ---- */
 
-/* Finds a mode by stride; found->stride becomes its stride in the linear index. */
+/* Finds the mode with `stride`; *found: its size, and its step in the linear index. */
 static bool find_stride(const ms_mode *modes, int num_modes, long stride, ms_mode *found)
 {
     long step = 1;

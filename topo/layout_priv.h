@@ -4,7 +4,7 @@
 
 #include "topo/layout.h"
 
-/* Appends or merges `inner` (dropped if of size 1) into `modes`; returns the count. */
+/* Appends mode `inner` or merges it with the last one; returns the number of modes. */
 static inline int ms_modes_append(ms_mode *modes, int num_modes, ms_mode inner)
 {
     if (inner.size == 1)

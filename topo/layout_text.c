@@ -228,7 +228,7 @@ static const char *const operation_names[] = {"coalesce", "complement", "divide"
                                               "inverse", "product"};
 #define NUM_OPERATIONS ((int)(sizeof operations / sizeof *operations))
 
-/* Adds to the error of an operation where in the text the operation stands. */
+/* Applies an operation; to an error it adds the operation's column in the text. */
 static ms_status apply_at(const reader *r, const char *at, const char *name,
                           layout_operation *operation, const ms_layout *operands,
                           ms_layout *out)

@@ -75,9 +75,9 @@ void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank, 
         out[i] = base + group_offset(group, i);
 }
 
-/* Ranks of a group in each domain, a product over its modes n:d (n ranks d apart): n if n
- * d divides the domain; 1 if the domain divides d; domain/d if d divides it and it
- * divides n d; 0 for other modes. Source: CuTe layout algebra, logical_divide. */
+/* Ranks of a group in each domain of D ranks: product over its modes n:d (n ranks, d
+ * apart) of n if n d divides D, D / d if d divides D and D divides n d, 1 if D divides d;
+ * 0 if a mode is none of these. Source: CuTe layout algebra, logical_divide. */
 static long aligned_ranks_per_domain(const ms_group *group, long domain)
 {
     long ranks = 1;
@@ -95,8 +95,7 @@ static long aligned_ranks_per_domain(const ms_group *group, long domain)
     return ranks;
 }
 
-/* Cache of how groups map to network domains (ms_footing), shared by all threads, since
- * searches ask for the same groups repeatedly. */
+/* Entry of a cache of ms_footing_of, shared by threads, as searches repeat groups. */
 typedef struct cached_footing {
     atomic_bool busy; /* true while a thread reads or writes the entry */
     ms_group group;
@@ -140,9 +139,9 @@ static ms_footing find_footing(const ms_group *group, long num_ranks, long domai
     return footing;
 }
 
-/* Ranks of a group in each domain of `domain` ranks (0: one domain of all ranks); if
- * uneven (domains of 72 GPUs), of the group that touches most domains. Sets *narrowest,
- * unless NULL, as in ms_span. */
+/* Ranks of a group in each domain of `domain` ranks (0: all ranks); if uneven (domains of
+ * 72), the mean in the group that touches most domains, rounded up. *narrowest (unless
+ * NULL) is set as in ms_span. */
 static long ranks_per_domain(const ms_group *group, long num_ranks, long domain,
                              long *narrowest)
 {

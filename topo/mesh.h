@@ -47,13 +47,13 @@ void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank,
 /* How a group lies on a torus when all groups of its axis communicate at once. Source:
  * jax-ml/scaling-book sharding.md and tpus.md. */
 typedef struct ms_torus_span {
-    /* links of a rank, summed over dimensions: 2 (ring) or 1 (line), divided by the
-     * number of groups that share the dimension's links */
+    /* links of a rank, summed over torus dimensions: 2 (ring) or 1 (line), divided by the
+     * number of groups that share the links */
     double links;
-    /* number of links from end to end: half of each ring plus each whole line */
+    /* links from end to end, over all dimensions: half of each ring, each whole line */
     double hops;
-    /* all-to-all: bytes on the busiest link per byte that a rank sends; the most of
-     * side/8 (rings) and side/4 (lines) */
+    /* all-to-all: bytes on the busiest link per byte that a rank sends, the largest of
+     * side / 8 over rings and side / 4 over lines */
     double cut;
     long step; /* largest number of links from one rank of the group to the next */
 } ms_torus_span;
@@ -68,16 +68,16 @@ typedef struct ms_span {
     /* [level] ranks of a group in a domain; if uneven: group size divided by the largest
      * number of domains that a group touches, rounded up */
     long per_domain[MS_MAX_LEVELS];
-    /* Fewest ranks that a group on several innermost domains has in one of them, apart
-     * from a last domain that the job fills in part: limits the NICs of a ring. 0: as
-     * per_domain[0]. */
+    /* Fewest ranks of any group in one of several innermost domains that it touches; the
+     * job's last domain, if only partly filled, does not count. Limits the NICs of a
+     * ring. 0: as per_domain[0]. */
     long narrowest;
-    int tier;            /* index of innermost level with a domain that holds the group */
+    int tier;            /* innermost level of which one domain holds a group; index */
     ms_torus_span torus; /* span on a torus, if the innermost level is one */
 } ms_span;
 
-/* The span of an axis's groups; if uneven (domains of 72 GPUs), of the group that touches
- * most domains. A torus is arranged for this group alone. */
+/* The span of a group and its copies along the mesh; if they differ (domains of 72 GPUs),
+ * of the one that touches most domains. A torus is arranged for this group alone. */
 ms_span ms_group_span(const ms_group *group, long num_ranks, const ms_cluster *cluster);
 
 #endif

@@ -1,5 +1,5 @@
-/* Derives axes by layout algebra: flattening joins modes; the innermost k of n ranks of
- * an axis are axis o k:1 (composition), the remaining axis is axis o (n/k):k. */
+/* Derives axes by layout algebra. Flattening joins modes. The innermost k of an axis's n
+ * ranks are axis o k:1 (composition); what remains of it is axis o (n/k):k. */
 #include "topo/mesh_derive.h"
 
 #include <assert.h>
@@ -105,7 +105,7 @@ static void add_flat(const deriving *d, const char *name, const char *old_name,
     axis->made_of = names_of(d, mask, false);
 }
 
-/* Collectives along the axis, by [ZeRO stage 0..3][0: fsdp, 1: efsdp]. */
+/* Collectives along fsdp or efsdp: [ZeRO stage 0..3][0: fsdp, 1: efsdp] */
 static const char *const sharded_uses[][2] = {
     {"all-reduce of gradients, as nothing is sharded",
      "all-reduce of expert gradients, as nothing is sharded"},
@@ -259,7 +259,7 @@ static ms_status refuse_split(const deriving *d, unsigned mask)
     return ms_hint(d->cx, "dp_shard, cp, tp innermost and in this order always work");
 }
 
-/* Adds dp_shard_in_ep, the inner part of dp_shard that is in ep beside all of cp, tp. */
+/* Adds dp_shard_in_ep: those inner ranks of dp_shard that ep has besides cp and tp. */
 static void add_dp_shard_in_ep(const deriving *d, long step)
 {
     ms_layout inner, outer, shard = layout_of(d, sharded);

@@ -21,7 +21,9 @@ typedef struct ms_derived_axis {
 
 typedef struct ms_derived {
     int num;
-    int ep_generation; /* generation 1..3 of the rule that gave ep its ranks; 0: none */
+    /* TorchTitan's rule for ep: 1 (July 2025), 2 (August 2025), 3 (December 2025), 0:
+     * none */
+    int ep_generation;
     ms_derived_axis axes[MS_MAX_DERIVED];
 } ms_derived;
 

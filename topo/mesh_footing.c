@@ -1,6 +1,6 @@
-/* How a block of ranks lies on network domains depends only on where in a domain it
- * starts. Patterns for all starting places are built mode by mode from the innermost,
- * those of n copies of a block by doubling; ranks are never enumerated. */
+/* A block of ranks touches domains by a pattern that depends only on the place in a
+ * domain where the block starts. Patterns for all places are built from the innermost
+ * mode outwards, those of n copies of a block by doubling; ranks are never enumerated. */
 #include "topo/mesh_footing.h"
 
 #include "base/arena.h"
@@ -51,7 +51,8 @@ static pattern join_patterns(const pattern *a, const pattern *b, bool share_doma
     return p;
 }
 
-/* Joins each block of `a` with that of `b` `step` ranks later; `out` may be a->at. */
+/* Sets out[place] (`out` may be a->at) to a->at[place] joined with b `step` ranks
+ * later. */
 static void join_all_patterns(const patterns *a, const patterns *b, long step,
                               long domain, pattern *out)
 {
@@ -101,8 +102,8 @@ static patterns patterns_of(ms_arena *arena, const ms_mode *modes, int num_modes
 
 #define NO_RANK LONG_MAX
 
-/* Adds `size` copies of groups, `stride` ranks apart, to starts[place]: the lowest rank
- * at which a group starts at this place of a domain. `before` is a buffer. */
+/* Adds `size` copies of all groups, `stride` ranks apart, to starts[place]: the lowest
+ * rank at which a group starts at `place` of a domain. `before` is a buffer. */
 static void spread_starts(long *starts, long *before, long size, long stride, long domain)
 {
     long num_places = domain / ms_greatest_divisor(stride, domain);
@@ -117,8 +118,8 @@ static void spread_starts(long *starts, long *before, long size, long stride, lo
     }
 }
 
-/* Lowest rank at which a group starts at each place of a domain; NO_RANK: none does.
- * Groups are copies along the axes inside, between and outside the group's modes. */
+/* [place] lowest rank at which one of the mesh's groups starts at this place of a domain;
+ * NO_RANK: none does. Groups repeat inside, between and outside the modes. */
 static long *starts_of(ms_arena *arena, const ms_mode *modes, int num_modes,
                        long num_ranks, long domain)
 {
@@ -161,7 +162,7 @@ ms_footing ms_footing_of(const ms_group *group, long num_ranks, long domain)
 {
     ms_arena *arena = ms_arena_open();
     ms_mode modes[MS_MAX_AXES] = {{0, 0}};
-    long unit = domain; /* aligned blocks of this many ranks lie in one domain */
+    long unit = domain; /* divisor of strides and domain: blocks of `unit` stay whole */
     for (int i = 0; i < group->num_modes; i++)
         unit = ms_greatest_divisor(group->modes[i].stride, unit);
     for (int i = 0; i < group->num_modes; i++)

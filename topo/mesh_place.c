@@ -1,4 +1,4 @@
-/* Places of axes: tier and ranks per node from ms_group_span, all else counted. */
+/* Places of axes: tier and ranks per node are from ms_group_span, the rest is counted. */
 #include "topo/mesh_place.h"
 
 #include "base/number.h"
@@ -36,7 +36,7 @@ long ms_cluster_node_ranks(const ms_cluster *cluster, long num_ranks)
     return domain == 0 || domain > num_ranks ? num_ranks : domain;
 }
 
-/* Nodes that one group touches; its ranks must ascend. */
+/* Number of nodes that a group touches; `ranks`, those of the group, must ascend. */
 static long count_nodes(const long *ranks, long size, long node)
 {
     long num_nodes = 1;
@@ -45,8 +45,8 @@ static long count_nodes(const long *ranks, long size, long node)
     return num_nodes;
 }
 
-/* Sets place->nodes, the most nodes of a group, and place->siblings, the most groups in
- * one node that have ranks on other nodes, too. */
+/* Sets place->nodes, the most nodes that a group touches, and place->siblings, the most
+ * groups that lie in part, not wholly, in one node. */
 static void count_crossings(ms_arena *arena, const long *ranks, long num_ranks, long node,
                             ms_axis_place *place)
 {

@@ -17,14 +17,14 @@ typedef struct ms_axis_place {
     /* nics, bytes_per_s and siblings are 0 if every group is inside one node. */
     /* NICs of a node that one group uses: ranks_per_node times NICs of a GPU */
     double nics;
-    /* bandwidth of a group out of a node: ranks_per_node times a GPU's (slowest level) */
+    /* bandwidth of a group out of a node: ranks_per_node * the slowest level's per GPU */
     double bytes_per_s;
     /* largest number of groups in one node that have ranks on other nodes, too */
     long siblings;
 } ms_axis_place;
 
-/* Lists a layout's groups in num_ranks ranks, group after group by ascending first rank,
- * each in the layout's order. MS_EINPUT unless they cover every rank once. */
+/* Lists all groups of a layout in num_ranks ranks: by ascending first rank, and the ranks
+ * of each in the layout's order. MS_EINPUT unless every rank is in one group. */
 ms_status ms_layout_groups(ms_ctx *cx, ms_layout layout, long num_ranks, long **ranks);
 
 /* The modes of a layout as a group, merged where they continue each other. */

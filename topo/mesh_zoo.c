@@ -141,7 +141,7 @@ const ms_zoo_row ms_zoo_rows[MS_NUM_ZOO_ROWS] = {
      "experts take the innermost ranks, whatever they do elsewhere"},
 };
 
-/* The roles of a mesh's axes larger than 1, and the strategy that they make. */
+/* Which roles axes of size > 1 have in a mesh, and what follows for its strategy name. */
 typedef struct composition {
     bool has[MS_NUM_AXIS_ROLES];
     bool dp;     /* true if any axis is data-parallel */

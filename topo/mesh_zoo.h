@@ -15,9 +15,9 @@ typedef enum ms_axis_role {
     MS_AXIS_DP,
     MS_AXIS_DP_REPLICATE,
     MS_AXIS_DP_SHARD,
-    /* outer part of dp_shard, split so that one mesh serves experts too */
+    /* outer part of dp_shard, outside ep (one mesh for all layers) */
     MS_AXIS_DP_SHARD_MOD_EP,
-    MS_AXIS_DP_SHARD_IN_EP, /* inner part of dp_shard, which experts take */
+    MS_AXIS_DP_SHARD_IN_EP, /* inner part of dp_shard, inside ep */
     MS_AXIS_CP,
     MS_AXIS_SP, /* sequence parallelism of DeepSpeed-Ulysses */
     MS_AXIS_TP,
@@ -37,11 +37,11 @@ const char *ms_axis_role_nearest(const char *name);
 
 /* Choices apart from the axes that determine which collectives run along them. */
 typedef struct ms_zoo_choices {
-    /* ZeRO stage 0..3; -1: by axis names, 3 for dp_shard and its aliases, 0 for dp */
+    /* ZeRO stage 0..3; -1: 3 if an axis is named dp_shard or an alias of it, else 0 */
     long zero;
     bool sequence_parallel;
     long ep, etp;      /* sizes of expert and expert-tensor parallelism; 1: none */
-    int ep_generation; /* generation 1..3 of the rule that gives ep its ranks */
+    int ep_generation; /* TorchTitan's rule for ep: 1 (7/2025), 2 (8/2025), 3 (12/2025) */
 } ms_zoo_choices;
 
 /* Roles of a mesh's axes: "dp" replicates beside dp_shard and shards beside dp_replicate.
@@ -72,8 +72,8 @@ ms_zoo_row ms_mesh_strategy(ms_arena *arena, const ms_mesh *mesh,
 long ms_mesh_zero(const ms_mesh *mesh, const ms_axis_role *roles,
                   const ms_zoo_choices *choices);
 
-/* Use of an axis: what it splits, the collectives along it (forward, backward, at a
- * step's end), and where on a cluster it belongs; "" for none. */
+/* Use of an axis: what it splits; the collectives along it in forward, in backward and at
+ * a step's end; the cluster level where it belongs. "": none. */
 typedef struct ms_axis_use {
     const char *splits, *forward, *backward, *step, *place;
 } ms_axis_use;

@@ -125,7 +125,7 @@ bool ms_torus_span_equal(const ms_torus_span *a, const ms_torus_span *b)
            a->step == b->step;
 }
 
-/* A group's positions along a torus dimension: how many, and the length they span. */
+/* Positions of a group along a torus dimension: their number, and the side they span. */
 typedef struct footprint {
     long positions, extent;
 } footprint;
@@ -209,8 +209,8 @@ static void add_hops(const ms_torus *torus, const ms_group *group, long from, lo
     }
 }
 
-/* Bytes on the busiest link if every rank sends a byte over hops[i] links of dimension i,
- * half in each direction; a rank has two links in a ring, one at the end of a line. */
+/* Bytes on the busiest link if every rank sends one byte over hops[i] links of dimension
+ * i, half each way: UNEVEN_LOAD times the largest mean load of a dimension's links. */
 static double busiest_wire(const ms_torus *torus, const double hops[MS_MAX_TORUS_DIMS])
 {
     double most = 0.0;
@@ -223,8 +223,8 @@ static double busiest_wire(const ms_torus *torus, const double hops[MS_MAX_TORUS
     return UNEVEN_LOAD * most;
 }
 
-/* Span of a group that fills no block: as of a closed ring in rank order, with half of
- * the bytes in each direction. */
+/* Span of a group that fills no block: that of a ring in rank order, with the measured
+ * distances between its members and half of the bytes in each direction. */
 static ms_torus_span uneven_span(const ms_torus *torus, const ms_group *group, long size)
 {
     double ring[MS_MAX_TORUS_DIMS] = {0.0}, back[MS_MAX_TORUS_DIMS] = {0.0};

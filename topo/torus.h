@@ -17,9 +17,8 @@ typedef struct ms_torus_digit {
 /* Most digits: one per dimension and piece between cuts, and the rest of each side. */
 #define MS_MAX_TORUS_DIGITS (MS_MAX_TORUS_DIMS * (MS_MAX_TORUS_CUTS + 1))
 
-/* A box of chips with its ranks. Rank numbers are in mixed radix: their digits, fastest
- * first, step along dimensions; a dimension's next digit continues where its last
- * ends. */
+/* A box of chips, and where its ranks are. A rank number is in mixed radix, fastest digit
+ * first; a digit steps along one dimension, where that dimension's last digit ended. */
 typedef struct ms_torus {
     int num_dims;
     long side[MS_MAX_TORUS_DIMS];
@@ -36,10 +35,10 @@ ms_torus ms_torus_slice(const ms_level *level, long num_gpus);
 
 /* Adds strides and extents of a mesh's axes to ascending `cuts`; returns the count. */
 int ms_torus_add_cuts(const ms_mesh *mesh, long cuts[MS_MAX_TORUS_CUTS], int num_cuts);
-/* Arranges ranks so that those between two cuts fill a block of chips, from the
- * innermost: of whole sides if possible, the more dimensions the better, else with the
- * most links. Cuts at which no block can end are skipped. Source:
- * jax/experimental/mesh_utils.py, create_device_mesh with allow_split_physical_axes. */
+/* Arranges ranks so that those between two cuts fill a block of chips, innermost first:
+ * whole sides if possible, over many dimensions rather than few; else the block with most
+ * links. Cuts where no block can end are skipped. Source: jax/experimental/mesh_utils.py,
+ * create_device_mesh with allow_split_physical_axes. */
 void ms_torus_arrange(ms_torus *torus, const long *cuts, int num_cuts);
 /* The box of chips of a job, its ranks arranged for all axes of the mesh together. */
 ms_torus ms_torus_of_mesh(const ms_level *level, const ms_mesh *mesh);
@@ -55,7 +54,7 @@ void ms_torus_locate(const ms_torus *torus, long rank,
 long ms_torus_rank_at(const ms_torus *torus, const long coordinate[MS_MAX_TORUS_DIMS]);
 
 /* The span of `size` ranks of a group in a domain. If they fill no block (16 on a side of
- * 24), of a ring in rank order whose busiest link has twice the mean load. */
+ * 24): that of a ring in rank order whose busiest link has twice the mean load. */
 ms_torus_span ms_torus_span_of(const ms_torus *torus, const ms_group *group, long size);
 /* ms_group_span on a torus arranged for all groups of a job; `torus` NULL: none. */
 ms_span ms_group_span_on(const ms_group *group, long num_ranks, const ms_cluster *cluster,

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-/* Chips of a block along each side of the torus. */
+/* Number of chips of a block along each dimension of the torus. */
 typedef struct block {
     long part[MS_MAX_TORUS_DIMS];
 } block;
 
-/* Per dimension: chips of the blocks assigned (unit), and the side in such units. */
+/* [dim] unit: chips of blocks assigned so far along it; side: its length in units. */
 typedef struct remaining {
     long side[MS_MAX_TORUS_DIMS], unit[MS_MAX_TORUS_DIMS];
 } remaining;
@@ -30,8 +30,8 @@ static bool takes_whole_sides(const ms_torus *torus, const remaining *left,
     return true;
 }
 
-/* Links of a rank inside a block: 2 (ring) or 1 (line) per dimension, each shared by the
- * groups between neighbours of one group. */
+/* Links of a rank inside a block: per dimension 2 (ring) or 1 (line), divided by the
+ * number of groups that lie between neighbours of a group and share those links. */
 static double wires_of(const ms_torus *torus, const remaining *left, const block *b)
 {
     double wires = 0.0;

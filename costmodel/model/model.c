@@ -28,7 +28,7 @@ static const char *normal_name(ms_ctx *cx, const char *name)
     return text;
 }
 
-/* Model name for a file: its name, or that of its folder for a config.json. */
+/* Name of a model by its path: file name or, for config.json, that of the folder. */
 static const char *name_from_path(ms_ctx *cx, const char *path)
 {
     const char *end = path + strlen(path);

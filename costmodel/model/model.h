@@ -30,7 +30,7 @@ typedef enum ms_position_kind {
     MS_POSITION_ROTARY,
     MS_POSITION_LEARNED,
     MS_POSITION_ALIBI,
-    MS_POSITION_NONE /* no position encoding (Nemotron-H: Mamba-2 layers see order) */
+    MS_POSITION_NONE /* no position encoding (Nemotron-H: Mamba-2 layers know order) */
 } ms_position_kind;
 typedef enum ms_attention_kind {
     MS_ATTENTION_GQA, /* grouped-query attention; MHA and MQA included */
@@ -41,7 +41,7 @@ typedef enum ms_router_kind {
     MS_ROUTER_SOFTMAX_TOPK,
     /* top-k of the logits, then softmax over these (Mixtral) */
     MS_ROUTER_TOPK_SOFTMAX,
-    /* DeepSeek-V3: sigmoid scores, correction bias for the choice, renormalised */
+    /* DeepSeek-V3: sigmoid scores, renormalised; the choice adds a correction bias */
     MS_ROUTER_SIGMOID
 } ms_router_kind;
 
@@ -78,7 +78,7 @@ typedef struct ms_model {
     long value_head_dim;  /* width of a value head; head_dim unless MLA */
     long ffn_hidden;      /* f: MLP width of dense layers */
     long vocab;           /* rows of the trained embedding, padding included */
-    long max_positions;   /* rows of the position table; if none: context length */
+    long max_positions;   /* rows of the position table, or context length if none */
     bool tied_embeddings; /* the output head reuses the token embedding */
     bool embedding_norm;  /* a LayerNorm after the embedding (BLOOM) */
 
@@ -87,7 +87,7 @@ typedef struct ms_model {
     bool post_norms;      /* Gemma 2: a norm after attention and after the MLP as well */
     bool qk_norm;         /* Qwen3: norms of width head_dim on each query and key head */
     bool parallel_block;  /* attention and MLP in parallel (Falcon, GPT-NeoX) */
-    long norms_per_layer; /* 1 (attention and MLP share a norm), 2 or 4 */
+    long norms_per_layer; /* 1 (shared by attention and MLP), 2 (one each) or 4 */
     bool final_norm;
     ms_activation activation;
     ms_position_kind position;
@@ -128,7 +128,7 @@ typedef struct ms_model {
 
     int num_kinds;
     ms_layer_kind kinds[MS_MAX_LAYER_KINDS];
-    unsigned char *kind_of_layer; /* (num_layers) index into kinds */
+    unsigned char *kind_of_layer; /* (num_layers) index into `kinds` of a layer's kind */
 
     double rotary_base, norm_epsilon;
     bool gelu_tanh;
@@ -150,28 +150,28 @@ typedef struct ms_param_counts {
 
 ms_param_counts ms_model_params(const ms_model *model);
 
-/* Widths inside a Mamba-2 mixer: of all heads (inner); of the convolution, inner plus two
- * states per group (channels); of the input projection, a gate of the inner width, the
- * channels and one step per head. Dao and Gu 2024 (arXiv 2405.21060) figure 6. */
+/* Widths inside a Mamba-2 mixer. ms_mamba_inner: all heads; ms_mamba_channels:
+ * convolution, inner + two states per group; ms_mamba_projected: input projection, gate
+ * (inner) + channels + one step per head. Dao and Gu 2024 (arXiv 2405.21060) figure 6. */
 long ms_mamba_inner(const ms_model *model);
 long ms_mamba_channels(const ms_model *model);
 long ms_mamba_projected(const ms_model *model);
 
-/* Whether every layer is a mixer or an MLP alone; otherwise every layer has both. */
+/* Whether no layer has both a mixer and an MLP; in other models every layer has both. */
 bool ms_model_is_hybrid(const ms_model *model);
 
 /* Number of the model's layers with this mixer. */
 long ms_model_mixers(const ms_model *model, ms_mixer mixer);
 
-/* Model FLOP for one token of training (forward and backward, no recomputation) at
- * sequence length s: 6 * (active parameters, less the token and position tables unless
- * the token table is also the head) plus 6 * s * layers * heads * (head_dim +
- * value_head_dim) for attention scores and values: `full` counts all pairs, `causal`
- * exactly half of them. In a layer whose sliding window w is shorter than s, the pairs
- * are those at most w apart: s becomes w (2 - w / s). A Mamba-2 layer adds 3 * 7 * inner
- * width * state size for its recurrence. Source: PaLM (Chowdhery et al. 2022) appendix B;
- * the window term is the area of the band; the recurrence as Megatron-LM training.py
- * (mamba_layer_flops) counts it, quoted from memory. */
+/* Model FLOP per training token (forward and backward, no recomputation) at sequence
+ * length s: 6 * (active parameters, without the token and position tables; a token table
+ * that is also the head counts), plus 6 * s * layers * heads * (head_dim +
+ * value_head_dim) for attention: `full` counts all query-key pairs, `causal` exactly half
+ * of them. In a layer with a sliding window w < s the pairs are those at most w apart: w
+ * (2 - w / s) takes the place of s. A Mamba-2 layer adds 3 * 7 * inner width * state size
+ * for its recurrence. Sources: PaLM (Chowdhery et al. 2022) appendix B; the area of the
+ * band of pairs for windows; for Mamba-2 Megatron-LM training.py (mamba_layer_flops),
+ * quoted from memory. */
 typedef struct ms_flop_per_token {
     double causal_flop;
     double full_flop;
@@ -184,10 +184,10 @@ ms_flop_per_token ms_model_flop_per_token(const ms_model *model, double sequence
  * 128). */
 long ms_model_padded_vocab(const ms_model *model, long tp);
 
-/* Number of key-value heads when split over tp ranks: the model's, or tp if tp is a
- * multiple (each head is then copied to neighbouring ranks: vllm-project/vllm
- * QKVParallelLinear; Megatron-Core's attention with fewer query groups than tp). 0:
- * neither divides the other. Heads of latent attention are not copied. */
+/* Number of key-value heads when attention is split over tp ranks: num_kv_heads if tp
+ * divides it (MLA: always); tp if it is a multiple of num_kv_heads, as neighbouring ranks
+ * then hold copies of one head (vllm-project/vllm QKVParallelLinear; Megatron-Core with
+ * fewer query groups than tp); otherwise 0. */
 long ms_model_split_kv_heads(const ms_model *model, long tp);
 
 /* Loads a model by name or alias ("70b" is llama-3.1-70b), or from a path: a meshsim

@@ -31,9 +31,9 @@ static double gqa_params(const ms_model *model)
     return count;
 }
 
-/* MLA: queries of low rank (full rank if q_lora_rank is 0), keys and values of a
- * common one, rotary keys shared by all heads: DeepSeek-V2 (arXiv 2405.04434) section
- * 2.1, equations 9-17. Biases are on the down projections. */
+/* Projections of MLA: queries through a low rank (q_lora_rank; 0: full rank), keys and
+ * values through one common low rank, rotary keys shared by all heads. Biases are on the
+ * down projections. DeepSeek-V2 (arXiv 2405.04434) section 2.1, equations 9-17. */
 static double mla_params(const ms_model *model)
 {
     double hidden = (double)model->hidden;
@@ -54,7 +54,7 @@ static double mla_params(const ms_model *model)
     return count;
 }
 
-/* Number of norms around mixer and MLP; a layer with only one of these has half. */
+/* Number of a layer's norms around mixer and MLP: half if the layer has only one. */
 static double norms_around(const ms_model *model, const ms_layer_kind *kind)
 {
     bool single = kind->no_mlp || kind->mixer == MS_MIXER_NONE;
@@ -93,7 +93,7 @@ static double mamba_params(const ms_model *model)
            3.0 * (double)model->mamba.num_heads + inner;
 }
 
-/* Numbers of layers by kind of mixer and of MLP, and of norms in all layers. */
+/* Numbers of layers by kind of mixer and MLP; `norms`: norms around all of these. */
 typedef struct layer_counts {
     double attention, mamba, dense_mlp, moe, norms;
 } layer_counts;
@@ -149,8 +149,8 @@ ms_param_counts ms_model_params(const ms_model *model)
     return count;
 }
 
-/* Keys at most `window_tokens` from a query, both ways: the area of a band around the
- * diagonal of an s x s matrix, over s. Half of it is causal. */
+/* Mean number of keys at most `window_tokens` before or after a query: area of a band
+ * around the diagonal of an s x s matrix, divided by s. Causal queries see half. */
 static double pairs_per_token(double sequence_length, long window_tokens)
 {
     double window = (double)window_tokens;

@@ -107,7 +107,7 @@ static ms_status read_mlp_only(ms_ctx *cx, const ms_hf_import *import,
     return MS_OK;
 }
 
-/* Sets each layer's sliding window by the rule of the Hugging Face model class. */
+/* Sets windows[layer], in tokens (0: full attention), by three keys of `config`. */
 static void windows_by_rule(const ms_hf_config *config, long *windows)
 {
     for (long i = 0; i < config->model.num_layers; i++) {
@@ -322,8 +322,8 @@ static ms_status missing_type(ms_ctx *cx, ms_jval config)
     return status;
 }
 
-/* Reads, completes and checks a model. `config`: the whole file; import->root: its part
- * for the language model. */
+/* Reads, completes and checks a model. `config` is the whole file; import->root, from
+ * which shapes are read, is the file or its "text_config". */
 static ms_status import_model(ms_ctx *cx, ms_hf_import *import, ms_jval config,
                               const char *name)
 {
@@ -332,7 +332,7 @@ static ms_status import_model(ms_ctx *cx, ms_hf_import *import, ms_jval config,
     MS_TRY(find_family(cx, import, &family));
     if (strcmp(import->model_type, "gemma3") == 0 &&
         ms_json_member(cx, config, "text_config", &part) && ms_json_is_object(part))
-        import->root = part; /* language model, no vision tower */
+        import->root = part; /* the language model; the vision tower is ignored */
     import->config = family->fixed;
     MS_TRY(read_keys(cx, import, family));
     if (family->finish != NULL)

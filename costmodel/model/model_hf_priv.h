@@ -16,7 +16,7 @@ typedef struct ms_hf_config {
     bool layer_types; /* the model class has the key "layer_types" */
     bool use_sliding_window;
     long sliding_window;    /* window in tokens; 0: none */
-    long max_window_layers; /* index of the first layer with a window */
+    long max_window_layers; /* layers before this index have full attention */
     long sliding_period;    /* n: every n-th layer has full attention; 0: none */
 
     long decoder_sparse_step; /* n: layers n - 1, 2n - 1, ... have experts */

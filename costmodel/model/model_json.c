@@ -319,7 +319,7 @@ static void write_architecture(ms_jout *out, const ms_model *model)
     model_file file = {.schema = MS_MODEL_CONFIG_SCHEMA, .model = *model};
     bool is_mla = model->attention == MS_ATTENTION_MLA;
     if (is_mla)
-        file.model.head_dim = 0; /* "mla" determines head_dim */
+        file.model.head_dim = 0; /* follows from "mla", so 0: not written */
     ms_jout_begin_object(out);
     write_fields(out, file_fields, &file);
     if (is_mla)

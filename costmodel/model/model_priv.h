@@ -20,7 +20,7 @@ bool ms_model_set_layer(ms_model *model, long layer_idx, ms_layer_kind kind);
 ms_status ms_model_read_hybrid(ms_ctx *cx, ms_jval pattern, ms_model *model);
 /* The "hybrid_override_pattern" of a hybrid model (ms_model_is_hybrid), in the arena. */
 const char *ms_model_hybrid_text(ms_arena *arena, const ms_model *model);
-/* Checks Mamba-2 shapes, and layers without a mixer or an MLP. */
+/* Checks sizes of Mamba-2 mixers; refuses hybrid layers with parallel_block. */
 ms_status ms_model_check_hybrid(ms_ctx *cx, const ms_model *model, ms_loc loc);
 
 /* Reads a model file of format meshsim.model-config/1. */

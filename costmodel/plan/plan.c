@@ -102,8 +102,8 @@ ms_mesh ms_plan_mesh(const ms_plan *plan)
     return ms_mesh_make(names, sizes, MS_NUM_PLAN_AXES);
 }
 
-/* Mesh of expert layers: pp and dp_replicate stay; ep takes tp ranks first, then cp, then
- * dp_shard. Source: TorchTitan parallel_dims.py (two meshes, December 2025). */
+/* Mesh of expert layers: pp, dp_replicate, and the ranks of dp_shard x cp x tp as efsdp x
+ * ep x etp. Source: TorchTitan parallel_dims.py (two meshes, December 2025). */
 ms_mesh ms_plan_expert_mesh(const ms_plan *plan)
 {
     const char *names[MS_NUM_PLAN_AXES];
@@ -154,7 +154,7 @@ bool ms_plan_copies_kv_heads(const ms_plan *plan, const ms_model *model)
            divides(model->num_kv_heads, tp);
 }
 
-/* Whether attention heads divide over tp (with Ulysses tp x cp) ranks. */
+/* Whether the heads, query and key-value, can be split over ms_plan_head_ranks ranks. */
 static bool heads_divide(const ms_plan *plan, const ms_model *model)
 {
     long ranks = ms_plan_head_ranks(plan);
@@ -326,7 +326,7 @@ static bool order_suits_experts(const ms_plan *plan)
 {
     if (plan->ep * plan->etp == 1)
         return true;
-    int inner = 0; /* latest of dp_shard, cp, tp that the loop met */
+    int inner = 0; /* innermost of the axes dp_shard, cp, tp met so far */
     for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
         int axis = plan->order[i];
         if (plan->size[axis] == 1)

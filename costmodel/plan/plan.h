@@ -81,11 +81,11 @@ typedef struct ms_plan {
     ms_schedule_kind schedule;
     long virtual_stages;   /* v: model chunks per rank */
     long microbatch_group; /* micro-batches per interleaving group; 0: default */
-    double memory_limit;   /* zb-auto: limit, in multiples of 1F1B's memory; 0: default */
-    /* MS_CUSTOM: path of the schedule file, and action lists read from it; else NULL */
+    double memory_limit; /* zb-auto: limit in multiples of 1F1B's peak on rank 0; 0: 2 */
+    /* MS_CUSTOM: path of the schedule file, and its action lists; otherwise both NULL */
     const char *schedule_file;
     const ms_schedule_table *schedule_table;
-    long num_stage_layers; /* length of layers_per_stage, pp * v; 0: the stack's split */
+    long num_stage_layers; /* length of layers_per_stage, pp * v; 0: stack's split */
     const long *layers_per_stage; /* (num_stage_layers): layers of each virtual stage */
     long zero;                    /* ZeRO stage 0..3 over the dp_shard x cp ranks */
     bool reshard_after_forward;
@@ -96,12 +96,12 @@ typedef struct ms_plan {
     ms_cp_balance cp_balance;
     ms_recompute recompute;
     long recompute_layers; /* MS_RECOMPUTE_FULL: layers recomputed per chunk; 0: all */
-    /* MS_RECOMPUTE_AUTO: share of activations saved, from 0 (like full) to 1 (like none);
-     * negative: the most that fits memory (sim/step/recompute_fit.h) */
+    /* MS_RECOMPUTE_AUTO: share (0..1) of MS_RECOMPUTE_NONE's saved bytes that may be
+     * saved; negative: the largest share that fits memory (sim/step/recompute_fit.h) */
     double recompute_budget_frac;
     ms_dtype compute;
-    /* "fp32" or "bf16", NULL: the stack's. Saved with the plan; predictions use the
-     * stack's */
+    /* types as "fp32" or "bf16"; NULL: not stated. Plan files keep these choices, but
+     * predictions use the stack's types */
     const char *param_dtype, *grad_dtype, *optimizer_dtype, *comm_dtype;
 } ms_plan;
 
@@ -131,11 +131,11 @@ ms_cp_method ms_plan_cp_method(const ms_plan *plan);
 long ms_plan_microbatches(const ms_plan *plan);
 
 ms_schedule_shape ms_plan_shape(const ms_plan *plan);
-/* Why the schedule cannot run the plan (NULL: it can); the batch must divide evenly. */
+/* Why the schedule cannot run the plan, whose batch divides evenly; NULL: it can. */
 const char *ms_plan_schedule_objection(const ms_plan *plan);
 
-/* The mesh of dense layers in the plan's order, or of expert layers ([pp, dp_replicate,
- * efsdp, ep, etp]) over the same ranks, if ms_plan_order_is_legal. */
+/* ms_plan_mesh: dense layers, axes in the plan's order. ms_plan_expert_mesh: expert
+ * layers over the same ranks, given ms_plan_order_is_legal; last axes efsdp, ep, etp. */
 ms_mesh ms_plan_mesh(const ms_plan *plan);
 ms_mesh ms_plan_expert_mesh(const ms_plan *plan);
 
@@ -143,24 +143,24 @@ ms_mesh ms_plan_expert_mesh(const ms_plan *plan);
 typedef enum ms_refusal {
     MS_LEGAL,
     MS_REFUSE_RANKS, /* product of the mesh axes differs from gpus */
-    /* attention heads not divisible by tp (with ulysses tp cp), or kv heads neither a
-     * multiple nor, without ulysses, a divisor of tp */
+    /* query heads no multiple of tp (with ulysses of tp * cp); or key-value heads neither
+     * a multiple of that number nor, without ulysses, a divisor of it */
     MS_REFUSE_HEADS,
     /* groups of Mamba-2 heads not divisible by tp, or cp > 1 (not priced) */
     MS_REFUSE_MAMBA,
     MS_REFUSE_FFN, /* MLP width not divisible by tp or etp */
-    /* sequence longer than learned positions, or not divisible by tp (with sequence
-     * parallelism) and 2 cp (head-tail balance; cp with ulysses) */
+    /* sequence longer than the learned position table; or not divisible by cp (2 cp with
+     * head-tail balance), or, with sequence parallelism or experts, by cp * tp */
     MS_REFUSE_SEQUENCE,
     MS_REFUSE_BATCH, /* global batch not divisible by data parallel * microbatch */
     /* experts not divisible by ep, or ep * etp does not divide dp_shard * cp * tp */
     MS_REFUSE_EXPERTS,
-    /* more virtual stages than layers, or layers_per_stage does not add up */
+    /* more stages (pp * v) than layers, or layers_per_stage without the right sum */
     MS_REFUSE_LAYERS,
     /* the schedule does not allow these virtual stages, groups or micro-batches */
     MS_REFUSE_SCHEDULE,
     MS_REFUSE_ZERO,  /* ZeRO stage that this plan or stack cannot have */
-    MS_REFUSE_ORDER, /* an expert mesh needs dp_shard, cp, tp in this order, innermost */
+    MS_REFUSE_ORDER, /* experts need dp_shard, cp, tp innermost, in this order */
     MS_NUM_REFUSALS
 } ms_refusal;
 extern const char *const ms_refusal_names[]; /* names of refusals: "ranks", ..., NULL */
@@ -175,9 +175,9 @@ ms_status ms_plan_check_positions(ms_ctx *cx, const ms_plan *plan, const ms_mode
 /* Whether the order of mesh axes suits the plan's experts (else MS_REFUSE_ORDER). */
 bool ms_plan_order_is_legal(const ms_plan *plan);
 
-/* The default plan on `gpus`: sequence 8192, global batch max(4 Mi, 1
- * Ki x GPUs) tokens, bf16, stack generic, all axes 1, dp_shard 0 = "the rest", zero -1 =
- * 3 when dp_shard > 1, else 0. */
+/* The default plan on `gpus` GPUs: sequence 8192, global batch max(4 Mi, 1 Ki x GPUs)
+ * tokens, bf16, stack generic. Axes are 1, except dp_shard 0, which stands for all
+ * remaining GPUs; zero is -1, which stands for 3 if dp_shard > 1, else for 0. */
 ms_plan ms_plan_default(long gpus);
 /* Default global batch: sequences of max(4 Mi, 1 Ki x GPUs) tokens, at least one. */
 long ms_plan_default_batch(long gpus, long sequence_length);

@@ -47,7 +47,7 @@ static long usual_schedule(const ms_plan *plan, const ms_stack *stack)
     return plan->virtual_stages > 1 ? MS_INTERLEAVED : MS_1F1B;
 }
 
-/* Default number of virtual stages; schedule files have set theirs already. */
+/* Default number of virtual stages; with a schedule file the number from that file. */
 static long usual_virtual_stages(const ms_plan *plan, const ms_stack *stack)
 {
     (void)stack;

@@ -21,27 +21,28 @@ typedef enum ms_choice_kind {
 typedef enum ms_choice_plain {
     MS_PLAIN_WRITTEN,
     MS_PLAIN_NULL,
-    MS_PLAIN_OMITTED /* not written if default or without effect */
+    MS_PLAIN_OMITTED /* left out if the JSON default, or if without effect */
 } ms_choice_plain;
 
 /* How a search treats a choice. */
 typedef enum ms_choice_search {
     MS_SEARCH_KEEPS, /* keeps the user's value */
     MS_SEARCH_TRIES,
-    MS_SEARCH_REFUSES /* refuses all but the JSON default */
+    MS_SEARCH_REFUSES /* refuses values other than the JSON default */
 } ms_choice_search;
 
 /* When a printed command line of a plan (cli/options/plan_command.h) names a choice. */
 typedef enum ms_choice_flag_rule {
-    MS_FLAG_UNUSUAL,     /* print the flag if unlike the JSON or the flag's default */
-    MS_FLAG_NOT_DEFAULT, /* print the flag if unlike its default */
-    MS_FLAG_IN_USE,      /* print the flag if unlike its default and of effect */
-    MS_FLAG_OF_STACK,    /* print if not JSON's default, or of effect with named stack */
+    MS_FLAG_UNUSUAL, /* print if unlike the JSON default or the command-line default */
+    MS_FLAG_NOT_DEFAULT, /* print if unlike the command-line default */
+    MS_FLAG_IN_USE, /* print if unlike the command-line default and if it has effect */
+    /* print if unlike the JSON default, or if it has effect with a non-default stack */
+    MS_FLAG_OF_STACK,
     MS_FLAG_ALWAYS,
     MS_FLAG_NEVER
 } ms_choice_flag_rule;
 
-/* Loop of the search (sim/search/explore.c) that tries a choice's values on one mesh. */
+/* Which loop of the search (sim/search/explore.c) tries the values of a choice. */
 typedef enum ms_choice_decides {
     MS_DECIDES_ITS_OWN, /* the search has a loop for this choice alone */
     MS_DECIDES_LAYERS,  /* outermost search loop: the choice changes layer programs */
@@ -58,20 +59,20 @@ typedef struct ms_plan_field {
     bool required;
     ms_choice_plain json_plain;
     double low, high; /* range of the choice's numbers */
-    double flag_high; /* upper limit of the flag; 0: `high` */
-    bool above_low;   /* the flag refuses the value `low` */
+    double flag_high; /* largest value that the flag accepts; 0: equal to `high` */
+    bool above_low;   /* the flag accepts only values above `low` */
     const char *const *words;
     bool (*find)(const char *text, int *index); /* word index by alias; NULL: none */
     /* flag, its placeholder and help text; NULL: no flag */
     const char *flag, *value, *help;
-    double plain; /* default in plan files, mostly without parallelism */
+    double plain; /* JSON default: the value that an absent key stands for */
     /* command-line default, given all choices before this one; NULL: the JSON default */
     long (*usual)(const ms_plan *plan, const ms_stack *stack);
-    /* whether the choice has an effect; NULL: always */
+    /* whether the choice has any effect in `plan`; NULL: it always has */
     bool (*matters)(const ms_plan *plan);
     /* whether a stack supports a value; NULL: every stack does */
     bool (*can)(const ms_stack *stack, long value);
-    bool renewed; /* default replaces a file's value that only a flag makes matter */
+    bool renewed; /* default replaces the file's value if only flags give it effect */
     ms_choice_flag_rule flag_rule;
     ms_choice_search search;
     ms_choice_decides decides; /* search loop that tries the choice */

@@ -143,7 +143,7 @@ static ms_status read_axes(ms_ctx *cx, ms_jval mesh, ms_plan *plan)
     for (int i = 0; i < num_listed; i++)
         plan->order[at++] = listed[i];
     if (!is_listed[MS_DP_SHARD] && (plan->gpus == 0 || is_listed[MS_DP_REPLICATE]))
-        plan->size[MS_DP_SHARD] = 1; /* 0, the default, is all remaining GPUs */
+        plan->size[MS_DP_SHARD] = 1; /* the default, 0, means all remaining GPUs */
     return MS_OK;
 }
 
@@ -215,8 +215,8 @@ static ms_status fail_word(ms_ctx *cx, ms_jval root, ms_choice choice, const cha
     return status;
 }
 
-/* Loads the schedule file that a plan file names, relative to it. Stated virtual stages
- * and memory limits stay, for ms_plan_check to compare. */
+/* Loads schedule file `file_name`, relative to the plan file. Virtual stages and memory
+ * limit, if in the plan file, stay, and ms_plan_check compares them with the schedule. */
 static ms_status read_schedule_file(ms_ctx *cx, ms_jval root, const char *file_name,
                                     ms_plan *plan)
 {
@@ -252,7 +252,7 @@ static ms_status read_words(ms_ctx *cx, ms_jval root, plan_file *file)
     return status;
 }
 
-/* Refuses a value of `choice` that has an effect only with another recompute mode. */
+/* Reports that a plan states `number` for `choice`, which has effect only in `mode`. */
 static ms_status fail_without_effect(ms_ctx *cx, ms_jval root, const ms_plan *plan,
                                      ms_choice choice, double number, ms_recompute mode)
 {
@@ -307,7 +307,7 @@ static ms_status check_ranks(ms_ctx *cx, ms_jval root, ms_plan *plan)
                         plan->gpus);
 }
 
-/* Refuses a file of another schema before its keys are refused as unknown. */
+/* Refuses a file by its "schema", before any of its keys is reported as unknown. */
 static ms_status check_schema(ms_ctx *cx, ms_jval root)
 {
     ms_jval value;
@@ -400,7 +400,7 @@ static void write_value(ms_jout *out, const ms_plan *plan, ms_choice choice)
         ms_jout_number(out, (double)ms_plan_get(plan, choice));
     else if (row->kind == MS_CHOICE_SWITCH)
         ms_jout_bool(out, ms_plan_get(plan, choice));
-    else /* word or text: its text needs no arena */
+    else /* word or text: ms_plan_value_text allocates nothing */
         ms_jout_text(out, ms_plan_value_text(NULL, plan, choice));
 }
 

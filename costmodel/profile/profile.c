@@ -103,7 +103,7 @@ ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *field
     ROW(offsetof(type, member), keyword, false, false, quantity, 0, most, text)
 #define FRACTION(type, member, keyword, text)                                            \
     COEFFICIENT(type, member, keyword, MS_UNIT_COUNT, 0.01, 1.5, text)
-/* Field of a rate divided by the listed rate; above 1 if CPU caches outrun memory. */
+/* Field of a measured rate / listed rate, which exceeds 1 where CPU caches help. */
 #define RATE_FRACTION(type, member, keyword, text)                                       \
     COEFFICIENT(type, member, keyword, MS_UNIT_COUNT, MS_LEAST_RATE_FRAC,                \
                 MS_MOST_RATE_FRAC, text)
@@ -244,7 +244,7 @@ const ms_profile_section ms_profile_sections[] = {{"link", link_fields},
                                                   {"memory", memory_fields},
                                                   {0}};
 
-/* Reads an object with keys `names`, the i-th into a struct at out + i * size. */
+/* Reads the JSON object `family`: member names[i] into the struct at out + i * size. */
 static ms_status read_family(ms_ctx *cx, ms_jval family, const char *const *names,
                              const ms_field *fields, size_t size, char *out)
 {
@@ -280,7 +280,7 @@ static ms_status read_kernels(ms_ctx *cx, ms_jval root, ms_profile *out)
     MS_TRY(read_family(cx, gemm, ms_dtype_names, ms_gemm_fields, sizeof(ms_gemm_profile),
                        (char *)out->gemm));
     const int fused =
-        MS_ATTENTION_UNFUSED + 1; /* unfused attention is no single kernel */
+        MS_ATTENTION_UNFUSED + 1; /* unfused attention has no coefficients of its own */
     return read_family(cx, attention, ms_attention_kernel_names + fused,
                        ms_attention_fields, sizeof(ms_attention_profile),
                        (char *)(out->attention + fused));

@@ -32,14 +32,14 @@ typedef struct ms_coefficient {
 /* Coefficients of GEMMs of one data type. */
 typedef struct ms_gemm_profile {
     ms_coefficient efficiency; /* e: large isolated GEMMs' share of peak FLOP/s */
-    ms_coefficient k_half;     /* k0: depth K that takes as long as the prologue */
+    ms_coefficient k_half;     /* k0: depth K that the prologue adds to every GEMM */
     ms_coefficient overhead_s; /* t0: launch and drain of one GEMM kernel */
     ms_coefficient
-        hbm_frac; /* b: operands' share of listed HBM rate; 0: hbm_frac of ms_profile */
+        hbm_frac; /* b: GEMMs' HBM rate / listed rate; 0: hbm_frac of ms_profile */
     ms_coefficient depth_s; /* ck: seconds that an output tile takes per unit of K */
     /* fixed seconds of a GEMM's cast to 8 bits or less (ms_quantised_gemm_s) */
     ms_coefficient quantise_overhead_s;
-    ms_coefficient quantise_frac;  /* casts' share of listed HBM rate; 0: free casts */
+    ms_coefficient quantise_frac;  /* casts' HBM rate / listed rate; 0: casts are free */
     ms_coefficient sustained_frac; /* GEMM rate in training, relative to isolation */
 } ms_gemm_profile;
 
@@ -59,7 +59,7 @@ typedef struct ms_attention_profile {
     ms_coefficient forward_flop_per_s;
     ms_coefficient backward_flop_per_s;
     ms_coefficient small_head_frac; /* rate at head dim 64, divided by that at 128 */
-    ms_coefficient half_sequence;   /* s0: sequence length with half of the full rate */
+    ms_coefficient half_sequence; /* s0: sequence length that reaches half of the rate */
     ms_coefficient sustained_frac;
     ms_coefficient overhead_s; /* fixed seconds of this kernel; NaN: no such kernel */
 } ms_attention_profile;
@@ -77,11 +77,11 @@ typedef struct ms_network_profile {
     ms_coefficient step_s;         /* seconds of a ring or tree step across nodes */
     ms_coefficient rank_step_s;    /* least seconds of any ring step, inside nodes too */
     ms_coefficient bandwidth_frac; /* large collectives' share of the NICs' listed rate */
-    ms_coefficient send_frac;      /* send's share of the NIC's rate; 0: bandwidth_frac */
-    ms_coefficient tree_frac;      /* rate of trees, divided by that of bandwidth_frac */
-    ms_coefficient tree_serial;    /* 0: tree levels overlap; 1: one after the other */
-    ms_coefficient ramp;           /* factor of the sqrt(alpha beta) term in ring times */
-    ms_coefficient tree_ramp;      /* factor of the sqrt(alpha beta) term in tree times */
+    ms_coefficient send_frac; /* pair's send rate / listed NIC rate; 0: bandwidth_frac */
+    ms_coefficient tree_frac; /* trees over 3 or more nodes: factor on bandwidth_frac */
+    ms_coefficient tree_serial; /* 0: tree levels overlap; 1: one after the other */
+    ms_coefficient ramp;        /* factor of the sqrt(alpha beta) term in ring times */
+    ms_coefficient tree_ramp;   /* factor of the sqrt(alpha beta) term in tree times */
 } ms_network_profile;
 
 #define MS_MAX_NETWORKS 8
@@ -92,13 +92,13 @@ typedef struct ms_profile {
     /* [ms_dtype] a NaN efficiency: the device lacks the type */
     ms_gemm_profile gemm[MS_NUM_DTYPES];
     ms_coefficient tile_m, tile_n; /* rows, columns of the largest GEMM output tile */
-    ms_coefficient wave_frac;      /* share of idle time lost in the last wave of tiles */
+    ms_coefficient wave_frac; /* share of the last wave's idle SM time that is lost */
     ms_coefficient flop_per_joule; /* FLOP/J of 16-bit GEMMs; 0: power is no limit */
-    ms_coefficient half_bits_gain; /* ratio of FLOP/J at half the bits to FLOP/J; 0: 2 */
+    ms_coefficient half_bits_gain; /* FLOP/J factor each time bits halve; 0: 2 */
     /* rate of batched GEMMs in unfused attention, divided by that of single ones; 0: 1 */
     ms_coefficient batched_products_frac;
     ms_coefficient
-        small_tile_loss; /* relative extra time of a tile with twice the bytes per FLOP */
+        small_tile_loss; /* relative extra time of tiles with twice the bytes per FLOP */
     ms_attention_profile attention[MS_NUM_ATTENTION_KERNELS];
     ms_coefficient hbm_frac; /* streaming kernels' share of the listed HBM rate */
     ms_coefficient launch_s; /* host time to launch one kernel */
@@ -122,9 +122,9 @@ typedef struct ms_profile {
     const ms_sweep *measured;        /* tables of measured times; NULL: not calibrated */
 } ms_profile;
 
-/* Reads coefficients by a field table, as ms_json_read, where an MS_FIELD_ANY with low <
- * high is an ms_coefficient: {"value": ..., "from": "fitted", "source": "..."}. `value`
- * is a number for MS_UNIT_COUNT, otherwise a quantity string; null (NaN) if nullable. */
+/* Reads coefficients by a field table, as ms_json_read does other values: MS_FIELD_ANY
+ * with low < high is a coefficient {"value": ..., "from": "fitted", "source": "..."};
+ * value is a number (MS_UNIT_COUNT), a quantity string or, if nullable, null (NaN). */
 ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *fields,
                                void *out);
 

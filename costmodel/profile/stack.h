@@ -11,11 +11,11 @@
 /* How a framework distributes layers over pipeline stages by default. */
 typedef enum ms_layer_split {
     MS_SPLIT_BALANCED, /* stage times as equal as possible, embedding and head counted */
-    /* equal numbers of layers where pp divides them, else with embedding and head as a
-     * layer each where that divides; otherwise balanced */
+    /* equal numbers of layers where pp divides their number; else embedding and head
+     * count as one layer each, where pp divides that sum; else as MS_SPLIT_BALANCED */
     MS_SPLIT_EVEN,
-    /* nanotron: a stage ends at its share of FLOP, 4 h^2 + 3 h f + s h per layer and V h
-     * for the head (hidden h, MLP width f, sequence s, vocabulary V) */
+    /* nanotron: a stage ends at its share of FLOP: 4 h^2 + 3 h f + s h of a layer, V h of
+     * the head (hidden h, MLP width f, sequence s, vocabulary V) */
     MS_SPLIT_BY_FLOP
 } ms_layer_split;
 
@@ -31,37 +31,38 @@ extern const char *const ms_optimizer_sync_names[]; /* "global" "post-validation
 typedef struct ms_stack {
     const char *name;
     const char *source;
-    ms_attention_kernel attention;  /* kernel, or the profile's next older one */
+    ms_attention_kernel attention;  /* kernel; if the profile lacks it, next older one */
     ms_coefficient unfused_traffic; /* u: factor on unfused kernels' extra HBM passes */
     /* host seconds per layer and micro-batch; NaN: number of kernels x launch_s */
     ms_coefficient host_s_per_layer;
     /* host seconds added to each collective per rank of its group, if pipeline stages lie
      * on several nodes */
     ms_coefficient host_s_per_collective_rank;
-    ms_coefficient message_stall_s; /* seconds added to each message of a stalling run */
-    ms_coefficient stalling_nodes; /* least nodes of pipelined runs that stall; 0: none */
-    /* least nodes of a tensor group in pipelined runs that stall; 0: none */
+    /* seconds added to each message of a run that stalls */
+    ms_coefficient message_stall_s;
+    ms_coefficient stalling_nodes; /* pipelined runs on >= so many nodes stall; 0: none */
+    /* pipelined runs with a tensor group on >= so many nodes stall; 0: none */
     ms_coefficient stalling_tensor_nodes;
-    /* seconds of routing per layer and micro-batch beyond its HBM traffic, forward +
-     * backward: small kernels, and the device's wait for the host to count tokens */
+    /* seconds of routing per layer and micro-batch, forward + backward, beyond HBM
+     * traffic: small kernels, and the device's wait for the host to count tokens */
     ms_coefficient routing_s;
-    /* HBM bytes of separate operations on experts' token rows (padding, sorting, casts)
-     * per element of their results, forward + backward */
+    /* HBM bytes per element of experts' results, forward + backward, for separate
+     * operations on token rows (padding, sorting, casts) */
     ms_coefficient expert_row_bytes;
     /* HBM bytes of expert biases per element of experts' results; 0: fused into GEMMs */
     ms_coefficient expert_bias_bytes;
     /* launches of a grouped GEMM per local expert; 0: one kernel for all experts */
     ms_coefficient expert_launches;
     ms_coefficient expert_cast_launches; /* launches per expert for casts below 16 bits */
-    /* host time per layer of routing, dispatch and the fixed part of grouped GEMMs,
-     * forward + backward, in launches; 0: one launch per node */
+    /* launches per layer by routing, dispatch and fixed parts of grouped GEMMs, forward +
+     * backward, beyond one per MS_OP_ROUTE and MS_OP_ROUTE_GRAD */
     ms_coefficient routing_launches;
-    ms_coefficient scan_loss;       /* scan time divided by its HBM traffic's, less 1 */
+    ms_coefficient scan_loss;       /* extra time of scans / time of their HBM traffic */
     ms_coefficient launch_frac;     /* factor on launch_s (CUDA graphs: below 1) */
     ms_coefficient tp_overlap_frac; /* share of TP traffic hidden without async TP */
     ms_coefficient dp_overlap; /* 1: data-parallel traffic overlaps compute; 0: not */
-    /* gpipe and 1f1b: pipeline messages that a stage awaits before its next action (0:
-     * none; 1: of both directions at once; 2: one, then the other) */
+    /* gpipe and 1f1b: message times that a stage waits before its next action (0: none;
+     * 1: messages in both directions at once; 2: one direction after the other) */
     ms_coefficient send_hold;
     ms_coefficient interleaved_send_hold; /* send_hold for interleaved and looped-bfs */
     ms_coefficient cp_overlap_frac;   /* share of gathers over cp hidden by attention */
@@ -73,21 +74,21 @@ typedef struct ms_stack {
     ms_coefficient interference_frac;
     ms_coefficient optimizer_bytes; /* the optimizer's HBM bytes per owned parameter */
     ms_coefficient
-        accumulate_bytes;      /* HBM bytes to add a parameter's gradient; 0: fused */
+        accumulate_bytes;      /* HBM bytes per parameter to sum gradients; 0: in GEMMs */
     ms_coefficient loss_bytes; /* HBM bytes of the loss per local logit */
     /* ---- memory ---- */
     ms_coefficient param_bytes;  /* bytes of a parameter between steps (FSDP2: 4) */
     ms_coefficient grad_bytes;   /* bytes of gradients and their sums, per parameter */
     ms_coefficient bucket_bytes; /* bytes of gradient copies to reduce, per parameter */
-    /* gradients of the previous micro-batch at a pipeline's peak, bytes a parameter */
+    /* pipelines: bytes per parameter of gradients that outlive their micro-batch */
     ms_coefficient late_grad_bytes;
     ms_coefficient master_bytes; /* bytes of fp32 master copy per parameter; 0: none */
     ms_coefficient moment_bytes; /* bytes of Adam's m and v per parameter */
     ms_coefficient logit_bytes;  /* bytes alive per local logit at the loss */
     /* logit_bytes if logits are sharded over tp; 0: equal to logit_bytes */
     ms_coefficient sharded_logit_bytes;
-    ms_coefficient head_grad_bytes;    /* bytes per head parameter in its backward */
-    ms_coefficient workspace_bytes;    /* memory of libraries such as cuBLAS */
+    ms_coefficient head_grad_bytes; /* bytes per parameter of the head in its backward */
+    ms_coefficient workspace_bytes; /* memory of libraries such as cuBLAS */
     ms_coefficient fragmentation_frac; /* reserved memory divided by allocated, less 1 */
     ms_coefficient grad_comm_bytes;    /* bytes per parameter in gradient reductions */
     ms_coefficient param_comm_bytes;   /* bytes per parameter in all-gathers */
@@ -95,24 +96,24 @@ typedef struct ms_stack {
     /* buffers of gathered parameters have the size of the largest of layers, embedding
      * and head; false: of the largest layer */
     bool fixed_unit_buffers;
-    bool exposes_shards; /* dp_overlap holds only for ZeRO-0 all-reduces */
+    bool exposes_shards; /* dp_overlap holds for ZeRO stage 0, not 1 to 3 */
     /* a tp rank sends only its share of a pipeline message, even without sequence
      * parallelism (sim/step/message.h) */
     bool scatters_sends;
-    bool adds_reduced_gradients; /* reduced gradients are added to another buffer */
-    bool regather;               /* backward gathers layer inputs again, unsaved */
-    /* full recomputation repeats a whole layer, its last GEMM and reduction included;
-     * otherwise only what backward needs (costmodel/program/recompute.c) */
+    bool adds_reduced_gradients; /* results of reductions are added to another buffer */
+    bool regather; /* backward gathers layer inputs again; only shards are saved */
+    /* full recomputation repeats every operation of a layer, even its last GEMM and
+     * reduction, whose results backward does not need (costmodel/program/recompute.c) */
     bool reruns_layers;
     /* gathered layer inputs stay in memory without a pipeline, and with one if the host
-     * is ahead (sim/step/gathers.h), which varies by run: peaks are ranges */
+     * is ahead of the GPU (sim/step/gathers.h), not in every run: peaks are ranges */
     bool holds_gathers_alone;
     /* GEMM operands below 16 bits are cast once for all uses, before gathers over tp
      * (costmodel/cost/cast.h) */
     bool casts_once;
     bool gathers_cast; /* 8-bit compute types: parameters are gathered in 8 bits */
-    /* backward: a reduction over tp overlaps with the layer's weight gradient, a repeated
-     * gather with its input gradient */
+    /* backward over tp: a reduction overlaps with the GEMM of the layer's weight
+     * gradient, a repeated gather with the GEMM of its input gradient */
     bool overlaps_gradients;
     bool fuses_projections; /* q, k, v are one matrix; gate and up another */
     bool trains_mtp;        /* trains multi-token-prediction modules, if any */
@@ -125,7 +126,7 @@ typedef struct ms_stack {
     bool keeps_gate;      /* backward keeps the activated gate of a gated MLP, too */
     bool keeps_unrotated; /* keeps queries and keys from before rotary, too */
     bool keeps_casts;     /* saves casts below 16 bits for weight gradients */
-    /* keeps_casts, and no uncast copy is saved for other readers, activations included */
+    /* keeps_casts, and the cast is the only saved copy, even for other readers */
     bool keeps_casts_alone;
     /* routing weights multiply experts' activations, so their results are not saved */
     bool weighs_in_experts;
@@ -136,24 +137,24 @@ typedef struct ms_stack {
     bool stage_2_is_fsdp;     /* ZeRO stage 2 keeps gathered weights for a step (FSDP) */
     bool interleaves;         /* plan default: schedule interleaved 1F1B */
     bool single_layer_chunks; /* plan default, interleaved: one layer per chunk */
-    bool pads_vocab; /* pads the vocabulary to 128 tp (--make-vocab-size-divisible-by) */
-    bool uses_dropout;            /* trains with dropout if the model has it */
+    bool pads_vocab;   /* pads the vocabulary to a multiple of 128 tp (Megatron-LM) */
+    bool uses_dropout; /* trains with dropout if the model has it */
     bool lacks_sequence_parallel; /* plan default: no sequence parallelism */
     bool whole_microbatch;  /* plan default without pipeline: no gradient accumulation */
     bool selective_is_full; /* "selective" recomputation repeats whole layers */
-    bool casts_once_by_tensor; /* no casts_once if scales are per row, not per tensor */
+    bool casts_once_by_tensor; /* casts_once needs scales per tensor, not per row */
     /* reported memory is that of rank 0 (nanotron logs max_memory_allocated,
      * src/nanotron/trainer.py) */
     bool reports_first_rank;
     /* first month with fused attention, e.g. 202304 for PyTorch 2.0
      * (torch.nn.functional.scaled_dot_product_attention); 0: always */
     long fuses_attention_since;
-    /* month, e.g. 202504, before which pipelined runs had as many micro-batches as
-     * stages; 0: no run had */
+    /* month, e.g. 202504: published pipelined runs before it had as many micro-batches as
+     * stages; 0: no such month */
     long stages_split_batch_before;
     /* ---- defaults and capabilities ---- */
     const char *recompute; /* default recompute mode: "none" "selective" ... */
-    long default_zero; /* ZeRO stage of plans by default; -1: 3 if dp_shard > 1, else 0 */
+    long default_zero; /* ZeRO stage of plans by default, if dp_shard * cp > 1; -1: 3 */
     bool can_zero3_with_pp;
     ms_cp_method cp_method; /* context-parallel method of plans by default */
     bool can_cp[MS_NUM_CP_METHODS];
@@ -169,12 +170,12 @@ ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out);
 /* The stack with gathered layer inputs held in memory (`kept`) or gathered again in
  * backward, for every number of stages. */
 ms_stack ms_stack_with_gathers(const ms_stack *stack, bool kept);
-/* The stack for a run whose values are all of type `compute`. With states_in_compute_type
- * and at least 4 bytes per element, states, messages and logits have that type, without a
- * master copy; Adam reads gradient (also for its norm), parameter and moments and writes
- * parameter and moments (8 elements per parameter); the loss reads logits three times and
- * writes them once (4). With gathers_cast and an 8-bit type, gathered parameters take one
- * byte each. Applying it twice equals applying it once. */
+/* The stack for a run whose values all have type `compute`. With states_in_compute_type
+ * and a type of 4 bytes or more: states, messages and logits have that type, without a
+ * master copy; Adam reads gradient (twice, once for the norm), parameter, m and v and
+ * writes parameter, m and v (8 elements per parameter); the loss reads logits three times
+ * and writes them once (4). With gathers_cast and an 8-bit type gathered parameters take
+ * one byte each. Adapting an adapted stack changes nothing. */
 ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute);
 /* Lists the numbers (ms_coefficient members) of any stack, not its switches or words. */
 void ms_stack_figures(ms_figures *list);

@@ -303,7 +303,7 @@ void ms_residuals_add(ms_residuals *to, const double size[3], double ratio)
 
 double ms_residuals_ratio(const ms_residuals *residuals, const double size[3])
 {
-    const double least = 1e-6; /* added to squared distances in octaves: none is 0 */
+    const double least = 1e-6; /* added to squared distances, so that none is 0 */
     double at[3] = {log2(size[0]), log2(size[1]), log2(size[2])};
     double sum = 0.0;
     double weights =

@@ -24,12 +24,13 @@ typedef struct ms_sweep_rows {
 
 enum {
     MS_GEMM_COLUMNS = 5, /* a row of `products`: batch, m, n, k, seconds */
-    /* attention: FLOP, key tokens, head dim, score elements, traffic bytes, seconds */
+    /* attention row: FLOP, key tokens, head dim, score elements, traffic bytes,
+     * seconds */
     MS_ATTENTION_COLUMNS = 6,
     MS_CURVE_COLUMNS = 2 /* a row of a curve: bytes, seconds */
 };
 
-/* Seconds of one collective on `ranks` ranks, by growing size; they never fall. */
+/* Measured seconds of a collective on `ranks` ranks by size; larger is never faster. */
 typedef struct ms_sweep_curve {
     int collective; /* ms_collective */
     long ranks;
@@ -39,16 +40,16 @@ typedef struct ms_sweep_curve {
 typedef struct ms_sweep {
     ms_machine machine;
     int dtype;  /* ms_dtype of measured GEMMs and attention */
-    long ranks; /* number of ranks that measured at once */
+    long ranks; /* number of ranks that ran at the same time */
     ms_sweep_rows products;
     ms_sweep_rows attention[2]; /* tables for [0] forward, [1] backward */
     int num_curves;
     ms_sweep_curve *curves;
 } ms_sweep;
 
-/* Reads the tables of measured times of a profile. MS_EINPUT for rows of another length,
- * values that are not positive, sizes that do not grow, fewer than two rows. A time below
- * that of a smaller transfer is raised to it: larger ones are never faster. */
+/* Reads a profile's tables of measured times. Within a curve of a collective, seconds
+ * below those of a smaller size are raised to them. MS_EINPUT: a row of wrong length, a
+ * value that is not positive, sizes of a curve that do not grow, fewer than two rows. */
 ms_status ms_sweep_read(ms_ctx *cx, ms_jval object, ms_sweep *out);
 void ms_sweep_write(ms_jout *out, const ms_sweep *measured);
 
@@ -69,10 +70,10 @@ typedef struct ms_residuals {
 } ms_residuals;
 ms_residuals *ms_residuals_make(ms_arena *arena, int capacity);
 void ms_residuals_add(ms_residuals *to, const double size[3], double ratio);
-/* Ratio of measured to fitted time at a shape, interpolated: exp of the mean of log
- * ratios, weighted by 1/d^4 of the distance d in octaves (inverse distance weighting,
- * Shepard 1968), with a ratio of 1 three octaves away: the measured ratio at a measured
- * shape, 1 far away. */
+/* Ratio of measured to fitted time at a shape: exp of the weighted mean of the logs of
+ * known ratios. A known ratio d octaves away has weight 1/d^4 (inverse distance
+ * weighting, Shepard 1968), and a ratio of 1 has the weight of three octaves. So a
+ * measured shape has its own ratio, and shapes far from all measured ones have 1. */
 double ms_residuals_ratio(const ms_residuals *residuals, const double size[3]);
 
 #endif

@@ -1,7 +1,7 @@
 /* The 1F1B schedule (PipeDream-flush, Narayanan et al. 2021): of m micro-batches rank r
- * of p runs min(m, p-1-r) forwards, then pairs of a forward and a backward, then the
- * other backwards. PyTorch pairs backward and forward, after one more forward: the
- * same. */
+ * of p runs min(m, p-1-r) forwards, then pairs of a forward and the next backward, then
+ * the remaining backwards. PyTorch runs one more forward first and pairs each backward
+ * with the next forward, which is the same order. */
 #include "costmodel/schedule/schedule_priv.h"
 
 static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)

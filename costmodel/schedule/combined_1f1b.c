@@ -1,5 +1,5 @@
-/* Combined forward-backward: interleaved 1F1B with one more warm-up forward, so that
- * forward and backward of a pair do not wait for each other and run side by side. */
+/* Combined forward-backward: interleaved 1F1B with one more warm-up forward per rank, so
+ * that the two halves of a pair need no result of each other and run side by side. */
 #include "costmodel/schedule/schedule_priv.h"
 
 static const char *objection(const ms_schedule_shape *shape)

@@ -6,18 +6,19 @@
 
 typedef struct rank_filler {
     ms_action_list *list;
-    int stage[2];       /* [chunk] its stage; chunk 0 enters at the nearer pipeline end */
+    int stage[2];       /* [chunk] the rank's stage; chunk 0 enters at the nearer end */
     int forwards[2];    /* [chunk] number of forwards added to the list */
-    int backwards[2];   /* [chunk] number of whole backwards and input gradients added */
-    ms_action *waiting; /* weight gradients of added input gradients, oldest first */
+    int backwards[2];   /* [chunk] number of backwards added, whole or input (I) */
+    ms_action *waiting; /* weight gradients whose I is in `list`, oldest first */
     int num_waiting, num_weights;
 } rank_filler;
 
-/* A rank's position: DualPipe folds its ranks in the middle, DualPipeV at the last. */
+/* A rank's position. Pipelines fold in the middle (DualPipe) or at the last rank (V). */
 typedef struct rank_place {
-    int from_end;       /* ranks between this one and the end where chunk 0 enters */
-    int to_fold;        /* ranks between this one and the fold */
-    int num_overlapped; /* rounds of two overlapped pairs (step 4 of dualpipe.py) */
+    int from_end; /* ranks between this one and the end where chunk 0 enters */
+    int to_fold;  /* ranks between this one and the fold */
+    /* rounds of step 4 of dualpipe.py, each of two MS_OVERLAP pairs */
+    int num_overlapped;
 } rank_place;
 
 static void add_forward(rank_filler *f, int chunk)

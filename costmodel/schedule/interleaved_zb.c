@@ -1,5 +1,5 @@
-/* The interleaved zero-bubble schedule: forwards and backwards as in interleaved 1F1B
- * after a shorter warm-up, on rank r weight gradients r slots after input gradients. */
+/* The interleaved zero-bubble schedule: interleaved 1F1B with a shorter warm-up; on rank
+ * r weight gradients W number k follow input gradient I number k + r. */
 #include "costmodel/schedule/schedule_priv.h"
 
 static void add_weight(const ms_schedule_shape *shape, int rank, int k,

@@ -108,7 +108,7 @@ int ms_schedule_stages(const ms_schedule_shape *shape)
     return shape->num_ranks * ms_schedule_chunks(shape);
 }
 
-/* Whether stages run back through the ranks after the last: in a V, and in DualPipe. */
+/* Whether stages s >= p are on ranks p-1 .. 0 (V, DualPipe), not 0 .. p-1 (loop). */
 static bool turns_round(const ms_schedule_shape *shape)
 {
     return ms_schedule_placement(shape->kind) != MS_PLACE_LOOP;

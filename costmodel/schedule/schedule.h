@@ -1,11 +1,11 @@
 /* Folder costmodel/schedule: pipeline schedules, one file a family; no durations.
  *
- * Pipeline schedules as data: one list of actions per rank, from which costs are
- * replayed, simulated and run. Durations are in sim/step/replay.h. Stages are numbered
- * through the model: 0 .. S-1. A schedule places each on one rank: in a loop (s mod p),
- * in a V (s and 2p-1-s on one rank), or both ways (DualPipe: every stage twice, for
- * micro-batches that enter at rank 0 and for those that enter at rank p-1; stage p+k is
- * then the second copy of stage k of the model, on rank p-1-k). */
+ * A schedule is data: one list of actions per rank, from which steps are priced,
+ * simulated and run. Durations are in sim/step/replay.h. Stages have numbers 0 .. S-1 in
+ * forward order. On p ranks stage s lies on rank s mod p (loop); or stages r and 2p-1-r
+ * lie on rank r (V); or every stage of the model lies on two ranks (DualPipe): stage k on
+ * rank k, for micro-batches that enter at rank 0, and its copy, stage p+k, on rank p-1-k,
+ * for those that enter at rank p-1. */
 #ifndef MS_COSTMODEL_SCHEDULE_SCHEDULE_H
 #define MS_COSTMODEL_SCHEDULE_SCHEDULE_H
 
@@ -57,7 +57,7 @@ typedef enum ms_action_kind {
 
 typedef struct ms_action {
     unsigned char kind; /* ms_action_kind */
-    short stage;        /* MS_OVERLAP: stage of the forward */
+    short stage;        /* stage of the action; MS_OVERLAP: of its forward */
     int microbatch;
     short backward_stage; /* MS_OVERLAP: stage of the backward */
     int backward_microbatch;
@@ -69,7 +69,7 @@ typedef enum ms_stage_placement {
     MS_PLACE_BOTH_WAYS
 } ms_stage_placement;
 
-/* Durations of a stage's actions in any unit; all 0 stands for 1, 1, 1 and send 0. */
+/* Durations of a stage's actions and of a send, in any unit; all 0: 1, 1, 1 and 0. */
 typedef struct ms_schedule_times {
     double forward, backward_input, backward_weight, send;
 } ms_schedule_times;
@@ -94,18 +94,18 @@ typedef struct ms_schedule_shape {
     int num_microbatches; /* m: micro-batches; DualPipe: of both directions */
     /* v: stages of the model per rank; 2 in a V, 1 in families without chunks */
     int virtual_stages;
-    /* g: micro-batches per group, for families with chunks in a loop; 0: PyTorch's
-     * default, g = m div max(1, m div p) */
+    /* g: micro-batches per group, for families with chunks in a loop; 0: default of
+     * PyTorch, m div max(1, m div p), where div rounds down */
     int group;
-    double memory_limit; /* MS_ZB_AUTO: memory limit, in peaks of 1F1B's rank 0; 0: 2 */
-    /* MS_ZB_AUTO: share of activations kept for weight gradients (W); 0: all */
+    double memory_limit; /* MS_ZB_AUTO: limit in multiples of 1F1B's rank 0 peak; 0: 2 */
+    /* MS_ZB_AUTO: share of activations kept from input to weight gradients; 0: all */
     double weight_share;
-    /* MS_ZB_AUTO: gradients of logits kept for the output head's weight gradient on the
-     * last rank, as a share of a micro-batch's activations */
+    /* MS_ZB_AUTO: added to weight_share on the last rank, for gradients of logits that
+     * the output head's weight gradient needs */
     double head_share;
     ms_schedule_times times; /* MS_ZB_AUTO: durations by which actions are ordered */
-    /* forward and backward of a pair each wait for their own input and send their result
-     * when they end; false: the pair does so as a whole */
+    /* halves of an overlapped pair wait for input and send their result separately;
+     * false: the pair does both as a whole */
     bool early_release;
     const ms_schedule_table *table; /* MS_CUSTOM: action lists from a file */
 } ms_schedule_shape;
@@ -144,19 +144,19 @@ typedef struct ms_schedule_traits {
     bool groups;          /* a plan may set a micro-batch group */
     bool uses_times;      /* orders actions by their durations */
     bool limits_memory;   /* a plan may set a memory limit */
-    /* least number of micro-batches per rank from which on action lists only repeat their
-     * middle: beginning, end and alive micro-batches stay the same (with groups: only
-     * groups of p micro-batches). 0: never, since all micro-batches stay alive, lists are
-     * short or depend on durations */
+    /* least number of micro-batches per pipeline rank above which more micro-batches only
+     * repeat the middle of action lists; beginning, end and the largest numbers of alive
+     * micro-batches stay the same. Families with groups: only if groups have p
+     * micro-batches. 0: no such number is used */
     unsigned char repeats_after;
-    /* families with chunks: warm-up forwards of a rank less those of the next rank */
+    /* families with chunks: warm-up forwards of rank r less those of rank r + 1 */
     unsigned char warmup_slope;
     unsigned char message_wait; /* ms_message_wait */
 } ms_schedule_traits;
 ms_schedule_traits ms_schedule_traits_of(ms_schedule_kind kind);
 
-/* Default number of virtual stages: 2 if the family has chunks and pp > 1, since 1 would
- * be another schedule; otherwise 1. */
+/* Default number of virtual stages: 2 if the family has chunks and num_ranks > 1, as with
+ * 1 it would equal a family without chunks; otherwise 1. */
 int ms_schedule_default_virtual(ms_schedule_kind kind, long num_ranks);
 
 /* ---- slots, in the order of replay ---- */
@@ -182,11 +182,12 @@ typedef enum ms_slot_kind {
 
 /* Cost class: slots with equal properties have equal durations. */
 typedef struct ms_slot_cost {
-    unsigned char kind;       /* ms_slot_kind */
-    bool first_forward;       /* the slot is the first forward of its stage */
-    bool last_backward;       /* the slot ends its stage's last weight gradients */
-    bool after_backward;      /* backward or I right after weight gradients on its rank */
-    bool receives, receives2; /* slots of the class have nonzero `cross`, `cross2` */
+    unsigned char kind; /* ms_slot_kind */
+    bool first_forward; /* the slot is the first forward of its stage */
+    bool last_backward; /* the slot completes its stage's weight gradients of a step */
+    /* backward or I, right after a slot that makes weight gradients */
+    bool after_backward;
+    bool receives, receives2; /* `cross`, `cross2` are nonzero in slots of the class */
     short stage;
     short backward_stage; /* pairs: stage of the backward */
 } ms_slot_cost;
@@ -194,7 +195,7 @@ typedef struct ms_slot_cost {
 /* Actions at the beginning and the end of each rank's action list. */
 typedef struct ms_schedule_edges {
     int *warmup;   /* (num_ranks, num_chunks) forwards before the first backward */
-    int *cooldown; /* (num_ranks, num_chunks) weight gradients (W) at the end */
+    int *cooldown; /* (num_ranks, num_chunks) weight gradients after the last I */
     short *first_backward; /* (num_ranks) stage of the first backward */
     short *last_gradient;  /* (num_ranks) stage of the last input gradient */
 } ms_schedule_edges;
@@ -205,13 +206,13 @@ typedef struct ms_schedule {
     int num_chunks;           /* stages per rank */
     const int *first_action;  /* (num_ranks + 1): index of each rank's first action */
     const ms_action *actions; /* rank by rank, in the order of execution */
-    /* Micro-batches alive on a rank: one row for every instant that can be its memory
-     * peak, in a backward of chunk live_chunk[i] (live_kind[i]: MS_BACKWARD also for
-     * pairs, MS_BACKWARD_INPUT or MS_BACKWARD_WEIGHT). A row counts for each chunk the
-     * forwards whose backward (or I) is not finished, then for each chunk those between I
-     * and W (2 num_chunks entries). Rows that another row of the same chunk and kind
-     * exceeds everywhere are left out. Rank r's rows are first_live[r] ..
-     * first_live[r+1]-1. */
+    /* `live`, `live_chunk`, `live_kind`: micro-batches alive on a rank, one row for every
+     * instant that can be its memory peak. Row i is taken at the start of a backward of
+     * chunk live_chunk[i] and kind live_kind[i] (MS_BACKWARD, pairs included,
+     * MS_BACKWARD_INPUT or MS_BACKWARD_WEIGHT). Entries 0 .. num_chunks-1 count, by
+     * chunk, forwards whose backward (or I) has not ended; the next num_chunks count, by
+     * chunk, those between I and W. Rows are left out if another one of the same rank,
+     * chunk and kind is nowhere smaller. */
     const int *first_live; /* (num_ranks + 1): each rank's first row of `live` */
     const int *live;       /* (num_live, 2 num_chunks): rows of alive micro-batches */
     const short *live_chunk;
@@ -224,19 +225,19 @@ typedef struct ms_schedule {
     const int *slot_action;
     int num_slot_costs;
     const ms_slot_cost *slot_costs;
-    const int *last_slot;          /* (num_ranks) slot of the rank's last action */
-    const int *last_backward_slot; /* (num_stages) slot of its last weight gradients */
+    const int *last_slot;          /* (num_ranks) slot of a rank's last action */
+    const int *last_backward_slot; /* (num_stages) slot of a stage's last W or backward */
 } ms_schedule;
 
 /* Whether the schedule can have this shape; if not (no rank, a micro-batch group that
  * deadlocks, ...), `why` (may be NULL) gets a sentence. */
 bool ms_schedule_allows(const ms_schedule_shape *shape, const char **why);
-/* Whether a shape is refused only because its micro-batch groups deadlock: if each rank
- * has d fewer warm-up forwards than the previous, two consecutive groups with fewer than
- * d (p - 1) micro-batches together deadlock (one more if forward and backward are one
- * action); with v = 2 and a last group of one micro-batch it takes three. Found by
- * running every shape with p <= 9, v <= 4, m <= 24 and every group; Megatron-LM
- * schedules.py requires the narrower g >= p, and m mod g = 0 or >= p. */
+/* Whether a shape is refused only because its micro-batch groups deadlock. With d fewer
+ * warm-up forwards on each rank than on the previous, two consecutive groups of together
+ * fewer than d (p - 1) micro-batches deadlock (d (p - 1) + 1 if pairs are one action); if
+ * v = 2, groups of one micro-batch only if there are three, and a last group of one
+ * never. Found by running every shape with p <= 9, v <= 4, m <= 24 and every group;
+ * Megatron-LM schedules.py requires the narrower g >= p, and m mod g = 0 or >= p. */
 bool ms_schedule_group_deadlocks(const ms_schedule_shape *shape);
 /* Micro-batches per group of a shape whose family has groups (default resolved). */
 int ms_schedule_group(const ms_schedule_shape *shape);

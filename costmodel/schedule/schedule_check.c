@@ -45,7 +45,7 @@ static ms_status fail_action(const checker *c, int rank, const ms_action *a,
                    ms_action_text(c->cx->arena, a), what);
 }
 
-/* Notes an action or half a pair of a micro-batch; returns what is wrong, or NULL. */
+/* Notes that `stage` runs `kind` (a pair: two calls); returns what is wrong, or NULL. */
 static const char *advance(const checker *c, int rank, int kind, int stage,
                            int microbatch)
 {
@@ -108,7 +108,7 @@ static ms_status check_complete(const checker *c)
 
 /* ---- deadlock ---- */
 
-/* Stage whose result an action (of_gradient: a pair's backward) awaits; -1: none. */
+/* Stage whose result `a` awaits (of a pair: its forward, or of_gradient); -1: none. */
 static int awaited_stage(const checker *c, const ms_action *a, bool of_gradient)
 {
     const ms_schedule_shape *shape = &c->schedule->shape;

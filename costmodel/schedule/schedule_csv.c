@@ -1,6 +1,6 @@
 /* Reads schedule files (CSV): cells become actions row by row; then stages get their
- * ranks. Counts are compared before stages x micro-batches are allocated, so that large
- * numbers cost nothing. */
+ * ranks. Forwards are counted before arrays of stages x micro-batches are allocated, so
+ * that a file with huge micro-batch numbers takes no memory. */
 #include "costmodel/schedule/schedule_csv.h"
 
 #include "base/csv.h"
@@ -343,7 +343,7 @@ static int find_missing(const reader *r, const stages *all, int stage)
     return missing;
 }
 
-/* Checks that there are at least as many forwards as stages x micro-batches. */
+/* Checks that every stage has at least as many forwards as there are micro-batches. */
 static ms_status check_counts(const reader *r, const stages *all)
 {
     for (int s = 0; s < all->num_stages; s++) {

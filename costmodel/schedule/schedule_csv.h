@@ -9,10 +9,10 @@
 #include "costmodel/schedule/schedule.h"
 
 /* Reads a schedule file ("-": standard input) into a shape of MS_CUSTOM whose table lives
- * in cx->arena. ms_schedule_open checks the order of actions and finds their lines and
- * columns in the table. Errors: MS_EIO unreadable file; MS_EINPUT a cell without action,
- * a stage on two ranks or on none, ranks with different numbers of stages, a micro-batch
- * that a stage does not run forward, more than 2^22 actions. */
+ * in cx->arena; ms_schedule_open then checks the order of actions. MS_EIO: the file
+ * cannot be read. MS_EINPUT: a cell is no action, a stage is on two ranks or on none,
+ * ranks have different numbers of stages, a stage does not run a micro-batch forward, or
+ * there are more than 2^22 actions. */
 ms_status ms_schedule_csv_load(ms_ctx *cx, const char *path, ms_schedule_shape *out);
 /* Reads a schedule from text as ms_schedule_csv_load; `name` is the file in messages. */
 ms_status ms_schedule_csv_read(ms_ctx *cx, const char *name, const char *text,

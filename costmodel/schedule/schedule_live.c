@@ -1,5 +1,5 @@
-/* Counts micro-batches alive on a rank per chunk, between forward and backward and
- * between input and weight gradients, at each backward; keeps only possible peaks. */
+/* Fills ms_schedule.live: counts, before each backward, micro-batches between forward and
+ * backward and between I and W, by chunk; keeps rows that can be a memory peak. */
 #include "costmodel/schedule/schedule_priv.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static bool is_covered(const int *counts, const int *by, int width)
     return true;
 }
 
-/* Adds counts to a rank's rows, index `from` and later, unless a row dominates them. */
+/* Adds a row to a rank's rows (from index `from` on), unless one of them dominates it. */
 static void add_to_front(front *f, int from, const int *counts, int chunk, int kind)
 {
     /* newest row first: the likeliest to dominate */
@@ -107,7 +107,7 @@ void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule)
     int *live = MS_NEW_ARRAY(scratch, width, int);
     for (int rank = 0; rank < num_ranks; rank++) {
         first_live[rank] = f.count;
-        walk_rank(schedule, rank, live, &f); /* leaves `live` all 0 */
+        walk_rank(schedule, rank, live, &f); /* at its end `live` is 0 again */
     }
     first_live[num_ranks] = f.count;
     copy_front(arena, &f, schedule);

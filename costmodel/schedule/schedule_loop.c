@@ -9,9 +9,9 @@ static const char ragged_group[] =
     "micro-batches as there are pipeline ranks that divides their number, or a larger "
     "one, does not";
 
-/* Least number of micro-batches in two consecutive groups on p ranks without deadlock: d
- * (p - 1) if each rank has d fewer warm-up forwards than the previous, plus one if
- * forward and backward of a pair are one action. */
+/* Least sum of two consecutive micro-batch groups that cannot deadlock on p ranks: d (p -
+ * 1) if each rank has d fewer warm-up forwards than the previous, plus one if forward and
+ * backward of a pair are one action. */
 static long least_sum(const ms_schedule_shape *shape)
 {
     ms_schedule_traits traits = ms_schedule_traits_of(shape->kind);
@@ -25,7 +25,7 @@ static const char *deadlock(const ms_schedule_shape *shape)
         return NULL;
     int group = ms_schedule_group(shape);
     int num_full = m / group, ragged = m % group;
-    int harmless = v == 2 ? 1 : 0; /* groups of one micro-batch deadlock only by threes */
+    int harmless = v == 2 ? 1 : 0; /* v = 2: only three groups of one deadlock, not two */
     int num_together = group > harmless ? 2 : 3;
     if (num_full >= num_together && (long)num_together * group < least_sum(shape))
         return small_group;

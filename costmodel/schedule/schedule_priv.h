@@ -23,8 +23,8 @@ typedef struct ms_schedule_family {
      * letter case do not count. */
     const char *const *aliases;
     ms_schedule_traits traits;
-    /* Why the family refuses a shape (ranks, micro-batches, virtual stages within
-     * traits); returns NULL if it does not. NULL pointer: every such shape is allowed. */
+    /* Why the family refuses a shape, whose virtual stages are within traits; returns
+     * NULL if allowed. NULL instead of a function: all these shapes are allowed. */
     const char *(*objection)(const ms_schedule_shape *shape);
     /* Fills the action list of a rank; NULL: `fill` fills the lists of all ranks. */
     void (*fill_rank)(const ms_schedule_shape *shape, int rank, ms_action_list *list);

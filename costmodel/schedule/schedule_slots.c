@@ -26,7 +26,7 @@ static int *entry(const sweep *s, int *table, int stage, int microbatch)
     return &table[(long)stage * s->num_microbatches + microbatch];
 }
 
-/* Slot whose output a stage receives; 0: from its own rank; -1: no slot makes it yet. */
+/* Slot of stage `from` that `stage` receives from; 0: one rank; -1: not made yet. */
 static int received(const sweep *s, int *table, int stage, int from, int microbatch)
 {
     int slot = *entry(s, table, from, microbatch);
@@ -74,7 +74,7 @@ static bool starts_stage(sweep *s, int stage)
     return starts;
 }
 
-/* Gives a pair two slots; with early release each has its own input and send time. */
+/* Gives a pair two slots: forward, rest. early_release: each waits for its own input. */
 static void take_pair(sweep *s, int rank, const ms_action *a, int cross, int cross2)
 {
     bool early = s->schedule->shape.early_release;
@@ -112,7 +112,7 @@ static void take_action(sweep *s, int rank, const ms_action *a, int cross, int c
         *entry(s, s->gradient_slot, a->stage, a->microbatch) = slot;
 }
 
-/* Gives a rank's next action its slot if all inputs are of slots up to `done_before`. */
+/* Gives a rank's next action a slot if its inputs have slots of at most `done_before`. */
 static bool try_action(sweep *s, int rank, int done_before)
 {
     const ms_action *a = &s->schedule->actions[s->next[rank]];
@@ -131,9 +131,9 @@ static bool try_action(sweep *s, int rank, int done_before)
     return true;
 }
 
-/* Gives all actions slots, in rounds of at most one action per rank with inputs from
- * earlier rounds, so that neighbours in the order rarely wait for each other. Returns
- * false on a deadlock. */
+/* Gives all actions slots. A round takes each rank's next action if earlier rounds made
+ * its inputs, so that neighbouring slots rarely wait for each other. Returns false on a
+ * deadlock. */
 static bool sweep_all(sweep *s)
 {
     const ms_schedule *schedule = s->schedule;
@@ -173,7 +173,7 @@ int ms_schedule_last_complete(const ms_schedule *schedule, int rank)
     return last;
 }
 
-/* Index of a cost class in class_of[stage][backward's chunk of a pair][kind][flags]. */
+/* Index of a cost class in class_of[stage][0, or 1 + backward's chunk][kind][flags]. */
 static long class_index(const sweep *s, const ms_slot_cost *cost)
 {
     const ms_schedule *schedule = s->schedule;

@@ -1,9 +1,9 @@
-/* The schedules V-Half and V-Min: stages r and 2p-1-r on rank r, with a half and about a
- * third of 1F1B's activations. Every micro-batch repeats one pattern of actions, 6 time
- * slots of one action later; then actions move into idle slots at the start and the end
- * within the memory peak. Source: Qi et al. 2024, "Pipeline Parallelism with Controllable
- * Memory" (arXiv 2405.15362), sections 3 and 4; sail-sg/zero-bubble-pipeline-parallelism,
- * scheduler/zbv_greedy.py. All actions count as equally long. */
+/* The schedules V-Half and V-Min: stages r and 2p-1-r on rank r; a half and about a third
+ * of 1F1B's activations. All actions take one time slot. Every micro-batch repeats the
+ * pattern of the previous one 6 slots later; then actions move into idle slots at the
+ * start and the end within the memory peak. Source: Qi et al. 2024, "Pipeline Parallelism
+ * with Controllable Memory" (arXiv 2405.15362), sections 3 and 4;
+ * sail-sg/zero-bubble-pipeline-parallelism, scheduler/zbv_greedy.py. */
 #include "costmodel/schedule/schedule_priv.h"
 
 #include <assert.h>
@@ -24,10 +24,10 @@ typedef enum part {
 } part;
 
 typedef struct rank_slots {
-    int of[NUM_PARTS];    /* [part] micro-batch 0's slot; the next one's PERIOD later */
-    int next[NUM_PARTS];  /* [part] micro-batch of the next action */
-    int live;             /* number of alive (micro-batch, chunk) pairs */
-    unsigned char *parts; /* (num_slots) kind of action in a slot; NO_PART: idle */
+    int of[NUM_PARTS];   /* [part] slot in micro-batch 0; PERIOD later in each next one */
+    int next[NUM_PARTS]; /* [part] micro-batch of the next action */
+    int live;            /* number of alive (micro-batch, chunk) pairs */
+    unsigned char *parts; /* (num_slots) part that runs in a slot; NO_PART: idle */
     int *held;            /* (num_slots) number of chunks that moved actions keep alive */
     int last_ahead;       /* last slot of a forward or I moved ahead; -1: none */
 } rank_slots;
@@ -54,9 +54,9 @@ static int next_slot(int from, int rest)
     return from + modulo(rest - from);
 }
 
-/* Sets V-Half's pattern (arXiv 2405.15362). Relative to a rank's first forward, modulo 6
- * slots: input gradient of chunk 1 in slot 2, weight gradients of chunk 1 in 3, of chunk
- * 0 in 5; forward of chunk 1 and input gradient of chunk 0 in 1 and 4, or in 4 and 1. */
+/* Sets of[part], the slot of each action of micro-batch 0, for V-Half (arXiv 2405.15362).
+ * Modulo 6 and after of[FORWARD_0]: INPUT_1 has slot 2, WEIGHT_1 3, WEIGHT_0 5; FORWARD_1
+ * and INPUT_0 have 1 and 4, or 4 and 1. */
 static void half_pattern(int num_ranks, int rank, int *of)
 {
     int behind = num_ranks - 1 - rank;
@@ -69,8 +69,8 @@ static void half_pattern(int num_ranks, int rank, int *of)
     of[WEIGHT_0] = next_slot(of[INPUT_0] + 1, of[FORWARD_0] + 5);
 }
 
-/* Sets the pattern of V-Min: each action is one slot later per rank; weight gradients
- * take the first free slots. Source: arXiv 2405.15362, V-Min. */
+/* Sets of[part], as half_pattern, for V-Min: neighbouring ranks are one slot apart;
+ * weight gradients take the first free slots. Source: arXiv 2405.15362, V-Min. */
 static void least_pattern(int num_ranks, int rank, int *of)
 {
     int behind = num_ranks - 1 - rank;
@@ -135,7 +135,7 @@ static int ready_slot(const builder *b, int rank, part what)
         int own = end_of(b, FORWARD_1, rank, microbatch);
         return rank == 0 ? own : later(own, end_of(b, INPUT_1, rank - 1, microbatch));
     }
-    case INPUT_0: /* the forward of chunk 0 has run before that of chunk 1 */
+    case INPUT_0: /* FORWARD_0 has run: INPUT_1, awaited here, needed it */
         return rank == last ? end_of(b, INPUT_1, rank, microbatch)
                             : end_of(b, INPUT_0, rank + 1, microbatch);
     case WEIGHT_1:
@@ -196,8 +196,8 @@ static void place_start(builder *b, int num_ahead)
 
 /* ---- slot by slot ---- */
 
-/* The first action in pattern order, of kinds `from` to `to`, that can run in slot
- * `ready_at` (INT_MAX: at any time). */
+/* The first in pattern order among a rank's next actions of kinds `from` .. `to` that can
+ * run by slot `ready_at` (INT_MAX: among all of them); NO_PART: none. */
 static part first_part(const builder *b, int rank, part from, part to, int ready_at)
 {
     const rank_slots *slots = &b->ranks[rank];
@@ -214,7 +214,7 @@ static bool fits(const builder *b, int rank, part what)
     return !is_forward(what) || b->ranks[rank].live < b->capacity;
 }
 
-/* Chooses in the last rounds: a forward or input gradient, else a weight gradient. */
+/* Chooses in the last rounds: a forward or input gradient; if none can run, a W. */
 static part choose_at_end(const builder *b, int rank, int slot)
 {
     part found = first_part(b, rank, FORWARD_0, INPUT_0, slot);
@@ -223,7 +223,7 @@ static part choose_at_end(const builder *b, int rank, int slot)
     for (part i = WEIGHT_1; i <= WEIGHT_0; i++)
         if (first_part(b, rank, i, i, slot) != NO_PART)
             return i;
-    /* input gradients overtake a forward that memory does not allow */
+    /* if memory allows no forward, input gradients go first */
     return found == NO_PART ? NO_PART : first_part(b, rank, INPUT_1, INPUT_0, slot);
 }
 
@@ -364,8 +364,8 @@ static void emit(const ms_schedule_shape *shape, const builder *b, ms_action_lis
     }
 }
 
-/* Fills all ranks' lists. The pattern alone always ends; moving actions rarely makes it
- * longer (V-Min with 7 ranks and 5 micro-batches). */
+/* Fills all ranks' lists by whichever is shorter: the plain pattern, which always ends,
+ * or the pattern with moved actions, which rarely is longer (V-Min, p 7, m 5). */
 static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
 {
     builder plain = open_builder(shape, scratch, false);

@@ -20,7 +20,7 @@ enum {
 typedef struct switches {
     /* a rank's warm-up forwards may delay its first input gradient */
     bool delays_first_backward;
-    bool backwards_first; /* forwards may not delay the next rank's backward */
+    bool backwards_first; /* a forward waits if it would delay the next rank's backward */
     bool fills_always;    /* weight gradients may delay a forward or input gradient */
 } switches;
 
@@ -32,8 +32,8 @@ typedef struct builder {
     double cost[NUM_PARTS], send;
     switches how;
     int (*num_done)[NUM_PARTS]; /* [rank][kind] number of finished actions */
-    double *free_at;            /* [rank] end of its last action */
-    double *idle;               /* [rank] idle time since its first forward */
+    double *free_at;            /* [rank] time when the rank's last action ends */
+    double *idle;               /* [rank] idle time of the rank since its first forward */
     double *end[2];             /* [forward, I] (num_ranks, num_microbatches) end time */
     unsigned char *parts;       /* (num_ranks, actions of a rank) kinds, in order */
 } builder;
@@ -61,7 +61,7 @@ static double end_of(const builder *b, int part, int rank, int microbatch)
     return b->end[part][(long)rank * b->num_microbatches + microbatch];
 }
 
-/* Time at which another rank's output for a rank's next forward or I arrives. */
+/* Time when the previous (part FORWARD) or next rank's output arrives at `rank`. */
 static double arrival(const builder *b, int part, int rank)
 {
     int from = part == FORWARD ? rank - 1 : rank + 1;
@@ -110,7 +110,7 @@ static void fill_wait(builder *b, int rank, int part)
 
 /* ---- the first micro-batch ---- */
 
-/* Counts the forwards, after the first, that each rank runs until a gradient arrives. */
+/* Sets num_more[rank]: forwards after the first until a gradient can arrive. */
 static void count_warmup(const builder *b, int *num_more)
 {
     int last = b->num_ranks - 1;
@@ -128,7 +128,7 @@ static void count_warmup(const builder *b, int *num_more)
         num_more[rank] = count;
         ready = fmax(at, until) + b->cost[INPUT];
     }
-    /* if it can, a rank runs fewer warm-up forwards than the previous rank */
+    /* a rank runs, where possible, fewer warm-up forwards than the previous rank */
     for (int rank = 1; rank < b->num_ranks; rank++)
         while (num_more[rank] > 0 && num_more[rank] >= num_more[rank - 1] &&
                1 + num_more[rank] < b->num_microbatches)
@@ -149,8 +149,8 @@ static void place_first(builder *b, int *num_more)
 
 /* ---- the others ---- */
 
-/* Whether a rank can delay its next forward: the next rank has another one to run, and
- * ends that and a backward before the rank's forward would end. */
+/* Whether a rank can delay its next forward: the next rank has another forward to run,
+ * and would end that and a backward before the delayed forward ends. */
 static bool can_delay(const builder *b, int rank)
 {
     int next = rank + 1;
@@ -260,7 +260,7 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
         builder b = open_builder(shape, scratch);
         b.how = (switches){(i & 4) == 0, (i & 2) == 0, (i & 1) == 0};
         build(&b, scratch);
-        double idle = most_idle(&b); /* the eight orders differ in idle time only */
+        double idle = most_idle(&b); /* all eight do equal work: idle time decides */
         if (idle < best_idle) {
             best = b;
             best_idle = idle;

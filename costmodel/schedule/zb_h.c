@@ -5,7 +5,7 @@
 #include "costmodel/schedule/schedule_priv.h"
 
 /* Fills a rank's list: on p ranks depth x (p - 1 - rank) warm-up forwards; weight
- * gradients of a micro-batch run depth x rank micro-batches after its input gradients. */
+ * gradient k follows input gradient k + depth x rank. */
 static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
 {
     int p = shape->num_ranks, m = shape->num_microbatches;

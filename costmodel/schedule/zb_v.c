@@ -10,7 +10,7 @@ typedef struct rank_filler {
     int num_done[2][MS_NUM_ACTIONS]; /* [chunk][kind] actions added or skipped */
 } rank_filler;
 
-/* Adds a chunk's next micro-batch; those beyond the last are counted and skipped. */
+/* Adds the next micro-batch of a chunk; if there is none, only counts. */
 static void add_next(rank_filler *filler, ms_action_kind kind, int chunk)
 {
     int microbatch = filler->num_done[chunk][kind]++;

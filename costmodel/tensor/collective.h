@@ -12,8 +12,8 @@ typedef enum ms_collective {
 } ms_collective;
 extern const char *const ms_collective_names[]; /* "all-gather" ..., NULL */
 
-/* Bytes that one of n ranks sends in a collective of size S: (n-1)/n S (gather, scatter,
- * all-to-all), 2 (n-1)/n S (all-reduce), S (send). */
+/* Bytes that a rank sends in a collective of size S over n ranks: S (n-1)/n for gather,
+ * scatter and all-to-all, 2 S (n-1)/n for all-reduce, S for send. */
 double ms_collective_wire_bytes(ms_collective collective, long group_size,
                                 double size_bytes);
 

@@ -125,7 +125,7 @@ static int num_holders(const ms_einsum *einsum, char letter)
     return num;
 }
 
-/* Makes the output of an einsum without "->": its letters in alphabetical order. */
+/* Makes the output of an einsum without "->": letters that appear once, sorted. */
 static ms_status imply_output(const reader *r)
 {
     ms_einsum *einsum = r->out;
@@ -234,7 +234,7 @@ ms_placement ms_einsum_output_placement(const ms_einsum *einsum, ms_spread sprea
 
 ms_spread ms_einsum_gradient_spread(ms_spread spread, int input)
 {
-    /* backward reads the output's whole gradient instead of the partial input */
+    /* operand `input` is now the output's gradient, which is whole */
     if (spread.letter == MS_LINEAR && spread.input == input)
         return (ms_spread){.letter = MS_WHOLE};
     return spread;
@@ -261,7 +261,7 @@ static ms_einsum_conflict linear_spread(const ms_einsum *einsum,
     return MS_CONFLICT_NONE;
 }
 
-/* The conflict of the first input that is not placed as the sharding requires. */
+/* The conflict of the first input whose placement differs from what `spread` requires. */
 static ms_einsum_conflict letter_conflict(const ms_einsum *einsum,
                                           const ms_placement *inputs, ms_spread spread)
 {

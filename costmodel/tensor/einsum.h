@@ -41,9 +41,9 @@ extern const char *const ms_letter_kind_names[]; /* names of letter kinds: "batc
 /* Kind of a letter in some input; with one input, a letter of the output is free. */
 ms_letter_kind ms_einsum_letter_kind(const ms_einsum *einsum, char letter);
 
-/* The einsum of one input's gradient: letters of that input and the output are exchanged,
- * so operand `input` is the gradient of the output, and the other inputs stay. A letter
- * that was summed is then in the output only: it broadcasts. */
+/* The einsum that computes the gradient of operand `input`: the letters of `input` and of
+ * the output are exchanged, and operand `input` is now the output's gradient; other
+ * operands stay. A letter summed in forward is in the result only: it broadcasts. */
 ms_einsum ms_einsum_gradient(const ms_einsum *einsum, int input);
 
 /* ---- how an operation is spread over one mesh axis ---- */
@@ -54,10 +54,10 @@ enum {
     MS_LINEAR = '+' /* one operand is a partial sum, and so is the result */
 };
 
-/* Placement of an operand, or of a result, if the operation is sharded by `letter`; `own`
- * is that letter, or 0 if the tensor lacks it. An operand is split by its letter or
- * whole; a result without the letter is a partial sum. For gradients exchange operand and
- * result. */
+/* Placement of an operand (ms_spread_operand) or of the result (ms_spread_result) if an
+ * operation is sharded by `letter`; `own`: `letter`, or 0 if the tensor lacks it. Lacking
+ * it, operands are whole and the result is a partial sum. For gradients swap the
+ * functions. */
 static inline ms_placement ms_spread_operand(char own)
 {
     return own != 0 ? ms_shard(own) : ms_replicate;
@@ -82,18 +82,18 @@ typedef struct ms_spread {
 ms_placement ms_einsum_operand_placement(const ms_einsum *einsum, ms_spread spread,
                                          int input);
 ms_placement ms_einsum_output_placement(const ms_einsum *einsum, ms_spread spread);
-/* Placement of a tensor's gradient: split as the tensor; whole if that is whole or a
- * partial sum (a change of one summand changes the sum equally). */
+/* Placement of the gradient of a tensor placed as `forward`: the same shard; otherwise
+ * whole, also for a partial sum, as the sum changes equally with every summand. */
 ms_placement ms_gradient_placement(ms_placement forward);
-/* How ms_einsum_gradient(einsum, input) is sharded, with operands as in forward and the
- * output's gradient placed by ms_gradient_placement. */
+/* The sharding of ms_einsum_gradient(einsum, input): inputs as in forward, the output's
+ * gradient as by ms_gradient_placement. */
 ms_spread ms_einsum_gradient_spread(ms_spread spread, int input);
 
 /* Reasons why placements of inputs are not legal together on one axis. */
 typedef enum ms_einsum_conflict {
     MS_CONFLICT_NONE,
     MS_CONFLICT_NOT_A_SUM,     /* partial max, min, avg: only sums pass a product */
-    MS_CONFLICT_TWO_PARTIALS,  /* two partial inputs: products of sums need both whole */
+    MS_CONFLICT_TWO_PARTIALS,  /* two partial sums: their product is no sum over ranks */
     MS_CONFLICT_PARTIAL_SHARD, /* one input is a partial sum, another is split */
     MS_CONFLICT_STRIDED,       /* one letter, cut into different pieces (split_factor) */
     MS_CONFLICT_ONE_SIDED,     /* a letter split on one input and whole on another */

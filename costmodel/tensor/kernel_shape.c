@@ -10,19 +10,19 @@ typedef struct scan_passes {
     double scores;      /* scores between tokens of a chunk, in fp32 */
 } scan_passes;
 
-/* HBM passes of each forward kernel over members of scan_passes: convolution 2 channels;
- * states of chunks 1 inner (values), 1 groups (writer), 1 wide; passing between chunks 1
- * wide, 1 states; scores 2 groups, 1 scores; scan 4 inner (values, gates, two results), 1
- * groups (reader), 1 states, 1 scores. */
+/* HBM passes of all forward kernels, a number before each member. Convolution: 2
+ * channels. States of chunks: 1 inner (values), 1 groups (writer), 1 wide. Passing states
+ * on: 1 wide, 1 states. Scores: 2 groups, 1 scores. Scan: 4 inner (values, gates, two
+ * results), 1 groups (reader), 1 states, 1 scores. */
 static const scan_passes forward_passes = {
     .channels = 2, .inner = 5, .groups = 4, .wide_states = 2, .states = 2, .scores = 2};
 
-/* HBM passes of each backward kernel over members of scan_passes. Forward again without
- * the scan: 2 channels, 1 inner, 3 groups, 2 wide, 1 states, 1 scores; gate 5 inner.
- * Gradients: states 1 inner, 1 groups, 1 wide, passing 1 wide, 2 states; values 3 inner,
- * 1 groups, 1 states, 1 scores; writer and reader 2 inner, 4 groups (fp32), 2 states;
- * scores 2 inner, 1 scores, then to writer and reader 8 groups, 2 scores; decays 3 inner,
- * 1 groups, 1 states, 1 scores; convolution 3 channels. */
+/* HBM passes of all backward kernels, a number before each member. Forward again without
+ * its scan: 2 channels, 1 inner, 3 groups, 2 wide, 1 states, 1 scores; gate 5 inner.
+ * Gradients of states: 1 inner, 1 groups, 1 wide; passing: 1 wide, 2 states; values: 3
+ * inner, 1 groups, 1 states, 1 scores; writer, reader: 2 inner, 4 groups (fp32), 2
+ * states; scores: 2 inner, 1 scores, then for writer, reader 8 groups, 2 scores; decays:
+ * 3 inner, 1 groups, 1 states, 1 scores; convolution: 3 channels. */
 static const scan_passes backward_passes = {
     .channels = 5, .inner = 17, .groups = 18, .wide_states = 4, .states = 7, .scores = 6};
 
@@ -73,8 +73,8 @@ double ms_scan_buffer_bytes(ms_scan_shape shape)
     return shape.element_bytes * stored + 4.0 * (n.states + copies * n.scores);
 }
 
-/* Number of kernels of a scan. Forward: convolution, sums of decays, states, their
- * passing, scores, scan. Backward: five of them again, and eleven for gradients. */
+/* Number of kernels of a scan. Forward: convolution, sums of decays, states, passing of
+ * states, scores, scan. Backward: the first five again, and eleven for gradients. */
 int ms_scan_kernels(bool backward)
 {
     return backward ? 16 : 6;

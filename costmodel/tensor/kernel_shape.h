@@ -10,8 +10,8 @@ typedef struct ms_gemm_shape {
     double element_bytes, result_bytes;
 } ms_gemm_shape;
 
-/* Shape of attention forward or backward: `flop` counts executed (causal) FLOP;
- * `key_tokens` is the length of causal keys, twice the mean that a query sees;
+/* Shape of attention forward or backward: `flop` counts executed FLOP, of causal pairs
+ * only; `key_tokens`: causal keys, twice the mean number that a query sees;
  * score_elements = batch * queries * keys. */
 typedef struct ms_attention_shape {
     double flop, key_tokens, head_dim, score_elements, traffic_bytes;
@@ -37,10 +37,10 @@ typedef struct ms_scan_shape {
     bool backward;
 } ms_scan_shape;
 
-/* FLOP of a scan's GEMMs with state size N, G groups, H heads of width P: per token
- * scores in chunks of Q tokens (2 Q N G), their results (a causal half of 2 Q P H),
- * states of chunks and their part in results (2 N P H each); backward three times the
- * first two and six GEMMs with states. */
+/* FLOP of a scan's GEMMs. Forward per token (state size N, G groups, H heads of width P,
+ * chunks of Q tokens): scores 2 Q N G, their results a causal half of 2 Q P H, states of
+ * chunks 2 N P H, and as much for results from states. Backward: scores and their results
+ * three times, and six GEMMs of 2 N P H. */
 double ms_scan_flop(ms_scan_shape shape);
 
 /* HBM bytes read and written by all kernels of a scan. */

@@ -16,12 +16,12 @@ typedef enum ms_op {
     /* out = in0 + in1, in1 a bias whose dims are the last dims of in0. Backward of the
      * bias: MS_OP_SUM_TO. */
     MS_OP_BIAS,
-    /* out, with the dims of a bias = in0 summed over all dims before these dims. */
+    /* out = in0 summed over leading dims; out keeps in0's last dims, as of a bias. */
     MS_OP_SUM_TO,
-    /* out = in0 + in1, same dims. With two outputs the second is the dropout mask of in1
-     * (never executed with dropout > 0). */
+    /* out = in0 + in1, same dims. A second out is the dropout mask of in1, which is in
+     * cost programs only: dropout is never executed. */
     MS_OP_ADD,
-    /* gin (gradient of the branch) = gout through the mask: in gout, mask. */
+    /* Gradient of ADD with a mask: in gout, mask; out gin1 = gout through the mask. */
     MS_OP_DROPOUT_GRAD,
     /* Normalisation over the last dim with epsilon 1e-6. RMS: in x, weight; layer norm:
      * in x, weight, bias. */
@@ -42,8 +42,8 @@ typedef enum ms_op {
     /* MLA: in up[bsnu] (nope keys, then values, per head), rope[bso]; out k[bsnd] =
      * (nope, rope repeated over heads), v[bsnw]. */
     MS_OP_MLA_KEYS,
-    /* Gradient of MLA_KEYS: in gk gv; out gup, grope (summed over local heads: partial
-     * when heads are sharded). */
+    /* Gradient of MLA_KEYS: in gk gv; out gup, grope, a sum over a rank's heads and so a
+     * partial sum if tp splits heads. */
     MS_OP_MLA_KEYS_GRAD,
     /* out = act(in0) * in1 (gated) or act(in0); attribute activation. */
     MS_OP_ACTIVATION,
@@ -76,15 +76,15 @@ typedef enum ms_op {
     MS_OP_PERMUTE,
     /* Gradient of PERMUTE: in grows[rh], choice; out gx[bsh]: the k copies summed. */
     MS_OP_PERMUTE_GRAD,
-    /* All-to-all of experts' rows: in rows[r?], choice; out rows[r?] on the other mesh.
-     * Dispatch (dense to sparse): rows go to the ep rank that owns their expert (expert /
-     * (e / ep)), ordered by (expert, source ep rank, source row). Attribute inverse:
-     * combine. */
+    /* All-to-all of experts' rows from one mesh to the other: in rows[r?], choice; out
+     * rows[r?]. Dispatch (dense to sparse): rows go to the ep rank that owns their expert
+     * (expert / (e / ep)), ordered by (expert, source ep rank, source row). Attribute
+     * inverse: combine (sparse to dense). */
     MS_OP_EXCHANGE,
-    /* Grouped GEMM: rows of expert e use its matrix. `einsum` is "rh,ehi->ri" or
-     * "ri,eih->rh" or, for weights' gradients, "rh,ri->ehi". Backward rows use
-     * "ri,ehi->rh": the index sets swapped, as for einsum. Takes `choice` (dense) as last
-     * operand for the group sizes. */
+    /* Grouped GEMM: each row of `r` is multiplied by the matrix of its expert. `einsum`
+     * is "rh,ehi->ri" or "ri,eih->rh"; for gradients of rows "ri,ehi->rh" or
+     * "rh,eih->ri", for those of weights "rh,ri->ehi". The last operand, `choice` (dense
+     * mesh), gives the number of rows per expert. */
     MS_OP_GROUPED,
     /* Sums each token's expert results: in rows[rh], weight[bsk], choice; out y[bsh] =
      * sum over k of weight * row. Linear in rows: partial rows give partial y. */
@@ -123,7 +123,7 @@ typedef enum ms_op {
 } ms_op;
 extern const char *const ms_op_names[]; /* [ms_op] names of operations, ended by NULL */
 
-/* Whether an operation is no GEMM, attention, scan or move between ranks. */
+/* Whether an operation is neither GEMM, attention, scan nor a move between ranks. */
 bool ms_op_is_pointwise(ms_op op);
 
 #endif

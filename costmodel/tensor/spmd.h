@@ -15,8 +15,8 @@
 
 typedef enum ms_spmd_type {
     MS_SPMD_REPLICATE, /* value equal on all ranks; its gradient a partial sum */
-    MS_SPMD_INVARIANT, /* value equal on all ranks; its gradient, too */
-    MS_SPMD_VARYING,   /* value different on each rank; its gradient, too */
+    MS_SPMD_INVARIANT, /* value and gradient are each equal on all ranks */
+    MS_SPMD_VARYING,   /* value and gradient each differ from rank to rank */
     MS_SPMD_PARTIAL,   /* summand of a sum over ranks; its gradient is replicated */
     MS_NUM_SPMD_TYPES
 } ms_spmd_type;
@@ -28,7 +28,7 @@ typedef enum ms_spmd_primitive {
     MS_SPMD_REDUCE_SCATTER,
     MS_SPMD_ALL_TO_ALL,
     MS_SPMD_CONVERT,     /* changes the type, not the global value; no traffic */
-    MS_SPMD_REINTERPRET, /* changes the type, not local values: another global value */
+    MS_SPMD_REINTERPRET, /* type and global value change, local values do not */
     MS_NUM_SPMD_PRIMITIVES
 } ms_spmd_primitive;
 extern const char *const ms_spmd_primitive_names[MS_NUM_SPMD_PRIMITIVES];
@@ -43,8 +43,8 @@ typedef struct ms_spmd_change {
 /* Finds the legal change of type by a primitive; NULL: there is none. */
 const ms_spmd_change *ms_spmd_find(ms_spmd_primitive primitive, ms_spmd_type from,
                                    ms_spmd_type to);
-/* The change that the gradient makes in backward of a forward change: from the gradient
- * type of `to` to that of `from`. The backward of a backward is the forward. */
+/* The change of the gradient's type in backward of `forward`: from the gradient type of
+ * forward->to to that of forward->from. The backward of a backward is the forward. */
 const ms_spmd_change *ms_spmd_backward(const ms_spmd_change *forward);
 
 /* The type of the gradient of a value of this type. */
@@ -54,9 +54,9 @@ ms_spmd_type ms_spmd_gradient(ms_spmd_type type);
  * replicated if its gradient is a partial sum, and invariant if its gradient is whole.
  * False for Partial(max, min, avg), which have no gradient. */
 bool ms_spmd_of_placement(ms_placement at, bool gradient_is_partial, ms_spmd_type *type);
-/* Change of type by a redistribution; NULL if no collective does it (Shard to Partial,
- * Partial(sum) to Partial(max)) or the placements are equal. Replicate as a result has
- * type replicate; Partial(max) counts as partial. */
+/* Change of type by a redistribution from -> to; NULL if the placements are equal or no
+ * collective does it (Shard to Partial, Partial(sum) to Partial(max)). Replicate in `to`
+ * has type replicate, not invariant; any Partial has type partial. */
 const ms_spmd_change *ms_spmd_of_redistribution(ms_placement from, ms_placement to);
 
 #endif

@@ -8,7 +8,7 @@ const char *const ms_recompute_names[] = {"none", "selective", "per-op",
 const char *const ms_cp_method_names[] = {"all-gather", "ring", "ulysses", NULL};
 const char *const ms_cp_balance_names[] = {"head-tail", "none", NULL};
 
-/* Context-parallel methods by words of Megatron-Core (cp_comm_type), PyTorch, papers. */
+/* Context-parallel methods by names in Megatron-Core (cp_comm_type), PyTorch, papers. */
 static const struct method_alias {
     const char *name;
     ms_cp_method method;
