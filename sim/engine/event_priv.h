@@ -16,8 +16,9 @@
  * and compare faster. */
 typedef struct queued_event {
     uint64_t time_bits;
-    /* Upper half: sequence number. Lower half: the task that ends; in a simulation with
-     * sharing an index of sharing.places, or -task if the task shares nothing. */
+    /* Upper 32 bits: number of the event in the sequence of added events. Lower 32 bits:
+     * without sharing the task that ends; with sharing an index in sharing.places, or
+     * -task for a task that needs no shared resource. */
     uint64_t order;
 } queued_event;
 
@@ -134,8 +135,8 @@ typedef struct waiting {
      * task has ended */
     int *first;
     int *next; /* (1 + num_tasks): the next task in the same waiting list */
-    /* (num_lists): for a list that starts at this index of graph->lists, the number of
-     * its tasks known to be done */
+    /* (num_lists), used where a task's list starts in graph->lists (ms_task.more): number
+     * of tasks in that list found done so far */
     int *done_of_list;
 } waiting;
 

@@ -1,9 +1,9 @@
 /* Seconds of a step by kind of node (kernels or transfers of one name), simulated or
- * measured, so that both can be compared. Every moment of a rank counts once: while a
- * kernel runs, for the kernel; while none runs, for the transfer that the next kernel
- * waits for, whether for a message from another stage, the end of a transfer, or other
- * ranks that take part in it. A transfer that overlaps kernels takes no time. No kind
- * includes a real run's time between nodes, or the wait for the rank that ends last. */
+ * measured, so that both can be compared. Every moment of a rank counts for one kind: for
+ * the kernel that runs, or while none runs for the transfer that the next kernel waits
+ * for: its message from another stage, its end, or other ranks that must take part in it.
+ * A transfer during kernels counts nothing. Two times belong to no kind: a real run's
+ * time between nodes, and the wait at the end of the step for the last rank. */
 #ifndef MS_SIM_SIMULATE_NODE_KINDS_H
 #define MS_SIM_SIMULATE_NODE_KINDS_H
 

@@ -141,8 +141,9 @@ static bool is_message(const ms_simulation *sim, int task)
     return kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE;
 }
 
-/* Seconds from `from_s` until a message from another stage arrived that delayed a task,
- * directly or through a collective before it; 0: none did. */
+/* Seconds from `from_s`, where a gap before `task` begins, until the arrival of the
+ * message from another stage that delayed the task, directly or through a collective; 0:
+ * none did. */
 static double bubble_before_s(const ms_simulation *sim, int task, double from_s)
 {
     for (int cause = ms_simulation_cause(sim, task); cause != 0;
@@ -199,8 +200,8 @@ static bool waits_for_all(const ms_simulation *sim)
     return sim->optimizer_sync == MS_SYNC_GLOBAL;
 }
 
-/* Adds to each simulated rank's bubble the gaps on its compute stream that end with the
- * arrival of a message from another stage. */
+/* Adds to bubble_s of each simulated rank the seconds of gaps on its compute stream in
+ * which it waits for a message from another stage. */
 static void sum_bubbles(const ms_simulation *sim, ms_actor *actors)
 {
     for (int i = 1; i <= sim->graph->num_tasks; i++) {
@@ -234,8 +235,8 @@ static void finish_actor(const ms_simulation *sim, const ms_step_graph *step, in
     actor->exposed_comm_s = ms_max(sim->step_s - known_s, 0.0);
 }
 
-/* Seconds of a simulated rank's step, added in the order of ms_step_time_of so that both
- * sums round alike. */
+/* Seconds of a simulated rank's step, summed in the order in which ms_step_time_of sums,
+ * so that both results have the same rounding. */
 static double actor_step_s(const ms_simulation *sim, const ms_step_graph *step, int a)
 {
     if (waits_for_all(sim))

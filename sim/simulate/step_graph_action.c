@@ -4,8 +4,8 @@
 
 #include "base/number.h"
 
-/* Adds the task that ends when a stage's parameters are gathered, for the stage's first
- * forward to wait for; 0: the forward need not wait. */
+/* Adds the task that ends when the parameters of the stage of `slot`, a first forward,
+ * are gathered; returns 0 if `slot` is no first forward, or one that need not wait. */
 static int add_release(ms_step_builder *s, int slot)
 {
     const ms_slot_cost *cost = ms_step_class(s, slot);
@@ -84,8 +84,8 @@ static void show_reduction(ms_step_builder *s, int stage, int actor, int before,
     ms_graph_wait(s->graph, from.gradient);
 }
 
-/* Adds the wait for the first parameter gather of a backward that follows another
- * backward, if it delays the rank. */
+/* Before a backward whose rank ran a backward last: adds the wait for the first gather of
+ * its parameters, if compute must wait for that gather. */
 static void wait_for_parameters(ms_step_builder *s, const ms_slot_cost *cost, int actor)
 {
     double seconds = ms_step_wait_s(cost, s->times);
@@ -184,8 +184,8 @@ static void show_tail(ms_step_builder *s, int stage, int actor, int gate)
     }
 }
 
-/* Adds a stage's gradient reductions after its last backward: the exposed tail for
- * display in traces, and hidden tasks that the optimizer waits for, with the times of
+/* Adds a stage's gradient reductions after its last backward: for display in traces their
+ * exposed tail; for the optimizer to wait for, undisplayed tasks with the times of
  * ms_replay to the last bit. */
 static void add_reduction(ms_step_builder *s, const ms_slot_cost *cost, int actor,
                           int gate)

@@ -205,9 +205,10 @@ static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
     }
 }
 
-/* Waits with ZeRO-3 for the parameter gather of the current block, which started with the
- * previous block, and starts the next block's. The first gather of a forward overlaps
- * nothing; that of a backward starts with the last block of the previous action. */
+/* ZeRO-3: waits for the parameter gather of the current block, which started with the
+ * block before, and starts the gather of the next block. In a forward the first block's
+ * gather overlaps nothing; in a backward it starts with the last block of the rank's
+ * previous action. */
 static void gather_for_block(ms_node_builder *b, ms_walk *w)
 {
     bool forward = w->pass == MS_BILL_FORWARD;
@@ -336,10 +337,10 @@ static void for_all_stages(ms_node_builder *b, const ms_walk *w,
     }
 }
 
-/* Ends a forward or backward of a stage. With ZeRO-2 a backward that reduces gradients
- * ends with its reductions (PyTorch FSDP2, finalize_backward); without a pipeline the
- * last backward lets them continue, as with ZeRO-3. Sums of gradients over tp come at the
- * end (Megatron-LM, finalize_model_grads.py). */
+/* Ends a forward or backward of a stage. With ZeRO-2 a backward ends only when its
+ * gradient reductions end (PyTorch FSDP2, finalize_backward). Exception: without a
+ * pipeline, the last backward's reductions continue after it, as with ZeRO-3. Sums of
+ * gradients over tp come last (Megatron-LM, finalize_model_grads.py). */
 void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
 {
     ms_step_builder *s = &b->s;

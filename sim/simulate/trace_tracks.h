@@ -5,9 +5,9 @@
 
 #include "sim/simulate/simulation.h"
 
-/* A task on a track, in whole nanoseconds: traces have microseconds with three
- * decimals. Start and end are rounded, not the duration, so that adjacent slices still
- * meet. */
+/* A task on a track, in whole nanoseconds (traces have microseconds with three decimals).
+ * Start and end are rounded, never the duration, so that a slice that starts at the end
+ * of another still does. */
 typedef struct ms_slice {
     int task;
     int lane; /* 0: the stream's main lane; above 0: tasks that overlap with it */
