@@ -25,8 +25,7 @@ typedef struct ms_actors {
     /* (num_pipeline_ranks + 1): index in `at` of each pipeline rank's first actor */
     const int *first_at;
     const int *at; /* (num): simulated ranks, sorted by pipeline rank */
-    /* (num, num_pipeline_ranks): at [a][p] the actor at rank p of the pipeline of actor
-     * a */
+    /* (num, num_pipeline_ranks): [a][p]: actor at rank p of the pipeline of actor a */
     const int *along;
     /* (num): factor on each simulated rank's compute time; 1: normal speed */
     const double *slow_factor;

@@ -20,8 +20,7 @@ typedef struct op_list {
 
 /* ---- collectives ---- */
 
-/* The entry of the block's costs (ms_bill) that counts collective `one` and equal
- * ones. */
+/* The entry of the block's costs (ms_bill) in which collective `one` is counted. */
 static const ms_bill_comm *find_entry(const op_list *l, const ms_bill_comm *one)
 {
     const ms_bill_comm *entries = l->bill->comms[l->pass];
@@ -98,9 +97,8 @@ static void add_redistribution(op_list *l, ms_block_op op, const ms_node *node)
     add_collective(l, op, &one);
 }
 
-/* Adds the transfers of ring attention, which run one after the other while the attention
- * kernel runs, and after that kernel one operation for the exposed seconds of all of
- * them. */
+/* Adds the transfers of ring attention, which run one after the other beside the
+ * attention kernel, and after that kernel one operation for their exposed seconds. */
 static void add_ring(op_list *l, ms_block_op op, const ms_node *node)
 {
     const ms_pricer *pricer = &l->planned->workload->pricer;

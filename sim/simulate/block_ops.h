@@ -16,9 +16,8 @@ typedef struct ms_block_op {
     const char *name;
     double compute_s;    /* seconds of a kernel or of the host; 0 for collectives */
     const ms_node *node; /* layer program's node of the kernel; NULL: none */
-    /* true: the operation is a collective, and the fields below describe it: `count`
-     * equal collectives, one after the other. count 0: the exposed seconds of earlier
-     * collectives. */
+    /* true: a collective, described by the fields below: `count` equal ones, one after
+     * the other. count 0: only the exposed seconds of earlier collectives. */
     bool moves;
     int count;
     ms_traffic_group group;

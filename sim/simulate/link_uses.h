@@ -7,8 +7,7 @@
 #include "costmodel/cost/flows.h"
 #include "sim/simulate/actors.h"
 
-/* A kind of collectives, equal but for their size, or of sends between two pipeline
- * ranks. */
+/* Collectives equal but for their size, or all sends between two given pipeline ranks. */
 typedef struct ms_use_kind {
     ms_traffic_group group;
     ms_collective collective;

@@ -119,9 +119,9 @@ void ms_step_join(ms_step_builder *s, const int *members, int num, int *ready);
 void ms_step_meet_for_shards(ms_step_builder *s, int pipeline_rank, int *gates);
 void ms_step_meet_for_reduction(ms_step_builder *s, int pipeline_rank, int *gates);
 
-/* Whether parameters are gathered once, from the start of the step; false in a first
- * step, where unsharded weights exist from the initialisation (Megatron-LM,
- * training/training.py: the hook that waits for gathers is enabled after one
+/* Whether parameters are gathered once, from the start of the step; not in a first step,
+ * where unsharded weights exist from the initialisation (Megatron-LM,
+ * training/training.py: the hook that waits for gathers is enabled after an
  * iteration). */
 bool ms_step_gathers_once(const ms_step_builder *s);
 

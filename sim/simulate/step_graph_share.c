@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* Bandwidth of a link, bytes/s, that all concurrent collectives share: outside the
+/* Bandwidth, bytes/s, that a link has for all concurrent collectives: outside the
  * scale-up network the listed rate times the profile's fraction, as for a single
  * collective. */
 static double reached_bytes_per_s(const ms_workload *workload, const ms_link *link)

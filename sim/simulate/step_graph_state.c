@@ -337,10 +337,10 @@ static void for_all_stages(ms_node_builder *b, const ms_walk *w,
     }
 }
 
-/* Ends a forward or backward of a stage. With ZeRO-2 a backward ends only when its
- * gradient reductions end (PyTorch FSDP2, finalize_backward). Exception: without a
- * pipeline, the last backward's reductions continue after it, as with ZeRO-3. Sums of
- * gradients over tp come last (Megatron-LM, finalize_model_grads.py). */
+/* Ends a forward or backward of a stage. With ZeRO-2 a backward that computes weight
+ * gradients ends only when their reductions end (PyTorch FSDP2, finalize_backward),
+ * except, without a pipeline, the last one: its reductions continue, as with ZeRO-3. Sums
+ * of gradients over tp come last (Megatron-LM, finalize_model_grads.py). */
 void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
 {
     ms_step_builder *s = &b->s;

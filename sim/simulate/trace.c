@@ -146,8 +146,7 @@ typedef struct arrow_search {
     /* (1 + num_tasks), for a join where a send and its receive meet (rendezvous): the
      * first of both that was found; 0: none */
     int *met;
-    /* (1 + num_tasks), for a send: 1 + the last simulated rank to which its arrow was
-     * drawn */
+    /* (1 + num_tasks), for a send: 1 + the simulated rank of its last arrow's end */
     int *taken_by;
 } arrow_search;
 

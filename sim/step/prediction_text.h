@@ -22,10 +22,10 @@ ms_plan ms_prediction_plan(const ms_plan *plan, const ms_prediction *prediction)
  * "GPU". */
 char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan, const char *unit);
 
-/* Published runs on which the step time's error interval rests, one line; NULL: none. */
+/* One line: the published runs behind the step time's error interval; NULL: none. */
 char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
                        const ms_prediction *prediction);
-/* Published runs on which the peak memory's error interval rests; NULL: none. */
+/* One line: the published runs behind the peak memory's error interval; NULL: none. */
 char *ms_peak_interval_text(ms_arena *arena, const ms_plan *plan,
                             const ms_prediction *prediction);
 

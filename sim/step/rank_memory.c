@@ -39,8 +39,8 @@ static void put_row(rows *r, int to, const int *counts, short at_work, unsigned 
     r->kinds[to] = kind;
 }
 
-/* Adds a row (counts of micro-batches alive) unless a row for the same kind and class of
- * backward has no smaller count; removes such rows that have no larger count. */
+/* Adds a row of counts of micro-batches alive, unless a row of the same kind and class of
+ * backward has no smaller count; removes such rows in which no count is larger. */
 static void add_row(rows *r, const int *counts, short at_work, unsigned char kind)
 {
     for (int i = r->num - 1; i >= 0; i--)
@@ -199,8 +199,8 @@ double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
     return load->dense_params / shards->dense + load->expert_params / shards->expert;
 }
 
-/* Bytes of unsharded parameters and gradients besides the shards. ZeRO-3: parameters of
- * two blocks (current and prefetched), gradients of one. */
+/* Bytes of whole parameters and gradients that exist besides the shards. ZeRO-3:
+ * parameters of two blocks (the current and the prefetched one), gradients of one. */
 static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
                              ms_sharding sharding, const ms_shard_sizes *shards)
 {
@@ -223,7 +223,8 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
     return total;
 }
 
-/* Bytes of gradient copies: buckets (data parallelism), late_grad_bytes (pipelines). */
+/* Bytes of gradient copies: bucket_bytes (data parallelism), late_grad_bytes
+ * (pipelines). */
 static double more_gradients_bytes(const ms_stack *stack, const ms_rank_load *load,
                                    const ms_shard_sizes *shards)
 {

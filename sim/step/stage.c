@@ -86,8 +86,8 @@ static void add_layers(const ms_workload *workload, const ms_block_costs *blocks
     }
 }
 
-/* In a V placement the last stage is on the rank of the first; with placement in both
- * directions (DualPipe) both are on two ranks. */
+/* `meet`, a rank has first and last stage: in a V placement the first rank, with
+ * placement in both directions (DualPipe) two ranks. */
 ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute recompute,
                                 long recompute_layers)
 {
@@ -129,8 +129,8 @@ static double total_bytes(const ms_live_bytes *live)
     return live->activation_bytes + live->logits_bytes + live->head_grad_bytes;
 }
 
-/* Raises stage->transient to the bytes alive in the current block, if more. The gradient
- * of the head's matrix is computed with gradients of weights. */
+/* Raises stage->transient to the bytes alive in the current block, if those are more. The
+ * head's matrix gets its gradient in the whole backward or its weight half. */
 static void note_transient(backward_walk *d, const ms_block_cost *block,
                            double head_grad_bytes)
 {
@@ -182,7 +182,8 @@ static void walk_layers(backward_walk *d, const ms_workload *workload,
     }
 }
 
-/* Costs with a head's gather and reduction seconds if blocks are gathered one by one. */
+/* Costs of which gather_s and reduce_s hold for the head if blocks are moved one by
+ * one. */
 static const ms_block_cost *moved_head(const ms_workload *workload,
                                        const ms_block_costs *blocks,
                                        const ms_stage_layout *layout)
