@@ -9,8 +9,7 @@
  * work, in seconds at full speed, is (end_s - now) x rate: a task that is never slowed
  * ends exactly its duration after its start. */
 typedef struct running {
-    /* number of the running task; in an unused entry of sharing.places: index of the next
-     * unused entry */
+    /* number of the running task; in an unused entry: index of the next unused entry */
     int task;
     double end_s, rate;
     double sm_rate;     /* the task's rate if limited by free SMs only */
@@ -67,8 +66,8 @@ typedef struct sharing {
     int places_capacity;
     int free_place; /* first unused entry of `places`; -1: none */
     running *places;
-    /* next and previous use in a link's list of uses, -1: none; number p x max_uses + u
-     * is use u of the task places[p] */
+    /* next and previous use in a link's list, -1: none; use u of the task places[p] has
+     * number p x max_uses + u */
     int *next_use, *previous_use;
     shared_link *links;
     shared_pool *pools;
@@ -95,17 +94,15 @@ void sharing_set_rate(sharing *s, int place, double rate);
 
 void sharing_join_links(sharing *s, int place);
 void sharing_leave_links(sharing *s, int place);
-/* Changes the demand of the running task places[place] on its links to that at rate
- * `sm_rate`. Returns true if sharing_solve_links will set the task's rate; otherwise the
- * caller sets it. */
+/* Sets the demand of the running task places[place] on its links to that at `sm_rate`.
+ * Returns whether sharing_solve_links will set its rate; otherwise the caller must. */
 bool sharing_change_demand(sharing *s, int place, double sm_rate);
 /* Computes the rates of all tasks that changed links can affect, directly or through
  * other tasks and contested links. */
 void sharing_solve_links(sharing *s);
 /* Notes that a task's use of its links has changed, for samples. */
 void sharing_touch_links(sharing *s, int place);
-/* Adds samples of all links whose use changed at the current instant, after its last
- * event. */
+/* Adds samples of all links whose use the events of the current instant have changed. */
 void sharing_sample_links(sharing *s);
 
 #endif

@@ -36,8 +36,7 @@ typedef struct ms_block_op {
      * with count 0 of the earlier ones */
     int all_count;
     double all_bytes, all_s;
-    /* indices, set with the task graph: of `name` in graph->labels; of the collective's
-     * kind in ms_link_uses */
+    /* indices, set with the task graph: `name` in graph->labels; kind in ms_link_uses */
     int label, use;
 } ms_block_op;
 

@@ -72,8 +72,7 @@ static void hash_groups(const refinement *r, const ms_fold_axis *axis)
     }
 }
 
-/* Numbers the classes, ranks of equal hash being one class, in the order of their
- * smallest ranks. */
+/* Numbers classes, ranks of equal hash each, in the order of their smallest ranks. */
 static void number_classes(refinement *r)
 {
     uint64_t last = (uint64_t)r->num_slots - 1;

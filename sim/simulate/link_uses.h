@@ -46,7 +46,7 @@ ms_link_uses *ms_link_uses_open(ms_arena *arena, const ms_plan *plan,
                                 const ms_fabric *fabric, const double *slow_factor);
 /* Index of a kind of collective; a new kind is added. */
 int ms_link_uses_kind(ms_link_uses *u, ms_use_kind kind);
-/* Colours (num_ranks) for folding: ranks whose groups load links differently differ. */
+/* Colours (num_ranks) for folding: unequal if the ranks' groups load links unequally. */
 int *ms_link_uses_colours(ms_link_uses *u);
 /* Finds the classes of equally loaded links, and the link uses of all `actors`. To be
  * called when all kinds have been added. */

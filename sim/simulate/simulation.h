@@ -16,8 +16,7 @@ typedef enum ms_detail {
 } ms_detail;
 extern const char *const ms_detail_names[]; /* "action" "node", NULL */
 
-/* One slowdown: a rank that computes, or a link that transfers, `factor` times as
- * slowly. */
+/* A slowdown: a rank computes, or a link transfers, `factor` times as slowly. */
 typedef struct ms_slowdown {
     bool is_link;
     long rank;
@@ -77,8 +76,7 @@ typedef struct ms_simulation {
     const ms_actor *actors; /* (num_actors): one per class of `fold`, in that order */
     int last_actor;         /* index of the actor that determines step_s */
     /* Step time as in ms_step_time: when the last rank ends; if the optimizer does not
-     * wait for all ranks, the longest time of any rank from its first task's start to its
-     * end. */
+     * wait for all ranks, the longest time of any rank from its first task to its end. */
     double step_s;
     double last_end_s; /* latest end of any simulated rank */
     /* ranks that the optimizer waits for, by the workload's stack */

@@ -1,6 +1,5 @@
-/* The task graph of a plan's training step, for every simulated rank, in one of two
- * levels of detail: a task per action of the schedule, or per node of the layer programs
- * inside actions. */
+/* The task graph of a plan's training step, for every simulated rank, with a task per
+ * action of the schedule, or per node of the layer programs inside actions. */
 #ifndef MS_SIM_SIMULATE_STEP_GRAPH_H
 #define MS_SIM_SIMULATE_STEP_GRAPH_H
 
@@ -22,9 +21,8 @@ typedef struct ms_step_graph {
     /* (num_actors): the task after which actions and reductions of a rank are done */
     const int *complete;
     const int *optimizer; /* (num_actors): the task that updates the parameters */
-    /* (num_actors): the task at whose end a simulated rank's step ends. If all ranks
-     * synchronize, it spans synchronization and update, summed in the order of
-     * ms_step_time_of. */
+    /* (num_actors): the task with whose end a simulated rank's step ends. If all ranks
+     * synchronize, it spans that and the update, summed in ms_step_time_of's order. */
     const int *done;
 } ms_step_graph;
 

@@ -46,8 +46,7 @@ static double block_compute_s(const ms_block_cost *sum, ms_slot_kind kind)
     return sum->backward_compute_s * weight_frac;
 }
 
-/* Duration of a schedule slot, s. The compute of a slow rank takes longer, its waits do
- * not. */
+/* Duration of a schedule slot, s: on a slow rank compute takes longer, waits do not. */
 static double duration_s(const ms_step_builder *s, const ms_slot_cost *cost,
                          double slow_factor)
 {
@@ -84,8 +83,8 @@ static void show_reduction(ms_step_builder *s, int stage, int actor, int before,
     ms_graph_wait(s->graph, from.gradient);
 }
 
-/* Before a backward whose rank ran a backward last: adds the wait for the first gather of
- * its parameters, if compute must wait for that gather. */
+/* Before a backward that directly follows another backward of its rank: adds the wait for
+ * the first gather of its parameters, if compute must wait for that gather. */
 static void wait_for_parameters(ms_step_builder *s, const ms_slot_cost *cost, int actor)
 {
     double seconds = ms_step_wait_s(cost, s->times);

@@ -96,9 +96,8 @@ static bool op_runs(const ms_walk *w, const ms_block_op *op)
     return w->pass == MS_BILL_FORWARD || (op->weight ? w->weights : w->inputs);
 }
 
-/* The tasks for which the first kernel that collective `op` overlaps has waited. If this
- * half of a split backward runs no such kernel: those for which the next kernel would
- * wait. */
+/* The tasks for which the first kernel that collective `op` overlaps waited. If this half
+ * of a split backward runs no such kernel: those for which the next kernel would wait. */
 static ms_kernel_start overlap_start(const ms_node_builder *b, const ms_walk *w,
                                      const ms_block_op *op, int actor)
 {
@@ -414,8 +413,7 @@ static void prepare_blocks(ms_node_builder *b)
     }
 }
 
-/* Estimated tasks per simulated rank: one per operation, and four per block for its
- * gathers and reductions. */
+/* Estimated tasks per simulated rank: one per operation, four per block for transfers. */
 static double tasks_per_actor(const ms_node_builder *b)
 {
     const ms_schedule *schedule = b->s.schedule;

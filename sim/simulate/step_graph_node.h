@@ -1,6 +1,5 @@
-/* Internals of the builder of a step graph with a task per node: a forward or backward on
- * its way through the blocks of a stage, and the concurrent transfers of parameters and
- * gradients. */
+/* Internals of the builder of a step graph with a task per node: forwards and backwards
+ * on their way through a stage's blocks, beside transfers of parameters and gradients. */
 #ifndef MS_SIM_SIMULATE_STEP_GRAPH_NODE_H
 #define MS_SIM_SIMULATE_STEP_GRAPH_NODE_H
 
@@ -41,7 +40,7 @@ typedef struct ms_walk {
     /* current block and its operation; a backward counts blocks from the last one */
     int block, op;
     int *ready; /* (num_actors): the task that a simulated rank's next task waits for */
-    /* (num_actors): message that the next task also waits for; 0: none */
+    /* (num_actors): a second such task, often a message; 0: none */
     int *arrived;
     int *params; /* (num_actors): gather task of the next block; 0: none */
     /* (operations of a block, actors of the rank): what kernels waited for */

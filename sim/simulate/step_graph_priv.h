@@ -58,8 +58,7 @@ int ms_step_rank(const ms_step_builder *s, int slot);
 int ms_step_stage(const ms_slot_cost *cost);
 bool ms_step_is_forward(const ms_slot_cost *cost);
 void ms_step_set_end(ms_step_builder *s, int slot, int actor, int task);
-/* Set the first task of the simulated rank's next schedule action, and the last task of
- * its current one. */
+/* Set the first task of a rank's next schedule action; the last of its current action. */
 void ms_step_begin_span(ms_step_builder *s, int actor, int task);
 void ms_step_end_span(ms_step_builder *s, int actor, int task);
 /* Tasks that send the messages which a schedule slot receives; 0: it receives none. */
@@ -120,9 +119,8 @@ void ms_step_meet_for_shards(ms_step_builder *s, int pipeline_rank, int *gates);
 void ms_step_meet_for_reduction(ms_step_builder *s, int pipeline_rank, int *gates);
 
 /* Whether parameters are gathered once, from the start of the step; not in a first step,
- * where unsharded weights exist from the initialisation (Megatron-LM,
- * training/training.py: the hook that waits for gathers is enabled after an
- * iteration). */
+ * where the initialisation leaves unsharded weights (Megatron-LM, training/training.py:
+ * the hook that waits for gathers is enabled after an iteration). */
 bool ms_step_gathers_once(const ms_step_builder *s);
 
 /* Adds the end of the step, after all actions: waits for each simulated rank's

@@ -5,9 +5,8 @@
 
 #include <math.h>
 
-/* Bandwidth, bytes/s, that a link has for all concurrent collectives: outside the
- * scale-up network the listed rate times the profile's fraction, as for a single
- * collective. */
+/* Bandwidth, bytes/s, of a link for all concurrent collectives: outside the scale-up
+ * network the profile's fraction of the listed rate, as for a single collective. */
 static double reached_bytes_per_s(const ms_workload *workload, const ms_link *link)
 {
     const ms_network_profile *network =

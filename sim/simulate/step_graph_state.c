@@ -205,10 +205,9 @@ static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
     }
 }
 
-/* ZeRO-3: waits for the parameter gather of the current block, which started with the
- * block before, and starts the gather of the next block. In a forward the first block's
- * gather overlaps nothing; in a backward it starts with the last block of the rank's
- * previous action. */
+/* ZeRO-3: waits for the current block's parameter gather, which started with the block
+ * before, and starts the next block's gather. A forward's first gather overlaps nothing;
+ * that of a backward starts with the last block of the rank's previous action. */
 static void gather_for_block(ms_node_builder *b, ms_walk *w)
 {
     bool forward = w->pass == MS_BILL_FORWARD;
@@ -287,8 +286,7 @@ void ms_state_end_block(ms_node_builder *b, ms_walk *w)
         add_last_reductions(b, w, block);
 }
 
-/* Adds the exchange of gradients between the two replicas of a stage that is placed
- * twice. */
+/* Adds the gradient exchange between the two replicas of a stage that is placed twice. */
 static void add_replica_exchange(ms_node_builder *b, const ms_walk *w)
 {
     ms_step_builder *s = &b->s;

@@ -202,15 +202,13 @@ static double round_trip_s(const bound *b, const travel_times *w, int stage)
         w->arrival_s[last] + end->first_forward_s - overlap_saved_s(b, end);
     if (stage == last)
         return arrival_s;
-    /* return_s[last] - return_s[stage]: a gradient's way from stage last - 1 through
-     * `stage` */
+    /* return_s[last] - return_s[stage]: a gradient's way, stages last - 1 to `stage` */
     return arrival_s + w->return_s[last] - w->return_s[stage] + least_input_s(b, end) -
            overlap_saved_s(b, end) - (least_input_s(b, own) - overlap_saved_s(b, own));
 }
 
-/* Lower bound of the step: the seconds until a rank's first backward, for which a
- * micro-batch has gone to the end of the model and back, plus all later actions of the
- * rank. */
+/* Lower bound of the step: seconds until a rank's first backward, for which a micro-batch
+ * went to the end of the model and back, plus all later actions of the rank. */
 static double after_first_backward_s(const bound *b, const travel_times *w, int rank,
                                      const chunks *c)
 {
@@ -228,8 +226,7 @@ static double after_first_backward_s(const bound *b, const travel_times *w, int 
 }
 
 /* Lower bound of the step, from the rank's start: its actions until it sends its last
- * gradient, and that gradient's way to the first stage. After this send the rank computes
- * only gradients of weights. */
+ * gradient, and that one's way to the first stage. Only weight gradients come later. */
 static double until_last_gradient_s(const bound *b, const travel_times *w, int rank,
                                     const chunks *c)
 {

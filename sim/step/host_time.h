@@ -10,9 +10,8 @@
  * kernels and collectives that each launches in a forward. */
 double ms_host_layers(const ms_bill *block, const ms_bill *layer);
 
-/* Host seconds of one layer's forward and backward: the stack's measured value, plus, if
- * the pipeline spans nodes, seconds for tp collectives. NaN: the stack states no
- * value. */
+/* Host seconds of one layer's forward and backward: the stack's measured value (NaN:
+ * none), plus, if the pipeline spans nodes, seconds for tp collectives. */
 double ms_host_floor_s(const ms_stack *stack, const ms_bill *layer,
                        bool pipelined_over_nodes, long tp);
 

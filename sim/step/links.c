@@ -141,8 +141,8 @@ static bool shares_copies(const ms_workload *workload, ms_collective collective,
            workload->stack->shares_token_copies;
 }
 
-/* Share of the copies of a token for other ranks that go to other network domains; 1 if
- * the group is inside one domain. */
+/* Share of a token's copies for other ranks that goes to other network domains; 1 if the
+ * group is inside one domain. */
 static double crossing_frac(const ms_span *span, long top_k)
 {
     double ranks = (double)span->size;

@@ -8,8 +8,7 @@
 #include "sim/step/links.h"
 
 /* Seconds by which work of busy_s gets longer beside comm_s of communication on a second
- * stream. contended_s: part of busy_s that is communication on the second stream's
- * links. */
+ * stream. contended_s: part of busy_s, communication on the second stream's links. */
 double ms_slowed_s(double interference_frac, double busy_s, double contended_s,
                    double comm_s);
 /* Seconds until busy_s of work and comm_s of overlapped communication are both done. */

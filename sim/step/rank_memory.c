@@ -159,8 +159,7 @@ void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
         out->unit_expert_params =
             ms_max(out->unit_expert_params, stage->unit_expert_params);
     }
-    /* per neighbouring rank an activation and a gradient, received while the one before
-     * is in use */
+    /* per neighbour an activation and a gradient, received while others are in use */
     out->buffer_bytes = 2.0 * send_bytes * num_neighbours;
 }
 
@@ -223,8 +222,7 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
     return total;
 }
 
-/* Bytes of gradient copies: bucket_bytes (data parallelism), late_grad_bytes
- * (pipelines). */
+/* Bytes of gradient copies: bucket_bytes (data parallel), late_grad_bytes (pipelines). */
 static double more_gradients_bytes(const ms_stack *stack, const ms_rank_load *load,
                                    const ms_shard_sizes *shards)
 {

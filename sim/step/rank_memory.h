@@ -30,9 +30,8 @@ typedef struct ms_rank_load {
     double buffer_bytes;     /* buffers of pipeline messages */
 } ms_rank_load;
 
-/* Numbers of micro-batches with saved activations on ranks of a class, in rows: one for
- * each backward at whose start memory may peak. A row that another one covers in every
- * count is left out. */
+/* Numbers of micro-batches with saved activations on ranks of a class: a row per backward
+ * at whose start memory may peak, unless another row covers it in every count. */
 typedef struct ms_rank_live {
     const ms_rank_class *run;
     int num_rows;
@@ -47,8 +46,7 @@ typedef struct ms_rank_live {
 /* The stage class of a rank's model chunk, as an index into run->distinct. */
 int ms_rank_class_distinct(const ms_rank_class *run, int chunk);
 
-/* Collects the micro-batches alive on `num_ranks` ranks of a rank class. Lives in the
- * arena. */
+/* Collects micro-batches alive on `num_ranks` ranks of a class. Lives in the arena. */
 ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
                                const ms_schedule *live, int first_rank, int num_ranks);
 

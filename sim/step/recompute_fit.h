@@ -7,10 +7,9 @@
 
 /* If the plan has MS_RECOMPUTE_AUTO without a budget, sets recompute_budget_frac of plan
  * and workload to the largest share of saved activations with which every rank fits
- * memory, or 0 if none does. No layers with that mode may be priced yet. Method:
- * bisection over the layers' choices of saved activations, with a prediction for each
- * try. Exact if saving more bytes needs more memory, which a layer's temporary tensors
- * may violate. */
+ * memory, or 0 if none does. No layers of that mode may be priced yet. Bisection over the
+ * layers' choices of saved activations, with a prediction for each: exact if saving more
+ * bytes needs more memory, as it does but for a layer's temporary tensors. */
 ms_status ms_recompute_fit(ms_workload *workload, ms_plan *plan);
 
 #endif

@@ -89,7 +89,7 @@ static double smallest_limit(const costs *c)
     return limit_s;
 }
 
-/* Earliest end (a layer) of each stage with which all later stages take at most limit_s
+/* Earliest end (a layer) of each stage with which each later stage takes at most limit_s
  * seconds. */
 static void earliest_ends(const costs *c, double limit_s, long *earliest)
 {
@@ -172,8 +172,7 @@ static bool is_nearer(const pair_choice *a, const pair_choice *b, double roundin
 
 /* Distributes layers over ranks with two stages each, from both ends of the model
  * inwards. Each rank's time is brought as near to an equal share of the total as
- * possible; of equally near choices the one whose two stages differ least in time is
- * taken. */
+ * possible; of equally near choices the one whose two stages differ least is taken. */
 static void split_in_pairs(const costs *c, long *layers)
 {
     remaining_layers m = {0, c->num_layers, 0.0};
@@ -222,8 +221,7 @@ static void split_balanced(const ms_workload *workload, const ms_bill_set *bills
     assert(num_stages <= c.num_layers);
     split_by_stages(&c, scratch, layers);
     if (in_pairs) {
-        /* required: the slowest rank gets 2 % faster, as unequal stages lengthen the
-         * bubble */
+        /* required: the slowest rank 2 % faster, as unequal stages lengthen the bubble */
         const double worth_frac = 0.98;
         long *paired = MS_NEW_ARRAY(scratch, num_stages, long);
         split_in_pairs(&c, paired);

@@ -86,8 +86,8 @@ static void add_layers(const ms_workload *workload, const ms_block_costs *blocks
     }
 }
 
-/* `meet`, a rank has first and last stage: in a V placement the first rank, with
- * placement in both directions (DualPipe) two ranks. */
+/* `meet`: a rank has both the first and the last stage. In a V placement the first rank
+ * has both; with placement in both directions (DualPipe) two ranks have both. */
 ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute recompute,
                                 long recompute_layers)
 {
@@ -130,7 +130,7 @@ static double total_bytes(const ms_live_bytes *live)
 }
 
 /* Raises stage->transient to the bytes alive in the current block, if those are more. The
- * head's matrix gets its gradient in the whole backward or its weight half. */
+ * gradient of the head's matrix exists only in a whole backward or a weight half. */
 static void note_transient(backward_walk *d, const ms_block_cost *block,
                            double head_grad_bytes)
 {
@@ -165,8 +165,7 @@ static void walk_blocks(backward_walk *d, const ms_block_cost *block, long count
     free_blocks(d, block, 1.0);
 }
 
-/* Adds the layers of the stage, from the last, by groups of equal kind and
- * recomputation. */
+/* Adds a stage's layers, from the last, by groups of equal kind and recomputation. */
 static void walk_layers(backward_walk *d, const ms_workload *workload,
                         const ms_block_costs *blocks, const ms_stage_layout *layout)
 {
@@ -182,8 +181,7 @@ static void walk_layers(backward_walk *d, const ms_workload *workload,
     }
 }
 
-/* Costs of which gather_s and reduce_s hold for the head if blocks are moved one by
- * one. */
+/* Costs whose gather_s and reduce_s are the head's if blocks are moved one by one. */
 static const ms_block_cost *moved_head(const ms_workload *workload,
                                        const ms_block_costs *blocks,
                                        const ms_stage_layout *layout)

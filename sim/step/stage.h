@@ -7,8 +7,7 @@
 #include "sim/step/replay.h"
 #include "sim/step/unit_walk.h"
 
-/* Bytes of activations, of logits, and of the gradient of the head's matrix, alive on a
- * rank. */
+/* Bytes alive on a rank: activations, logits, and the gradient of the head's matrix. */
 typedef struct ms_live_bytes {
     double activation_bytes, logits_bytes, head_grad_bytes;
 } ms_live_bytes;
@@ -54,7 +53,7 @@ typedef enum ms_reduction_time {
     MS_REDUCE_AFTER_RANK   /* all stages of a rank, after the rank's last backward */
 } ms_reduction_time;
 
-/* When a stage runs gradient reductions once per step. All stages of a pipeline but the
+/* The time of a stage's reductions (ms_reduction_time). All stages of a pipeline but the
  * first reduce their gradients as one bucket (Megatron-LM distributed_data_parallel.py:
  * no bucketing except on the first stage; PyTorch pipelining/stage.py,
  * perform_reduce_grad). With ZeRO-2, backwards of a pipeline wait for their own

@@ -114,8 +114,7 @@ double ms_pipeline_pair_saved_s(const ms_pipeline *pipeline, int forward_stage,
     return ms_pair_saved_s(pipeline->workload, pipeline->blocks, &f, &b);
 }
 
-/* (num_chunks): seconds saved if `chunk`'s forward overlaps with each chunk's
- * backward. */
+/* (num_chunks): [c]: seconds saved if `chunk`'s forward overlaps chunk c's backward. */
 static const double *pair_savings(const ms_pipeline *pipeline, int rank, int chunk,
                                   ms_arena *arena)
 {

@@ -1,7 +1,6 @@
 /* Evaluation of one plan: lower bounds of its step time in closed form, its memory, and
- * its exact step time by replay. sim/step predicts plans, from priced programs (ms_bill)
- * and links to time, memory and traffic; searches are in sim/search, event simulation in
- * sim/simulate. */
+ * its exact step time by replay. sim/step predicts from priced programs (ms_bill) and
+ * links; searches are in sim/search, event simulation in sim/simulate. */
 #ifndef MS_SIM_STEP_STEP_H
 #define MS_SIM_STEP_STEP_H
 
@@ -21,8 +20,7 @@ typedef struct ms_pipeline {
     double send_s;
     double send_hold_s;  /* seconds that a sender waits per message; 0: none */
     double world_sync_s; /* seconds in which all ranks synchronize before the optimizer */
-    /* the schedule, or a shorter one that begins and ends like it, for
-     * ms_step_tight_bound_s */
+    /* the schedule, or a shorter one that begins and ends alike; NULL: no tight bound */
     const ms_schedule *lists;
     const ms_block_costs *blocks; /* costs of blocks, for overlapped pairs */
     ms_recompute recompute;
@@ -60,15 +58,14 @@ void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding, ms_are
 ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding sharding,
                                        int stage_class);
 /* Bytes and seconds of the gradient exchange between a stage's two copies (DualPipe
- * places each stage twice): each sends its shard, at the cost of a send between
- * stages. */
+ * places stages twice): each sends its shard, at the cost of a send between stages. */
 double ms_replica_bytes(const ms_pipeline *pipeline, const ms_stage *stage,
                         ms_sharding sharding);
 double ms_replica_s(const ms_pipeline *pipeline, const ms_stage *stage,
                     ms_sharding sharding);
 
-/* Lower bound of ms_step_exact_s, in seconds (docs/formulas 6.3), 1 part in 10^12 lower
- * for rounding. */
+/* Lower bound, in seconds, of ms_step_exact_s (docs/formulas 6.3), lowered by 1e-12 of
+ * itself for rounding. */
 double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        ms_arena *scratch);
 

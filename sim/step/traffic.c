@@ -69,9 +69,8 @@ typedef struct list {
     double num_microbatches;
 } list;
 
-/* Adds an entry, of which group, collective, size and count are set, and fills in bytes
- * and seconds; adds nothing if nothing is sent. Collectives before the optimizer are
- * exposed. */
+/* Adds an entry, whose group, collective, size and count are set, with bytes and seconds,
+ * unless nothing is sent. Collectives before the optimizer are exposed. */
 static void append(list *l, ms_traffic_entry entry)
 {
     const ms_planned *p = l->planned;
@@ -192,8 +191,8 @@ static void add_states(list *l, const ms_held_block *block, bool expert)
         stack->grad_comm_bytes.value * params[1], ms_shards_grads(p->sharding) ? m : 1.0);
 }
 
-/* Adds a block's reductions of once per step: of gradient shards over dp_replicate, and
- * of gradients that are partial sums over tp. */
+/* Adds the reductions of a block that run once per step: of gradient shards over
+ * dp_replicate, and of gradients that are partial sums over tp. */
 static void add_rest(list *l, const ms_held_block *block)
 {
     const ms_planned *p = l->planned;

@@ -58,8 +58,7 @@ static void add_transfers(ms_unit_walk *walk, work whole, work weight,
 }
 
 /* Adds `count` blocks to a step's last backward. The next block's gather comes after the
- * previous block's reduction; without a gather, reductions continue behind the
- * compute. */
+ * previous block's reduction; without a gather, reductions may outlast compute. */
 static void add_last_backward(ms_unit_walk *walk, work whole, double each_s,
                               double gather_s, double count)
 {

@@ -51,8 +51,7 @@ typedef struct ms_unit_walk {
     ms_moved_unit before, at;
     ms_lane whole, weight; /* unsplit backward and weight half (W) of any micro-batch */
     ms_lane last_weight;   /* last micro-batch's W, with dp_replicate reductions */
-    /* in the last backward: seconds of reductions still to do, for which no gather
-     * waits */
+    /* in the last backward: seconds of reductions left, for which no gather waits */
     double pending_reduce_s;
     ms_lane last[MS_NUM_STEP_REDUCTIONS];
     /* gathers at the start of the step, from the last block to the first */

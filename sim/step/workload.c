@@ -64,7 +64,7 @@ static ms_status load_spread(ms_ctx *cx, const ms_workload_inputs *inputs,
 }
 
 /* The cluster as one job sees it. If an innermost domain is a torus or has many nodes, it
- * shrinks to the equal share of each that the job takes, unless that is under 1/4: slices
+ * shrinks to the equal share that the job takes of each, if at least 1/4: slices
  * (cloud.google.com/tpu/docs/multislice-introduction), NVLink segments (Slurm's
  * topology/block). */
 static const ms_cluster *with_equal_domains(ms_arena *arena, const ms_cluster *cluster,

@@ -68,7 +68,7 @@ typedef struct ms_workload {
     ms_pricer pricer;
     long sequence_length, global_batch;
     ms_dtype compute;
-    /* share of activations that layers with MS_RECOMPUTE_AUTO save; below 0: none */
+    /* share of activations that layers with MS_RECOMPUTE_AUTO save; below 0: as 0 */
     double recompute_budget_frac;
     int *layers_before
         [MS_MAX_LAYER_KINDS]; /* [kind][i]: number of layers of `kind` before layer i */
@@ -95,16 +95,15 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
 void ms_workload_close(ms_workload *workload);
 
 /* The schedule shape of a plan: ranks, stages, micro-batches. A schedule that depends on
- * durations also gets the seconds of forward, input half and weight half (W) of all
- * blocks, and W's share of activations, rounded to 16ths so that similar plans share
- * schedules. */
+ * durations also gets all blocks' seconds of forward, input half and weight half (W), and
+ * W's share of activations, rounded to 16ths so that similar plans share schedules. */
 ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_set *bills,
                                     const ms_plan *plan);
 
-/* The stack's default distribution of layers over a shape's stages, at most one per
- * layer. A balanced one makes the largest stage time as small as possible, then the
+/* The stack's default distribution of layers over a shape's stages, at most as many as
+ * layers. A balanced one makes the largest stage time as small as possible, then the
  * others as equal as that allows. Stage time: compute of forward and backward, with
- * embedding and head; where two stages share a rank (V, DualPipe), their sum.
+ * embedding and head; if two stages share a rank (V, DualPipe), their sum.
  * Thread-safe. */
 const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
                                   const ms_schedule_shape *shape);
@@ -116,9 +115,8 @@ ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *laye
 /* The priced programs of a key, without recomputation. Thread-safe; the set keeps its
  * address. */
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);
-/* The layer program of a block, as priced for `key`. Only block, kind and recompute of
- * `which` are read. Shapes on a rank do not depend on data_parallel. Lives in the
- * arena. */
+/* The layer program of a block, as priced for `key`. Of `which` only block, kind and
+ * recompute are read. Local shapes do not depend on data_parallel. Lives in the arena. */
 const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
                                       const ms_bill_key *key, ms_program_key which,
                                       long data_parallel);
