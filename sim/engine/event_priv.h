@@ -12,8 +12,7 @@
 /* The event queue is a heap with four children per node, ordered by time, and at equal
  * times by the sequence in which events were added. */
 
-/* An event. time_bits: its time (>= 0) as an integer of equal order, faster to
- * compare. */
+/* An event. time_bits: its time (>= 0) as an integer of equal order, compared faster. */
 typedef struct queued_event {
     uint64_t time_bits;
     /* Upper 32 bits: number of the event in the sequence of added events. Lower 32 bits:

@@ -47,7 +47,8 @@ typedef struct ms_plan_groups {
 } ms_plan_groups;
 ms_plan_groups ms_plan_groups_of(const ms_plan *plan);
 
-/* The part of a torus for a plan's ranks, arranged for its dense and expert meshes. */
+/* The part of an innermost domain, a torus, for a plan's ranks, arranged to suit the axes
+ * of the plan's meshes for dense and for expert parameters. */
 ms_torus ms_plan_torus(const ms_plan *plan, const ms_cluster *cluster);
 
 /* Fills how each of the plan's groups maps to the network levels, in the order of

@@ -6,9 +6,8 @@
 #include "sim/step/stage.h"
 
 /* Fills send_s, send_bytes and wire_bytes of `out`. In a stack that scatters_sends,
- * tensor-parallel ranks with equal activations each send one share of them to the next
- * stage, which all-gathers the shares (Narayanan et al. 2021, arXiv 2104.04473 section
- * 4.1). */
+ * tensor-parallel ranks with equal activations each send a share of them to the next
+ * stage, which all-gathers them (Narayanan et al. 2021, arXiv 2104.04473 section 4.1). */
 void ms_message_price(const ms_workload *workload, const ms_bill_set *bills,
                       const ms_links *links, ms_block_costs *out);
 

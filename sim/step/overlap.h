@@ -11,7 +11,7 @@
  * stream. contended_s: part of busy_s, communication on the second stream's links. */
 double ms_slowed_s(double interference_frac, double busy_s, double contended_s,
                    double comm_s);
-/* Seconds until busy_s of work and comm_s of overlapped communication are both done. */
+/* Seconds until busy_s of work and comm_s of communication beside it are both done. */
 double ms_overlap_s(double interference_frac, double busy_s, double contended_s,
                     double comm_s);
 

@@ -54,8 +54,8 @@ ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
  * stage class; send_bytes: of one message; num_neighbours: from ms_num_neighbours. */
 void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
                        double send_bytes, int num_neighbours, ms_rank_load *out);
-/* The two halves of ms_rank_load_make: first parameters and buffers, which is quick, then
- * activations at their peak, which is not. */
+/* ms_rank_load_make in two halves: ms_rank_load_states fills in parameters and buffers
+ * (quick), ms_rank_load_peak the activations at their peak (slow). */
 void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
                          double send_bytes, int num_neighbours, ms_rank_load *out);
 void ms_rank_load_peak(const ms_stage *stages, const ms_rank_live *live,

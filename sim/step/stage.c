@@ -274,8 +274,8 @@ ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *s
                                                         : MS_REDUCE_AFTER_STAGE;
 }
 
-/* For parameters gathered once, at the start of the step: all ranks of a pipeline gather
- * at once, while most of them wait for their first input. */
+/* Durations if parameters are gathered once, at the start of the step: all ranks of a
+ * pipeline gather at the same time, while most of them wait for their first input. */
 static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
                             ms_stage_times *t)
 {
@@ -292,7 +292,8 @@ static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
         t->release_s = sum->gather_s;
 }
 
-/* For gradients reduced once per step, during the last backward and after it. */
+/* Durations if gradients are reduced once per step, beside and after the last
+ * backward. */
 static void reduce_per_step(const ms_stack *stack, const ms_stage *stage,
                             ms_sharding sharding, double reduce_s, ms_stage_times *t)
 {
@@ -311,7 +312,7 @@ static void reduce_per_step(const ms_stack *stack, const ms_stage *stage,
         ms_max(stage->by_unit.late_s[kind] - slowed_s, stage->by_unit.last_unit_s[kind]);
 }
 
-/* For gradients reduced in every micro-batch: a backward ends with its reductions. */
+/* Durations if gradients are reduced in every micro-batch, at the end of its backward. */
 static void reduce_per_microbatch(const ms_stack *stack, const ms_stage *stage,
                                   double reduce_s, ms_stage_times *t)
 {
@@ -328,7 +329,8 @@ static void reduce_per_microbatch(const ms_stack *stack, const ms_stage *stage,
     t->reduce_s = t->reduce_tail_s = stage->sum.replicate_s;
 }
 
-/* For ZeRO-3: every block waits for its parameters, then its gradients are reduced. */
+/* Durations with ZeRO-3: each block gathers its parameters first, reduces gradients
+ * last. */
 static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
                                         double reduce_s, ms_stage_times *t)
 {

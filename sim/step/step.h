@@ -69,7 +69,7 @@ double ms_replica_s(const ms_pipeline *pipeline, const ms_stage *stage,
 double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        ms_arena *scratch);
 
-/* Tighter, slower lower bound from how the schedule pipeline->lists begins and ends. */
+/* Tighter bound, slower to compute: considers how pipeline->lists begins and ends. */
 double ms_step_tight_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                              ms_arena *scratch);
 

@@ -103,8 +103,7 @@ ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_s
 /* The stack's default distribution of layers over a shape's stages, at most as many as
  * layers. A balanced one makes the largest stage time as small as possible, then the
  * others as equal as that allows. Stage time: compute of forward and backward, with
- * embedding and head; if two stages share a rank (V, DualPipe), their sum.
- * Thread-safe. */
+ * embedding and head; two stages on one rank (V, DualPipe) count as one. Thread-safe. */
 const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
                                   const ms_schedule_shape *shape);
 
