@@ -48,8 +48,7 @@ void waiting_init(waiting *w, const ms_graph *graph, ms_arena *arena)
     w->first[0] = ready;
 }
 
-/* Starts a task whose dependencies are done, without sharing: it ends after its
- * duration. */
+/* Starts, without sharing, a task that waits for none: it ends after its duration. */
 static inline void start_alone(const ms_graph *graph, event_queue *queue, int task,
                                double now_s, ms_event_result *out)
 {

@@ -1,27 +1,29 @@
 /* Discrete-event simulation of a task graph: tasks start when their dependencies are
- * done, and share links, SMs and HBM while they run. Without sharing, and for every task
- * that is never slowed, start and end equal those of ms_graph_replay bit for bit.
+ * done, and share links, SMs and HBM while they run. Without sharing, starts and ends
+ * equal those of ms_graph_replay bit for bit; with sharing, a task that is never slowed
+ * ends exactly its duration after its start.
  *
- * A task's latency passes first, at full speed and without its links. Then it works at a
- * rate of at most 1, the smaller of the rates that two resources allow:
- * - links: a task uses all its links at the same rate. Rates of tasks that contend are
- *   max-min fair in the bytes per second on the link that each loads most
- *   (sim/engine/maxmin.h), and change when a task begins or ends its work. HBM is a link
- *   too. A link is contested when the demand on it exceeds 1 + 1.2e-10 of its capacity.
+ * A task's latency passes first, at full speed and without its links. Then the task works
+ * at a rate (1: full speed), the smaller of the rates that two resources allow:
+ * - links, of which HBM is one: a task uses all its links at the same rate. A link is
+ *   contested when the demand on it exceeds 1 + 1.2e-10 of its capacity; then the rates
+ *   of its tasks are max-min fair in the bytes per second on the link that each task
+ *   loads most (sim/engine/maxmin.h). They change when a task begins or ends its work.
  *   Source: the fluid model of SimGrid (Casanova et al. 2014; src/kernel/lmm).
- * - SMs: communication kernels hold SMs while they run, latency included. With h of S SMs
- *   held (at least one stays free), a GEMM of n tiles takes ceil(n / (S - h)) /
- *   ceil(n / S) times as long (whole waves; NVIDIA, Matrix Multiplication Background
- *   User's Guide, section "Wave Quantization"), and the share sm_frac of another kernel
- *   S / (S - h) times. The remaining work takes the new rate at once.
- * Assumption: compute kernels do not hold SMs against each other. */
+ * - SMs: communication kernels hold SMs while they run, latency included. If they hold h
+ *   of a device's S SMs (at least one stays free), a GEMM of n tiles takes
+ *   ceil(n / (S - h)) / ceil(n / S) times as long (whole waves; NVIDIA, Matrix
+ *   Multiplication Background User's Guide, section "Wave Quantization"). Of any other
+ *   kernel's duration the fraction sm_frac takes S / (S - h) times as long. A new rate
+ *   applies to the remaining work at once.
+ * Assumption: compute kernels take no SMs from each other. */
 #ifndef MS_SIM_ENGINE_EVENT_H
 #define MS_SIM_ENGINE_EVENT_H
 
 #include "sim/engine/graph.h"
 
 typedef struct ms_event_options {
-    /* tasks share the graph's links, HBM included if it is one of them */
+    /* tasks compete for the capacity of graph links (a device's HBM may be one) */
     bool share_links;
     bool share_sms;
 } ms_event_options;

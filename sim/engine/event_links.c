@@ -123,8 +123,8 @@ static void collect_place(sharing *s, int place)
             collect_link(s, s->graph->uses[i].link);
 }
 
-/* Collects the contested links and the tasks that a changed link can affect: its users,
- * other contested links that these use, their users, and so on. */
+/* Collects the links and tasks for which new rates are needed: the changed links, the
+ * tasks on them, other contested links of these tasks, the tasks on those, and so on. */
 static void collect(sharing *s)
 {
     s->visit++;
@@ -151,7 +151,8 @@ static double largest_use(const sharing *s, const ms_task_cost *cost)
     return largest;
 }
 
-/* Fills `out` with uses of collected links divided by `largest`; returns their number. */
+/* Fills `out` with a task's uses of the collected links, each with a weight: its bytes/s
+ * divided by `largest`, those of the largest use. Returns their number. */
 static int list_uses(const sharing *s, const ms_task_cost *cost, double largest,
                      ms_flow_use *out)
 {

@@ -12,12 +12,12 @@
 /* The event queue is a heap with four children per node, ordered by time, and at equal
  * times by the sequence in which events were added. */
 
-/* An event's time as bits: for times >= 0 these are integers in the order of the times,
- * and compare faster. */
+/* An event. time_bits: its time (>= 0) as an integer of equal order, compared faster. */
 typedef struct queued_event {
     uint64_t time_bits;
-    /* Upper half: sequence number. Lower half: the task that ends; in a simulation with
-     * sharing an index of sharing.places, or -task if the task shares nothing. */
+    /* Upper 32 bits: number of the event in the sequence of added events. Lower 32 bits:
+     * without sharing the task that ends; with sharing an index in sharing.places, or
+     * -task for a task that needs no shared resource. */
     uint64_t order;
 } queued_event;
 
@@ -130,12 +130,12 @@ static inline queued_event event_queue_take(event_queue *q)
 
 typedef struct waiting {
     const ms_graph *graph;
-    /* (1 + num_tasks): the first task that waits for this task; 0: none; TASK_DONE: this
-     * task has ended */
+    /* (1 + num_tasks): first task of each task's waiting list; 0: none; TASK_DONE: the
+     * task that they waited for has ended */
     int *first;
     int *next; /* (1 + num_tasks): the next task in the same waiting list */
-    /* (num_lists): for a list that starts at this index of graph->lists, the number of
-     * its tasks known to be done */
+    /* (num_lists), used where a task's list starts in graph->lists (ms_task.more): number
+     * of tasks in that list found done so far */
     int *done_of_list;
 } waiting;
 

@@ -5,11 +5,11 @@
 
 #include "sim/engine/event_priv.h"
 
-/* A running task that needs a shared resource. Its remaining work, in seconds at full
- * speed, is (end_s - now) x rate, so that a task which is never slowed ends exactly its
- * duration after its start. */
+/* A running task that uses links or SMs. `rate` is relative to full speed (1). Remaining
+ * work, in seconds at full speed, is (end_s - now) x rate: a task that is never slowed
+ * ends exactly its duration after its start. */
 typedef struct running {
-    /* the running task; in an unused entry the index of the next unused one */
+    /* number of the running task; in an unused entry: index of the next unused entry */
     int task;
     double end_s, rate;
     double sm_rate;     /* the task's rate if limited by free SMs only */
@@ -17,14 +17,15 @@ typedef struct running {
     bool waits_latency; /* the task's next event is the end of its latency */
     bool on_links, in_pool;
     bool is_changed; /* the task is listed in sharing.changed */
-    unsigned visit;  /* number of the last rate computation that included this task */
-    int flow;        /* the task's index among the flows of rate computation `visit` */
+    /* sharing.visit in the last rate computation that included the task */
+    unsigned visit;
+    int flow; /* the task's index among the flows of that rate computation */
     int next_in_pool, previous_in_pool; /* neighbours among the pool's tasks; -1: none */
 } running;
 
-/* Demand on a link is an integer, in units of 2^-40 of its capacity, so that sums are
- * exact in any order. A link is contested if its tasks, at the rates that SMs allow,
- * demand over 1 + 1.2e-10 of the capacity, which rounding cannot explain. */
+/* Demand on a link (`load`) is an integer in units of 2^-40 of the link's capacity: sums
+ * are exact in any order. A link is contested if its tasks, at the rates that free SMs
+ * allow, demand more than 1 + 1.2e-10 of its capacity, too much for a rounding error. */
 #define FULL_LOAD      ((long)1 << 40)
 #define CONTESTED_LOAD (FULL_LOAD + 128)
 
@@ -65,7 +66,8 @@ typedef struct sharing {
     int places_capacity;
     int free_place; /* first unused entry of `places`; -1: none */
     running *places;
-    /* neighbours in a link's list of uses; use u of places[p] is p x max_uses + u */
+    /* next and previous use in a link's list, -1: none; use u of the task places[p] has
+     * number p x max_uses + u */
     int *next_use, *previous_use;
     shared_link *links;
     shared_pool *pools;
@@ -92,16 +94,15 @@ void sharing_set_rate(sharing *s, int place, double rate);
 
 void sharing_join_links(sharing *s, int place);
 void sharing_leave_links(sharing *s, int place);
-/* Lowers or raises a running task's demand on its links to the rate that its SMs allow.
- * Returns whether sharing_solve_links will set the task's rate. */
+/* Sets the demand of the running task places[place] on its links to that at `sm_rate`.
+ * Returns whether sharing_solve_links will set its rate; otherwise the caller must. */
 bool sharing_change_demand(sharing *s, int place, double sm_rate);
 /* Computes the rates of all tasks that changed links can affect, directly or through
  * other tasks and contested links. */
 void sharing_solve_links(sharing *s);
 /* Notes that a task's use of its links has changed, for samples. */
 void sharing_touch_links(sharing *s, int place);
-/* Adds samples of all links whose use changed at the current instant, after its last
- * event. */
+/* Adds samples of all links whose use the events of the current instant have changed. */
 void sharing_sample_links(sharing *s);
 
 #endif

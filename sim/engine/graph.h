@@ -1,13 +1,13 @@
 /* Folder sim/engine: engines that time task graphs; nothing of training.
  *
  * Task graphs, the input of the simulation engines: tasks with durations, resources and
- * dependencies, which may be whole actions of a pipeline schedule or single kernels.
+ * dependencies. A task may be a whole action of a pipeline schedule or a single kernel.
  *
- * Tasks are numbered from 1, each after all tasks that it waits for; task 0 is no task
- * and ends at time 0. A task waits for the one before it on its stream, for one other,
- * and rarely for more. A collective of several ranks that are simulated apart is a join,
- * a task without stream or duration that waits for the dependencies of all members, and
- * after it one task per member. */
+ * Tasks are numbered from 1, each after all tasks that it waits for; task 0 means "none"
+ * and ends at time 0. A task waits for the previous task on its stream, for one other
+ * task, and rarely for more. A collective among several simulated ranks is a join (a task
+ * without stream or duration that waits for the dependencies of all members) followed by
+ * one task for each member. */
 #ifndef MS_SIM_ENGINE_GRAPH_H
 #define MS_SIM_ENGINE_GRAPH_H
 
@@ -39,8 +39,8 @@ extern const char *const ms_stream_names[]; /* names of streams, then NULL */
 typedef struct ms_task {
     int before; /* the previous task on the same stream; 0: none */
     int cross;  /* another task that this task waits for; 0: none */
-    /* index in graph->lists of the number of further tasks that this task waits for,
-     * followed by these; 0: none */
+    /* 0: none; else graph->lists[more] is the number of further tasks that this task
+     * waits for, and their task numbers follow in graph->lists */
     int more;
     int cost; /* index in graph->costs */
 } ms_task;
@@ -54,7 +54,7 @@ typedef struct ms_task_cost {
     int held_sms; /* SMs that a communication kernel takes from the pool while it runs */
     /* Tiles of a GEMM, which takes whole waves over the free SMs; 0: other kernels */
     double tiles;
-    /* For kernels without known waves: share of the duration that is inversely
+    /* For kernels without `tiles`: share (0 to 1) of duration_s that is inversely
      * proportional to the number of free SMs. */
     double sm_frac;
 } ms_task_cost;
@@ -123,10 +123,10 @@ typedef struct ms_graph_builder ms_graph_builder;
 /* Starts building a graph that will live in the arena. ms_graph_close must always be
  * called: it frees the builder's own memory. */
 ms_graph_builder *ms_graph_open(ms_arena *arena);
-/* Adds a cost, a label, a link or a pool of SMs to the graph and returns its index; equal
- * costs and equal labels get one index. `uses` has cost->num_uses entries (those of 0
- * bytes/s are dropped); cost->first_use is not read. Durations must be finite and >= 0,
- * latency_s at most duration_s, sm_frac within 0 and 1. */
+/* Add a cost, a label, a link or a pool of SMs to the graph and return its index. A cost
+ * or label equal to an earlier one gets the earlier index. `uses` has cost->num_uses
+ * entries (those of 0 bytes/s are dropped); cost->first_use is not read. Durations must
+ * be finite and >= 0, latency_s at most duration_s, sm_frac from 0 to 1. */
 int ms_graph_cost(ms_graph_builder *b, const ms_task_cost *cost, const ms_link_use *uses);
 int ms_graph_label(ms_graph_builder *b, const char *text);
 int ms_graph_link(ms_graph_builder *b, const char *name, double bytes_per_s);

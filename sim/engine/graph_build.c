@@ -36,7 +36,8 @@ struct ms_graph_builder {
     double *link_bytes_per_s;
     const char **link_names;
     int *pool_sms;
-    ms_graph made; /* graph under construction: so far only num_* are valid */
+    /* the finished graph; while it is built only its num_* are valid */
+    ms_graph made;
 };
 
 /* ---- arrays that grow ---- */

@@ -1,7 +1,8 @@
 /* Max-min fair rates by progressive filling: the rates of all flows rise together; a flow
- * stops at its largest rate, or when one of its links is full. The rate at which a link
- * fills up, capacity left / weight of the flows still rising on it, never falls while
- * others stop, so keys in a heap of links are lower bounds, updated at the top only. */
+ * stops rising at its largest rate, or when one of its links is full. A link gets full at
+ * the rate (capacity left by stopped flows) / (weight of the flows still rising on it).
+ * As flows stop, that rate never falls: an outdated key in the heap of links is a lower
+ * bound, and is updated only at the top. */
 #include "sim/engine/maxmin.h"
 
 #include "base/number.h"
@@ -23,7 +24,7 @@ typedef struct heap {
 } heap;
 
 typedef struct link_state {
-    /* unused capacity; sum of weights of flows whose rate still rises */
+    /* capacity left by flows whose rate is final; sum of the weights of other flows */
     double left, weight;
     int num_rising; /* number of uses by flows whose rate still rises */
     int first, num; /* range of the link's flows in filling.users */
@@ -130,8 +131,8 @@ static void fix(filling *f, int flow, double rate)
     }
 }
 
-/* Whether the key of the link at the top of the heap is current, so that this link fills
- * up next. Otherwise updates or drops the top and returns false. */
+/* Whether the top entry of the heap `by_level` is up to date: its link gets full next, at
+ * the rate `key`. Otherwise updates or drops that entry and returns false. */
 static bool top_is_current(filling *f)
 {
     entry *top = &f->by_level.entries[0];
@@ -140,7 +141,7 @@ static bool top_is_current(filling *f)
         drop_top(&f->by_level);
         return false;
     }
-    /* rate that fills the link; after cancellation its weight may be 0 or inexact */
+    /* rate that fills the link; the old key if subtractions have left no weight */
     double level = l->weight > 0.0 ? l->left / l->weight : top->key;
     if (level <= top->key)
         return true;
@@ -167,7 +168,7 @@ static void fill(filling *f)
             any = true;
         }
         if (any)
-            continue; /* flows have stopped, so the link may fill up later */
+            continue; /* the flows just stopped may let this link get full later */
         const link_state *l = &f->links[full.index];
         for (int i = l->first; i < l->first + l->num; i++)
             if (!f->is_fixed[f->users[i]])

@@ -1,8 +1,8 @@
-/* Max-min fair rates of flows over shared links, by progressive filling. A flow has a
- * rate (bytes per second on the link that it loads most), a largest rate, and on each of
- * its links a weight: the flow uses weight x rate of the link's capacity. Source of the
- * method: Bertsekas and Gallager, Data Networks, section 6.5.2; data structures as in
- * SimGrid's linear max-min solver (src/kernel/lmm). */
+/* Max-min fair rates of flows over shared links, by progressive filling. A flow's rate
+ * and its largest rate are in bytes per second on the link that the flow loads most; on
+ * each of its links the flow takes weight x rate bytes per second. Source of the method:
+ * Bertsekas and Gallager, Data Networks, section 6.5.2; data structures as in SimGrid's
+ * linear max-min solver (src/kernel/lmm). */
 #ifndef MS_SIM_ENGINE_MAXMIN_H
 #define MS_SIM_ENGINE_MAXMIN_H
 

@@ -15,15 +15,15 @@ typedef struct ms_compared_node {
 
 typedef struct ms_comparison {
     const ms_result *a, *b;
-    /* Kinds of nodes, largest difference first. A prediction, which has no nodes, is
-     * given those predicted for the run that it is compared with, if both have the same
-     * predicted step time. */
+    /* Kinds of nodes, largest difference first. A prediction has no nodes: compared with
+     * a run that has the same predicted step time, it gets the predicted seconds by kind
+     * that the run's file contains. */
     int num_nodes;
     const ms_compared_node *nodes;
-    /* Step time outside all kinds of nodes; with it the differences of all kinds sum to
-     * the difference of the step times. */
+    /* Step time of a and of b that belongs to no kind of node. The differences of `nodes`
+     * and of `rest` sum to the difference of the step times. */
     ms_compared_node rest;
-    /* a's (or b's) seconds by kind are the predicted ones stored in b (or a), a run */
+    /* a (or b) is a prediction whose seconds by kind come from b (or a), a run */
     bool a_is_predicted_by_b, b_is_predicted_by_a;
 } ms_comparison;
 

@@ -47,9 +47,10 @@ typedef struct ms_result {
     ms_result_node *nodes;
 } ms_result;
 
-/* Reads a result file. Its kind follows from "schema", a trace's from its events (of
- * sim/simulate/trace.h, or of a real run). MS_EIO if the file cannot be read; MS_EINPUT
- * if it is of no known kind, or fields are missing or no numbers. Lives in cx->arena. */
+/* Reads a result file. Its kind follows from the field "schema"; a trace is recognised by
+ * its events (of sim/simulate/trace.h, or of a real run). MS_EIO: the file cannot be
+ * read; MS_EINPUT: its kind is unknown, or a field is missing or is no number where one
+ * is needed. The result lives in cx->arena. */
 ms_status ms_result_load(ms_ctx *cx, const char *path, ms_result *out);
 /* Reads a result from a parsed JSON document; errors as for ms_result_load. */
 ms_status ms_result_read(ms_ctx *cx, ms_jval root, ms_result *out);

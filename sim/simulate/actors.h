@@ -6,9 +6,9 @@
 #include "sim/simulate/fold.h"
 #include "sim/step/traffic.h"
 
-/* Groups of one kind (ms_traffic_group) in which actors, the simulated ranks,
- * communicate. All groups of ranks that fold to the same actors are one meeting; if a
- * meeting has one actor, all ranks of its groups behave alike. */
+/* Communication groups of one kind (ms_traffic_group), folded like the ranks. A meeting
+ * is the set of actors (simulated ranks) that stand for the ranks of a group; groups with
+ * the same set are one meeting. In a meeting of one actor all ranks behave alike. */
 typedef struct ms_meetings {
     long size; /* number of ranks in one group */
     int num;
@@ -25,7 +25,7 @@ typedef struct ms_actors {
     /* (num_pipeline_ranks + 1): index in `at` of each pipeline rank's first actor */
     const int *first_at;
     const int *at; /* (num): simulated ranks, sorted by pipeline rank */
-    /* (num, num_pipeline_ranks): for each actor the actors on its pipeline */
+    /* (num, num_pipeline_ranks): [a][p]: actor at rank p of the pipeline of actor a */
     const int *along;
     /* (num): factor on each simulated rank's compute time; 1: normal speed */
     const double *slow_factor;
@@ -36,10 +36,10 @@ typedef struct ms_actors {
  * pipeline groups are in pipeline order. */
 ms_fold_axis ms_group_axis(ms_arena *arena, const ms_plan_groups *groups, int which);
 
-/* Folds the ranks of a plan into actors (simulated ranks). Ranks of one pipeline rank
- * become one actor unless `slow_factor` (plan->gpus entries) or `colour` (plan->gpus
- * entries; NULL: all equal) differs between them or between members of their groups.
- * `unfolded` makes every rank an actor. The result lives in the arena. */
+/* Folds the ranks of a plan into actors (simulated ranks). `slow_factor` and `colour`
+ * (NULL: all equal) have an entry per rank (plan->gpus). Ranks share an actor if pipeline
+ * rank, slow factor and colour are equal, for them and for the members of their groups.
+ * `unfolded`: every rank becomes an actor. The result lives in the arena. */
 ms_actors ms_actors_make(ms_arena *arena, const ms_plan *plan, const double *slow_factor,
                          const int *colour, bool unfolded);
 

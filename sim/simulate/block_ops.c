@@ -20,7 +20,7 @@ typedef struct op_list {
 
 /* ---- collectives ---- */
 
-/* The entry in the layer program's costs (ms_bill) that includes a node's collective. */
+/* The entry of the block's costs (ms_bill) in which collective `one` is counted. */
 static const ms_bill_comm *find_entry(const op_list *l, const ms_bill_comm *one)
 {
     const ms_bill_comm *entries = l->bill->comms[l->pass];
@@ -47,8 +47,8 @@ static int first_overlapped_op(const op_list *l, double hidden_s)
     return at;
 }
 
-/* Adds a collective with its share of the exposed and hidden seconds of equal ones, which
- * the layer program's costs (ms_bill) list together. */
+/* Adds collective `one` of a node. The block's costs (ms_bill) list equal collectives as
+ * one entry: `one` gets its share, by count, of that entry's exposed and hidden time. */
 static void add_collective(op_list *l, ms_block_op op, const ms_bill_comm *one)
 {
     const ms_planned *p = l->planned;
@@ -97,8 +97,8 @@ static void add_redistribution(op_list *l, ms_block_op op, const ms_node *node)
     add_collective(l, op, &one);
 }
 
-/* Adds the transfers of ring attention, which overlap the attention kernel one after the
- * other, and an operation after that kernel for their exposed rest. */
+/* Adds the transfers of ring attention, which run one after the other beside the
+ * attention kernel, and after that kernel one operation for their exposed seconds. */
 static void add_ring(op_list *l, ms_block_op op, const ms_node *node)
 {
     const ms_pricer *pricer = &l->planned->workload->pricer;
@@ -323,8 +323,8 @@ static ms_block_ops *end_block_of(ms_block_ops **made, const collection *c,
     return *made;
 }
 
-/* Costs of a head whose matrix is the embedding's on the same rank; in a stack with
- * fixed_unit_buffers the matrix is also gathered and reduced for the head. */
+/* Costs of a head that shares its matrix with the embedding on the same rank. In a stack
+ * with fixed_unit_buffers the head gathers and reduces that matrix once more. */
 static const ms_block_cost *tied_head(ms_arena *arena, const ms_planned *p)
 {
     ms_block_cost *block = MS_NEW(arena, ms_block_cost);

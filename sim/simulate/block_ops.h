@@ -16,8 +16,8 @@ typedef struct ms_block_op {
     const char *name;
     double compute_s;    /* seconds of a kernel or of the host; 0 for collectives */
     const ms_node *node; /* layer program's node of the kernel; NULL: none */
-    /* true: a collective, which the fields below describe: `count` equal ones, one after
-     * the other; count 0: only the exposed rest of collectives before it. */
+    /* true: a collective, described by the fields below: `count` equal ones, one after
+     * the other. count 0: only the exposed seconds of earlier collectives. */
     bool moves;
     int count;
     ms_traffic_group group;
@@ -32,10 +32,11 @@ typedef struct ms_block_op {
     bool overlaps_later_ops;
     int first_overlapped;
     bool ring;
-    /* number, bytes and seconds (exposed + hidden) of all these collectives together */
+    /* total number, bytes and seconds (exposed + hidden) of the operation's collectives;
+     * with count 0 of the earlier ones */
     int all_count;
     double all_bytes, all_s;
-    /* index in graph->labels, index of a link use kind; set with the task graph */
+    /* indices, set with the task graph: `name` in graph->labels; kind in ms_link_uses */
     int label, use;
 } ms_block_op;
 

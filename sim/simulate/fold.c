@@ -1,9 +1,9 @@
 /* Folds ranks that behave alike into classes by colour refinement in rounds: a rank's
  * next colour is a hash of its colour and of the colours in each of its groups. The
- * colours of a group are summed as 128-bit hashes, so that the order of its members has
- * no effect; two different groups are confused with a probability of 2^-128. Rounds stop
- * when no class splits: after as many rounds as the longest chain of neighbours that
- * distinguishes ranks, and after two for a uniform mesh. */
+ * colours in a group are summed as 128-bit hashes: the order of its members has no
+ * effect, and two different groups get equal sums with a probability of 2^-128. Rounds
+ * end when no class splits: after two on a uniform mesh, otherwise after as many as the
+ * longest chain of neighbours by which two ranks differ. */
 #include "sim/simulate/fold.h"
 
 #include <stdint.h>
@@ -72,8 +72,7 @@ static void hash_groups(const refinement *r, const ms_fold_axis *axis)
     }
 }
 
-/* Numbers the classes, ranks of equal hash being one class, in the order of their
- * smallest ranks. */
+/* Numbers classes, ranks of equal hash each, in the order of their smallest ranks. */
 static void number_classes(refinement *r)
 {
     uint64_t last = (uint64_t)r->num_slots - 1;

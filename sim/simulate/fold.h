@@ -14,8 +14,7 @@ typedef struct ms_fold_axis {
     long num_groups;
     long size;         /* number of ranks in one group */
     const long *ranks; /* (num_groups, size): the ranks of each group */
-    /* a rank's position in the group matters (pipelines, rings with unequal links), not
-     * only its members */
+    /* a rank's position in the group matters too (pipelines, rings of unequal links) */
     bool ordered;
 } ms_fold_axis;
 

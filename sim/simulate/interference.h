@@ -1,6 +1,6 @@
 /* Seconds by which concurrent gathers of parameters and reductions of gradients slow down
- * the kernels of a block: the stack's interference_frac of the shorter of both, as in the
- * analytic step time (sim/step/stage.h). */
+ * the kernels of a block: the stack's interference_frac times the duration of the kernels
+ * or of the transfers, whichever is shorter; as in sim/step/stage.h. */
 #ifndef MS_SIM_SIMULATE_INTERFERENCE_H
 #define MS_SIM_SIMULATE_INTERFERENCE_H
 
@@ -19,9 +19,9 @@ typedef struct ms_interference {
 /* Seconds by which the block's own gathers and reductions slow it down with ZeRO-3. */
 double ms_block_interference_s(const ms_planned *planned, const ms_interference *at);
 
-/* Seconds by which gathers and reductions for the whole stage, once per step or per
- * micro-batch, slow down the block: its share, by duration, of the slowdown of the
- * action. `gathers_once`: parameters are gathered at the start of the step. */
+/* Seconds by which gathers and reductions of the whole stage, run once per step or per
+ * micro-batch, slow down the block at->block. The slowdown of an action is divided among
+ * its blocks by duration. `gathers_once`: parameters are gathered at the step's start. */
 double ms_action_interference_s(const ms_planned *planned, const ms_interference *at,
                                 bool gathers_once);
 

@@ -50,7 +50,7 @@ static long first_rank(const ms_link_uses *u, const ms_use_kind *kind, long grou
         ->ranks[group * axis->size + (kind->group == MS_TRAFFIC_PP ? kind->from : 0)];
 }
 
-/* Adds to `load` the bytes per link of a one-byte collective of this kind in a group. */
+/* Adds to `load` the bytes on each link for a one-byte collective `kind` in one group. */
 static void add_load(const ms_link_uses *u, const ms_use_kind *kind, long group,
                      ms_link_load *load)
 {
@@ -219,9 +219,9 @@ static meeting_loads load_meetings(const ms_link_uses *u, int k, const ms_actors
         kind->group == MS_TRAFFIC_PP ? actors->num : actors->meetings[kind->group].num;
     meeting_loads out = {.num_meetings = num_meetings,
                          .first = MS_NEW_ARRAY(scratch, num_meetings + 1, long)};
-    /* per group: 1 + the next group between the same simulated ranks; 0: none */
+    /* next[group]: 1 + the next group of the same meeting; 0: none */
     long *next = MS_NEW_ARRAY(scratch, num + 1, long);
-    /* per set of communicating simulated ranks: 1 + its first group; 0: none */
+    /* head[meeting]: 1 + the meeting's first group; 0: none */
     long *head = MS_NEW_ARRAY(scratch, num_meetings + 1, long);
     for (long g = num - 1; g >= 0; g--) {
         int m = meeting_of(u, kind, actors, g);

@@ -1,13 +1,13 @@
 /* Load of a plan's collectives on the links of its cluster, folded like the ranks: links
- * that all collectives load alike are one class, and a collective of simulated ranks
- * stands for those of all groups that they represent. */
+ * with equal loads from every collective are one class, and the load of a collective
+ * among simulated ranks includes all groups of ranks for which they stand. */
 #ifndef MS_SIM_SIMULATE_LINK_USES_H
 #define MS_SIM_SIMULATE_LINK_USES_H
 
 #include "costmodel/cost/flows.h"
 #include "sim/simulate/actors.h"
 
-/* Collectives that differ at most in their size, or sends between two pipeline ranks. */
+/* Collectives equal but for their size, or all sends between two given pipeline ranks. */
 typedef struct ms_use_kind {
     ms_traffic_group group;
     ms_collective collective;
@@ -34,8 +34,8 @@ typedef struct ms_link_uses {
     ms_use_kind *kinds;
     int num_classes;
     const int *link_of_class; /* (num_classes): the first link of each class */
-    /* per kind, (meetings + 1): index in `uses` of the first use of a meeting (set of
-     * simulated ranks that communicate). For sends each sender is a meeting. */
+    /* first[kind][meeting], (meetings + 1) per kind: index in uses[kind] of the meeting's
+     * first use. A meeting is a set of simulated ranks that communicate, or a sender. */
     int **first;
     const ms_class_use **uses;
 } ms_link_uses;
@@ -46,7 +46,7 @@ ms_link_uses *ms_link_uses_open(ms_arena *arena, const ms_plan *plan,
                                 const ms_fabric *fabric, const double *slow_factor);
 /* Index of a kind of collective; a new kind is added. */
 int ms_link_uses_kind(ms_link_uses *u, ms_use_kind kind);
-/* Fold colours (num_ranks): they differ for ranks whose groups load links differently. */
+/* Colours (num_ranks) for folding: unequal if the ranks' groups load links unequally. */
 int *ms_link_uses_colours(ms_link_uses *u);
 /* Finds the classes of equally loaded links, and the link uses of all `actors`. To be
  * called when all kinds have been added. */

@@ -39,8 +39,7 @@ static ms_live_bytes saved_bytes(const track *t)
 static void add_sample(track *t, double time_s, ms_live_bytes live, int task)
 {
     ms_memory_sample *sample = &t->samples[t->out.num_samples];
-    /* an action without kernels is dated by an earlier task, perhaps one before the last
-     * sample */
+    /* an action without kernels has an earlier task's time, perhaps before sample[-1] */
     sample->time_s = t->out.num_samples > 0 ? ms_max(time_s, sample[-1].time_s) : time_s;
     t->load.activation_bytes = live.activation_bytes;
     t->load.logits_bytes = live.logits_bytes;

@@ -14,13 +14,13 @@ typedef struct ms_memory_track {
     int peak_task;
 } ms_memory_track;
 
-/* Memory of a simulated rank over the step, from the times of its schedule actions
- * (`spans`) and of its optimizer task. States, gathered parameters and buffers have the
- * sizes of ms_rank_memory throughout; transient tensors of a backward exist from its
- * start to its end. The peak is that of ms_planned_load. With options.first_step the
- * optimizer's moments appear with the update (PyTorch, torch/optim/adam.py, _init_group:
- * the first step creates them), when activations are gone; master weights exist from the
- * start. Lives in cx->arena. */
+/* Memory over the step of a simulated rank on `pipeline_rank`. Times are those of the
+ * tasks of its schedule actions (`spans`) and of its update, task `optimizer`. States,
+ * gathered parameters and buffers keep the sizes of ms_rank_memory; transient tensors of
+ * a backward exist from its start to its end. The peak is that of ms_planned_load. With
+ * options.first_step the optimizer's moments exist only from the update on, when
+ * activations are gone (PyTorch, torch/optim/adam.py, _init_group: the first step creates
+ * them); master weights exist from the start. The result lives in cx->arena. */
 ms_memory_track ms_memory_over_time(ms_ctx *cx, const ms_simulation *sim,
                                     int pipeline_rank, const ms_action_span *spans,
                                     int optimizer);

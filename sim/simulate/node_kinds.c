@@ -146,7 +146,8 @@ static void charge_gap(gap *g, const ms_task_tag *tag, int task_kind, double fro
     g->until_s = begin_s;
 }
 
-/* Whichever of best and task ends later on the rank with the gap; 0: no such task. */
+/* Whichever of `best` and `task` ends later, 0 meaning none; a `task` of another rank
+ * than the one with the gap is ignored. */
 static int later_own_task(const gap *g, int best, int task)
 {
     if (task == 0 || tag_of(g->t, task)->actor != g->actor)
@@ -170,9 +171,9 @@ static int own_cause(const gap *g, int join, int depth)
     return best;
 }
 
-/* Attributes the wait at a join of group members: after the rank's own task has ended it
- * belongs to the transfer after the join, which waits for other members. Returns the task
- * that explains the time before; 0: none. */
+/* Attributes a wait for other members of a group at task `join`: the time after the end
+ * of this rank's own last task before the join counts for the transfer after the join.
+ * Returns the task that explains the earlier part of the gap; 0: none. */
 static int pass_join(gap *g, int join)
 {
     int last = ms_simulation_cause(g->t->sim, join);

@@ -101,8 +101,8 @@ static double draw_normal(ms_rng *rng)
     return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);
 }
 
-/* Multiplies the duration of every task except joins by a random factor; every task gets
- * its own cost entry. */
+/* Multiplies the duration of every task except joins by a random factor of its own; hence
+ * every task gets its own cost entry. */
 static void add_jitter(ms_arena *arena, const ms_simulate_options *options,
                        ms_graph *graph)
 {
@@ -141,8 +141,8 @@ static bool is_message(const ms_simulation *sim, int task)
     return kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE;
 }
 
-/* Seconds from `from_s` until a message from another stage arrived that delayed a task,
- * directly or through a collective before it; 0: none did. */
+/* Seconds from `from_s`, where a gap before `task` begins, until the arrival of a message
+ * from another stage that delayed it, directly or through a collective; 0: none. */
 static double bubble_before_s(const ms_simulation *sim, int task, double from_s)
 {
     for (int cause = ms_simulation_cause(sim, task); cause != 0;
@@ -180,8 +180,7 @@ static void sum_actions(const ms_simulation *sim, ms_actor *actor)
     }
 }
 
-/* Adds to each simulated rank the seconds of kernels and of waiting for the host on its
- * compute stream. */
+/* Adds to each actor its seconds of kernels and host waits on its compute stream. */
 static void sum_nodes(const ms_simulation *sim, ms_actor *actors)
 {
     for (int i = 1; i <= sim->graph->num_tasks; i++) {
@@ -199,8 +198,8 @@ static bool waits_for_all(const ms_simulation *sim)
     return sim->optimizer_sync == MS_SYNC_GLOBAL;
 }
 
-/* Adds to each simulated rank's bubble the gaps on its compute stream that end with the
- * arrival of a message from another stage. */
+/* Adds to bubble_s of each simulated rank the seconds of gaps on its compute stream in
+ * which it waits for a message from another stage. */
 static void sum_bubbles(const ms_simulation *sim, ms_actor *actors)
 {
     for (int i = 1; i <= sim->graph->num_tasks; i++) {
@@ -234,8 +233,8 @@ static void finish_actor(const ms_simulation *sim, const ms_step_graph *step, in
     actor->exposed_comm_s = ms_max(sim->step_s - known_s, 0.0);
 }
 
-/* Seconds of a simulated rank's step, added in the order of ms_step_time_of so that both
- * sums round alike. */
+/* Seconds of a simulated rank's step, summed in the order in which ms_step_time_of sums,
+ * so that both results have the same rounding. */
 static double actor_step_s(const ms_simulation *sim, const ms_step_graph *step, int a)
 {
     if (waits_for_all(sim))

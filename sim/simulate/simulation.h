@@ -16,8 +16,7 @@ typedef enum ms_detail {
 } ms_detail;
 extern const char *const ms_detail_names[]; /* "action" "node", NULL */
 
-/* One slowdown: a rank that computes, or a link that transfers, `factor` times as
- * slowly. */
+/* A slowdown: a rank computes, or a link transfers, `factor` times as slowly. */
 typedef struct ms_slowdown {
     bool is_link;
     long rank;
@@ -34,9 +33,9 @@ typedef struct ms_simulate_options {
     /* tasks do not share links and SMs: the event engine gives the times of a replay */
     bool unshared;
     bool rendezvous; /* sends wait for the receiver; false: eager sends */
-    /* Simulates the first step after initialisation: weights that ranks hold unsharded
-     * (ZeRO-1, ZeRO-2) need no gather, and the optimizer's moments appear with its
-     * first update (docs/formulas). Otherwise a later step. */
+    /* true: simulates the first step after initialisation, in which weights that ranks
+     * hold whole (ZeRO-1, ZeRO-2) need no gather, and the optimizer's first update
+     * creates its moments (docs/formulas). false: a later step. */
     bool first_step;
     int num_slow;
     ms_slowdown slow[MS_MAX_SLOWDOWNS];
@@ -64,7 +63,7 @@ typedef struct ms_actor {
     const ms_memory_sample *samples;
     int peak_sample;
     double peak_bytes;
-    int peak_task; /* task during the memory peak; 0: start of the step */
+    int peak_task; /* task at whose start or end memory peaks; 0: start of the step */
 } ms_actor;
 
 typedef struct ms_simulation {
@@ -75,9 +74,9 @@ typedef struct ms_simulation {
     ms_fold fold;
     int num_actors;
     const ms_actor *actors; /* (num_actors): one per class of `fold`, in that order */
-    int last_actor;         /* index of the rank that determines step_s */
-    /* Step time as in ms_step_time: the end of the last rank; if the optimizer does not
-     * wait for all ranks, the longest span of a rank from its first task to its end. */
+    int last_actor;         /* index of the actor that determines step_s */
+    /* Step time as in ms_step_time: when the last rank ends; if the optimizer does not
+     * wait for all ranks, the longest time of any rank from its first task to its end. */
     double step_s;
     double last_end_s; /* latest end of any simulated rank */
     /* ranks that the optimizer waits for, by the workload's stack */

@@ -155,7 +155,7 @@ bool ms_step_is_forward(const ms_slot_cost *cost)
     return cost->kind == MS_SLOT_FORWARD || cost->kind == MS_SLOT_PAIR_FORWARD;
 }
 
-/* The last task of `slot` of the schedule on a simulated rank. */
+/* The last task of schedule slot `slot` on simulated rank `actor`. */
 static int slot_end(const ms_step_builder *s, int slot, int actor)
 {
     return s->ends[s->first_end[slot] + s->place[actor]];
@@ -193,8 +193,8 @@ static int send_cost(ms_step_builder *s, int sender, int receiver, double second
     return ms_step_moved_cost(s, &moved, seconds, sender, 1.0);
 }
 
-/* Adds the send of the message that `slot`, of another rank of the pipeline, makes for
- * `actor`; returns the task. */
+/* Adds the send, to simulated rank `actor`, of the message that schedule slot `slot` of
+ * another pipeline rank produces; returns the send's task. */
 static int add_send(ms_step_builder *s, int slot, int actor, double seconds,
                     ms_task_tag tag)
 {

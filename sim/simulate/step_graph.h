@@ -1,6 +1,5 @@
-/* The task graph of a plan's training step, for every simulated rank, in one of two
- * levels of detail: a task per action of the schedule, or per node of the layer programs
- * inside actions. */
+/* The task graph of a plan's training step, for every simulated rank, with a task per
+ * action of the schedule, or per node of the layer programs inside actions. */
 #ifndef MS_SIM_SIMULATE_STEP_GRAPH_H
 #define MS_SIM_SIMULATE_STEP_GRAPH_H
 
@@ -22,30 +21,30 @@ typedef struct ms_step_graph {
     /* (num_actors): the task after which actions and reductions of a rank are done */
     const int *complete;
     const int *optimizer; /* (num_actors): the task that updates the parameters */
-    /* (num_actors): the task that ends a simulated rank's step; no other rank delays it
-     * once it has started. Its duration is summed in the order of ms_step_time_of. */
+    /* (num_actors): the task with whose end a simulated rank's step ends. If all ranks
+     * synchronize, it spans that and the update, summed in ms_step_time_of's order. */
     const int *done;
 } ms_step_graph;
 
-/* Builds a task graph of a step with a task per schedule action. Durations are those of
- * ms_step_durations, so that the longest path equals ms_step_exact_s bit for bit. Sends,
- * gathers and reductions have tasks of their own. Ranks that communicate in an action
- * (tp, cp, ep, and the shards of parameters that every action gathers) end it together.
+/* Builds a task graph of a step with a task per schedule action, of the duration that
+ * ms_step_durations gives: the longest path equals ms_step_exact_s bit for bit. Sends,
+ * gathers and reductions have tasks of their own. Ranks that communicate within an action
+ * (over tp, cp or ep, or to gather sharded parameters for every action) end it together.
  * The result lives in cx->arena. MS_EINPUT: more than MS_MAX_TASKS tasks. */
 ms_status ms_step_graph_actions(ms_ctx *cx, const ms_planned *planned,
                                 const ms_simulate_options *options,
                                 const ms_actors *actors, ms_step_graph *out);
 
-/* Builds a task graph of a step with the nodes of the layer programs as tasks: kernels on
+/* Builds a task graph of a step with a task per node of the layer programs: kernels on
  * the compute stream, collectives on the streams of their groups. `uses`: link uses of
- * collectives, folded for `actors`; NULL: links and SMs are not shared. The hidden share
- * of a collective (by the stack's fractions) runs during the adjacent kernels, the rest
- * before the task that waits for it. Parameters are gathered block by block, with ZeRO-3
- * one block ahead; gradients are reduced block by block. Without sharing, gathers and
- * reductions run one after the other, and interference is a task of its own; with sharing
- * both result from the links. In an overlapped pair, kernels of forward and backward
- * alternate as they become ready. The result lives in cx->arena. MS_EINPUT: more than
- * MS_MAX_TASKS tasks. */
+ * the collectives, folded for `actors`; NULL: tasks share no links and SMs. A
+ * collective's hidden share (by the stack's fractions) runs during the adjacent kernels,
+ * the rest before the task that waits for the collective. Parameters are gathered block
+ * by block, with ZeRO-3 one block ahead; gradients are reduced block by block. Without
+ * sharing, gathers and reductions run one after the other, and their interference with
+ * kernels is a task of its own; with sharing the links determine both. In an overlapped
+ * pair, kernels of forward and backward alternate as they become ready. The result lives
+ * in cx->arena. MS_EINPUT: more than MS_MAX_TASKS tasks. */
 ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
                               const ms_simulate_options *options, const ms_actors *actors,
                               ms_link_uses *uses, ms_step_graph *out);

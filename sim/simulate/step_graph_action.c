@@ -4,8 +4,8 @@
 
 #include "base/number.h"
 
-/* Adds the task that ends when a stage's parameters are gathered, for the stage's first
- * forward to wait for; 0: the forward need not wait. */
+/* Adds the task that ends when the parameters of the stage of `slot`, a first forward,
+ * are gathered; returns 0 if `slot` is no first forward, or one that need not wait. */
 static int add_release(ms_step_builder *s, int slot)
 {
     const ms_slot_cost *cost = ms_step_class(s, slot);
@@ -46,8 +46,7 @@ static double block_compute_s(const ms_block_cost *sum, ms_slot_kind kind)
     return sum->backward_compute_s * weight_frac;
 }
 
-/* Duration of a schedule slot, s. The compute of a slow rank takes longer, its waits do
- * not. */
+/* Duration of a schedule slot, s: on a slow rank compute takes longer, waits do not. */
 static double duration_s(const ms_step_builder *s, const ms_slot_cost *cost,
                          double slow_factor)
 {
@@ -84,8 +83,8 @@ static void show_reduction(ms_step_builder *s, int stage, int actor, int before,
     ms_graph_wait(s->graph, from.gradient);
 }
 
-/* Adds the wait for the first parameter gather of a backward that follows another
- * backward, if it delays the rank. */
+/* Before a backward that directly follows another backward of its rank: adds the wait for
+ * the first gather of its parameters, if compute must wait for that gather. */
 static void wait_for_parameters(ms_step_builder *s, const ms_slot_cost *cost, int actor)
 {
     double seconds = ms_step_wait_s(cost, s->times);
@@ -184,8 +183,8 @@ static void show_tail(ms_step_builder *s, int stage, int actor, int gate)
     }
 }
 
-/* Adds a stage's gradient reductions after its last backward: the exposed tail for
- * display in traces, and hidden tasks that the optimizer waits for, with the times of
+/* Adds a stage's gradient reductions after its last backward: for display in traces their
+ * exposed tail; for the optimizer to wait for, undisplayed tasks with the times of
  * ms_replay to the last bit. */
 static void add_reduction(ms_step_builder *s, const ms_slot_cost *cost, int actor,
                           int gate)

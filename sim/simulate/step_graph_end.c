@@ -21,9 +21,9 @@ static void complete_actors(ms_step_builder *s)
     }
 }
 
-/* Adds the exchange of the matrix that embedding and head share, on the ranks that hold
- * it; own[actor] becomes its task there. Returns a task of equal duration that other
- * ranks wait for, since the gradient norm needs the result. */
+/* Adds the gradient exchange of the matrix that embedding and head share: own[actor]
+ * becomes its task on each simulated rank with the matrix. Returns an equally long task
+ * for the other ranks to wait for: the gradient norm needs the exchanged gradient. */
 static int add_tied_exchange(ms_step_builder *s, int gate, double seconds, int *own)
 {
     const ms_split *split = s->planned->pipeline.split;

@@ -75,8 +75,8 @@ void ms_add_interference(ms_node_builder *b, ms_walk *w, double seconds)
 
 /* ---- collectives ---- */
 
-/* Adds a task for `seconds` of a collective on one of the simulated ranks that take part,
- * with the fraction `load_frac` of its load on links. Returns the task. */
+/* Adds, on simulated rank `actor`, a task for `seconds` of the collective `op` that takes
+ * the fraction `load_frac` of the collective's load on links. Returns the task. */
 static int add_share(ms_node_builder *b, const ms_walk *w, const ms_block_op *op,
                      double seconds, int actor, double load_frac)
 {
@@ -96,8 +96,8 @@ static bool op_runs(const ms_walk *w, const ms_block_op *op)
     return w->pass == MS_BILL_FORWARD || (op->weight ? w->weights : w->inputs);
 }
 
-/* The tasks that the first kernel overlapped by a collective waited for; if this half of
- * a split backward runs no such kernel, those that the next kernel would wait for. */
+/* The tasks for which the first kernel that collective `op` overlaps waited. If this half
+ * of a split backward runs no such kernel: those for which the next kernel would wait. */
 static ms_kernel_start overlap_start(const ms_node_builder *b, const ms_walk *w,
                                      const ms_block_op *op, int actor)
 {
@@ -112,8 +112,8 @@ static ms_kernel_start overlap_start(const ms_node_builder *b, const ms_walk *w,
         w->ready[actor], w->arrived[actor]};
 }
 
-/* Adds the hidden share of a collective that overlaps earlier kernels: on all members it
- * starts with the first of these kernels. */
+/* Adds the hidden share of the collective `op`, which overlaps earlier kernels: it starts
+ * on all `members` at once, when all can start the first of these kernels. */
 static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_block_op *op,
                               const int *members, int num)
 {
@@ -312,10 +312,10 @@ static void walk_alone(ms_node_builder *b, ms_walk *w)
     ms_state_end_walk(b, w);
 }
 
-/* Runs an overlapped pair of a forward and a backward: token exchanges overlap kernels of
- * the other one; for other collectives both wait, as in costmodel/cost/pair.h. Of two
- * kernels the one that is ready first runs first. Sets the end of `slot` to the end
- * of the forward. */
+/* Adds the tasks of an overlapped pair of a forward and a backward. Token exchanges of
+ * one overlap kernels of the other; during other collectives of one, the other waits (as
+ * in costmodel/cost/pair.h). Of the next kernels of both, the one ready first runs first.
+ * The end of the forward becomes the end of `slot`. */
 static void walk_pair(ms_node_builder *b, int slot, ms_walk *forward, ms_walk *backward)
 {
     const ms_actors *actors = b->s.actors;
@@ -413,8 +413,7 @@ static void prepare_blocks(ms_node_builder *b)
     }
 }
 
-/* Estimated tasks per simulated rank: one per operation, and four per block for its
- * gathers and reductions. */
+/* Estimated tasks per simulated rank: one per operation, four per block for transfers. */
 static double tasks_per_actor(const ms_node_builder *b)
 {
     const ms_schedule *schedule = b->s.schedule;

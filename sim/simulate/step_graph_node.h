@@ -1,13 +1,13 @@
-/* Internals of the builder of a step graph with a task per node: a forward or backward on
- * its way through the blocks of a stage, and the concurrent transfers of parameters and
- * gradients. */
+/* Internals of the builder of a step graph with a task per node: forwards and backwards
+ * on their way through a stage's blocks, beside transfers of parameters and gradients. */
 #ifndef MS_SIM_SIMULATE_STEP_GRAPH_NODE_H
 #define MS_SIM_SIMULATE_STEP_GRAPH_NODE_H
 
 #include "sim/simulate/block_ops.h"
 #include "sim/simulate/step_graph_priv.h"
 
-/* The tasks that a kernel waited for; 0: none. */
+/* Tasks that a kernel waited for: the one `before` it on its stream, and the ms_walk
+ * values `ready` and `arrived` at its start; 0: none. */
 typedef struct ms_kernel_start {
     int before, ready, arrived;
 } ms_kernel_start;
@@ -17,8 +17,8 @@ typedef struct ms_node_builder {
     bool shares;             /* the engine shares links and SMs between tasks */
     bool overlaps;           /* the stack overlaps gathers and reductions with compute */
     ms_stage_blocks *blocks; /* (stages of the model): blocks by stage */
-    /* per placed stage, (blocks, actors of its rank): the tasks that gather parameters
-     * once per step; NULL: none */
+    /* [placed stage], (blocks, actors of its rank): the tasks that gather each block's
+     * parameters once per step; NULL: none */
     int **gathered;
     int *block_start;  /* (num_actors): the task after which the current block began */
     int *first_kernel; /* (num_actors): first kernel of the current action; 0: none yet */
@@ -40,10 +40,11 @@ typedef struct ms_walk {
     /* current block and its operation; a backward counts blocks from the last one */
     int block, op;
     int *ready; /* (num_actors): the task that a simulated rank's next task waits for */
-    /* (num_actors): a second task that the next task waits for; 0: none */
+    /* (num_actors): a second such task, often a message; 0: none */
     int *arrived;
-    int *params;             /* (num_actors): gather task of the next block; 0: none */
-    ms_kernel_start *starts; /* (operations, actors of the rank): tasks waited for */
+    int *params; /* (num_actors): gather task of the next block; 0: none */
+    /* (operations of a block, actors of the rank): what kernels waited for */
+    ms_kernel_start *starts;
     /* estimated start of the next operation, s; in an overlapped pair the forward or
      * backward with the smaller value continues */
     double next_op_s;
@@ -56,8 +57,8 @@ void ms_walk_wait(ms_node_builder *b, ms_walk *w, const int *others);
 
 /* Adds the parameter gathers that run once per step, from its start. */
 void ms_state_gather_once(ms_node_builder *b);
-/* Add the gathers of parameters and reductions of gradients before and after the
- * operations of the current block, and after the last block. */
+/* Add the gathers of parameters and reductions of gradients that belong before the
+ * current block's operations, after them, and after the stage's last block. */
 void ms_state_begin_block(ms_node_builder *b, ms_walk *w);
 void ms_state_end_block(ms_node_builder *b, ms_walk *w);
 void ms_state_end_walk(ms_node_builder *b, ms_walk *w);

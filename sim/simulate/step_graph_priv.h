@@ -18,8 +18,8 @@ typedef struct ms_step_builder {
     int no_time; /* index of the cost of a join, which takes no time */
     int labels[MS_NUM_TASK_KINDS];
     int *ready; /* (num_actors): task that the next compute task waits for */
-    /* (slots + 1): index in `ends` of the last tasks of a schedule slot, one per actor of
-     * its pipeline rank */
+    /* (slots + 1): index in `ends` of a schedule slot's first entry. A slot has an entry
+     * per actor of its pipeline rank: the actor's last task of the slot */
     long *first_end;
     int *ends;
     int *place; /* (num_actors): index of the actor among those of its pipeline rank */
@@ -30,10 +30,11 @@ typedef struct ms_step_builder {
     int *reduced;
     int *gates; /* (num_actors): work memory: joins of group members */
     int *complete, *optimizer, *done;
-    /* link uses of collectives; NULL: nothing is shared, the next four are not set */
+    /* link uses of collectives; NULL: tasks share no links or SMs, and the fields from
+     * class_link to comm_sms are not set */
     ms_link_uses *uses;
     const int *class_link; /* (link classes): index of a graph link; -1: no bandwidth */
-    /* (num_actors): the link of the task graph for HBM, and the pool of SMs */
+    /* (num_actors): indices in the task graph of a rank's HBM (a link) and pool of SMs */
     const int *memory_link, *pool;
     /* SMs that a collective occupies on a device: the stack's interference_frac of all */
     int comm_sms;
@@ -57,8 +58,7 @@ int ms_step_rank(const ms_step_builder *s, int slot);
 int ms_step_stage(const ms_slot_cost *cost);
 bool ms_step_is_forward(const ms_slot_cost *cost);
 void ms_step_set_end(ms_step_builder *s, int slot, int actor, int task);
-/* Set the first task of the simulated rank's next schedule action, and the last task of
- * its current one. */
+/* Set the first task of a rank's next schedule action; the last of its current action. */
 void ms_step_begin_span(ms_step_builder *s, int actor, int task);
 void ms_step_end_span(ms_step_builder *s, int actor, int task);
 /* Tasks that send the messages which a schedule slot receives; 0: it receives none. */
@@ -67,9 +67,9 @@ typedef struct ms_arrivals {
 } ms_arrivals;
 ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int slot, int actor);
 
-/* Seconds that a stage's compute waits for its sent message (ms_message_hold_s), and its
- * task on the compute stream. ms_step_add_hold returns the task after which the rank
- * continues: `after` itself if messages overlap compute, or there is none. */
+/* ms_step_hold_s: seconds that compute waits after a slot for the message it sends
+ * (ms_message_hold_s). ms_step_add_hold adds a compute task for this wait and returns the
+ * task after which the rank continues: that one, or without a wait `after`. */
 double ms_step_hold_s(const ms_step_builder *s, const ms_slot_cost *cost);
 int ms_step_add_hold(ms_step_builder *s, int slot, int actor, int after);
 
@@ -80,21 +80,21 @@ int ms_step_add(ms_step_builder *s, ms_task_tag tag, int cost);
 int ms_step_add_streamless(ms_step_builder *s, ms_task_tag tag, int cost);
 int ms_step_cost_of(ms_step_builder *s, double duration_s);
 
-/* A whole collective, of which ms_step_moved_cost prices a task. The simulated ranks that
- * take part share its use of links, and all end when the last one does. */
+/* Equal collectives as a whole; ms_step_moved_cost prices a task for a part of them. The
+ * simulated ranks that take part share the load on links, and all end with the last. */
 typedef struct ms_moved {
     ms_traffic_group group;
     ms_collective collective;
     double size_bytes; /* bytes of one collective */
-    /* number, total bytes and total seconds of the equal collectives */
+    /* number of the equal collectives, and their total bytes and seconds */
     int count;
     double bytes, seconds;
     int use; /* index of a kind of link uses (ms_link_uses_kind) */
 } ms_moved;
 int ms_step_moved_cost(ms_step_builder *s, const ms_moved *moved, double duration_s,
                        int actor, double load_frac);
-/* Share of a collective's load on links that falls to `actor` among the simulated ranks
- * `members`: the number of ranks that it represents over that of all members. */
+/* Share of a collective's load on links that `actor`, one of `members`, carries: the
+ * number of ranks for which it stands, divided by the sum over all members. */
 double ms_step_load_frac(const ms_step_builder *s, const int *members, int num,
                          int actor);
 /* Adds the cost of a node's kernel on a simulated rank; returns the cost's index. */
@@ -104,28 +104,28 @@ int ms_step_kernel_cost(ms_step_builder *s, const ms_block_op *op,
 void ms_step_share(ms_step_builder *s, ms_link_uses *uses);
 int ms_step_add_join(ms_step_builder *s, const char *label);
 
-/* Makes the simulated ranks of a pipeline rank that take part in a group wait for each
- * other: gates[actor], a task of each, becomes a join of those of all. */
+/* Joins gates[actor], a task of each simulated rank of a pipeline rank, within every
+ * group of kind `group`; the join replaces the tasks of its members in `gates`. */
 void ms_step_meet(ms_step_builder *s, int pipeline_rank, ms_traffic_group group,
                   int *gates);
 /* Seconds in which a stage exchanges its gradients with its replica on another pipeline
  * rank; 0: it has no replica. */
 double ms_step_replica_s(const ms_step_builder *s, int model_stage);
-/* Adds a join after ready[member] of all members, which becomes each ready[member]. */
+/* Adds a join that waits for ready[a] of each member a, and then replaces ready[a]. */
 void ms_step_join(ms_step_builder *s, const int *members, int num, int *ready);
-/* Join simulated ranks like ms_step_meet, in the groups over which parameters are
- * sharded, and in those in which gradients are reduced. */
+/* Join `gates` like ms_step_meet, in the groups over which parameters are sharded, and in
+ * those over which gradients are reduced. */
 void ms_step_meet_for_shards(ms_step_builder *s, int pipeline_rank, int *gates);
 void ms_step_meet_for_reduction(ms_step_builder *s, int pipeline_rank, int *gates);
 
-/* Whether parameters are gathered once, from the start of the step. In the first step
- * unsharded weights exist from the initialisation (Megatron-LM, training/training.py:
- * the hook that waits for gathers is enabled after the first iteration). */
+/* Whether parameters are gathered once, from the start of the step; not in a first step,
+ * where the initialisation leaves unsharded weights (Megatron-LM, training/training.py:
+ * the hook that waits for gathers is enabled after an iteration). */
 bool ms_step_gathers_once(const ms_step_builder *s);
 
-/* Adds the end of the step, after all actions: each simulated rank's reductions, the
- * synchronization of the stack's optimizer_sync (the exchange of a tied matrix, the
- * gradient norm), and each rank's update of parameters. */
+/* Adds the end of the step, after all actions: waits for each simulated rank's
+ * reductions; by the stack's optimizer_sync a synchronization of all ranks, with exchange
+ * of a tied matrix's gradient and the gradient norm; each rank's update of parameters. */
 void ms_step_add_optimizer(ms_step_builder *s);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-/* Bandwidth of a link for all concurrent collectives, bytes/s: above the scale-up network
- * the profile's fraction of the listed rate, as for a single collective. */
+/* Bandwidth, bytes/s, of a link for all concurrent collectives: outside the scale-up
+ * network the profile's fraction of the listed rate, as for a single collective. */
 static double reached_bytes_per_s(const ms_workload *workload, const ms_link *link)
 {
     const ms_network_profile *network =
@@ -47,9 +47,9 @@ void ms_step_share(ms_step_builder *s, ms_link_uses *uses)
 
 /* ---- collectives ---- */
 
-/* Lists the link uses of a collective at the given rate; returns their number. The rate
- * on a link is at most its bandwidth, so that without slowdowns no single collective
- * exceeds it. */
+/* Lists the link uses of the collective `moved` that moves bytes_per_s of its size;
+ * returns their number. No use exceeds the link's bandwidth without slowdowns, so that a
+ * collective alone never contends. */
 static int add_link_uses(const ms_step_builder *s, const ms_moved *moved, int actor,
                          double bytes_per_s, ms_link_use *out)
 {

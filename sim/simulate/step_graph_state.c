@@ -205,9 +205,9 @@ static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
     }
 }
 
-/* Waits with ZeRO-3 for the parameter gather of the current block, which started with the
- * previous block, and starts the next block's. The first gather of a forward overlaps
- * nothing; that of a backward starts with the last block of the previous action. */
+/* ZeRO-3: waits for the current block's parameter gather, which started with the block
+ * before, and starts the next block's gather. A forward's first gather overlaps nothing;
+ * that of a backward starts with the last block of the rank's previous action. */
 static void gather_for_block(ms_node_builder *b, ms_walk *w)
 {
     bool forward = w->pass == MS_BILL_FORWARD;
@@ -286,8 +286,7 @@ void ms_state_end_block(ms_node_builder *b, ms_walk *w)
         add_last_reductions(b, w, block);
 }
 
-/* Adds the exchange of gradients between the two replicas of a stage that is placed
- * twice. */
+/* Adds the gradient exchange between the two replicas of a stage that is placed twice. */
 static void add_replica_exchange(ms_node_builder *b, const ms_walk *w)
 {
     ms_step_builder *s = &b->s;
@@ -336,10 +335,10 @@ static void for_all_stages(ms_node_builder *b, const ms_walk *w,
     }
 }
 
-/* Ends a forward or backward of a stage. With ZeRO-2 a backward that reduces gradients
- * ends with its reductions (PyTorch FSDP2, finalize_backward); without a pipeline the
- * last backward lets them continue, as with ZeRO-3. Sums of gradients over tp come at the
- * end (Megatron-LM, finalize_model_grads.py). */
+/* Ends a forward or backward of a stage. With ZeRO-2 a backward that computes weight
+ * gradients ends only when their reductions end (PyTorch FSDP2, finalize_backward),
+ * except, without a pipeline, the last one: its reductions continue, as with ZeRO-3. Sums
+ * of gradients over tp come last (Megatron-LM, finalize_model_grads.py). */
 void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
 {
     ms_step_builder *s = &b->s;

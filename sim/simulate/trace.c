@@ -19,7 +19,7 @@ typedef struct writer {
 
 /* ---- events ---- */
 
-/* Bytes that a task moves over the link that it loads most. */
+/* Bytes that a task moves over the link on which it moves most bytes. */
 static double busiest_link_bytes(const ms_simulation *s, int task)
 {
     const ms_task_cost *cost = &s->graph->costs[s->graph->tasks[task].cost];
@@ -140,12 +140,13 @@ static const int *waits_of(const ms_graph *graph, int task, int *num)
 
 /* State of the search for arrows from sends to the tasks that wait for them. */
 typedef struct arrow_search {
-    int *source; /* (1 + num_tasks): the send whose message a task passes on; 0: none */
-    /* (1 + num_tasks): the first send or receive that waits for a join, in a rendezvous;
-     * 0: none */
+    /* (1 + num_tasks): for a send itself; for a receive that is not drawn, the send that
+     * it received from; 0: none */
+    int *source;
+    /* (1 + num_tasks), for a join where a send and its receive meet (rendezvous): the
+     * first of both that was found; 0: none */
     int *met;
-    /* (1 + num_tasks): for a send, 1 + the simulated rank where its arrow ends, at the
-     * first task that waits for the send */
+    /* (1 + num_tasks), for a send: 1 + the simulated rank of its last arrow's end */
     int *taken_by;
 } arrow_search;
 

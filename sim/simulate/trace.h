@@ -16,8 +16,7 @@ typedef struct ms_trace_options {
 /* Maximum number of links with a counter in a trace: the most used ones. */
 #define MS_MAX_TRACED_LINKS 48
 
-/* Writes the trace: times in us with three decimals, memory in GiB. `arena` is left as it
- * was. */
+/* Writes the trace (us with three decimals, memory in GiB); leaves `arena` as it was. */
 void ms_trace_write(FILE *out, ms_arena *arena, const ms_simulation *simulation,
                     const ms_trace_options *options);
 

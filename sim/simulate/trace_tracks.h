@@ -1,13 +1,11 @@
-/* Tracks of a trace: tasks of one simulated rank, arranged so that no two on a track
- * overlap. */
+/* Tracks of a trace: tasks of one simulated rank, no two of a track at the same time. */
 #ifndef MS_SIM_SIMULATE_TRACE_TRACKS_H
 #define MS_SIM_SIMULATE_TRACE_TRACKS_H
 
 #include "sim/simulate/simulation.h"
 
-/* A task on a track, in whole nanoseconds: traces have microseconds with three
- * decimals. Start and end are rounded, not the duration, so that adjacent slices still
- * meet. */
+/* A task on a track, in whole nanoseconds (traces have microseconds with three decimals).
+ * Start and end are rounded, never the duration: adjacent slices stay adjacent. */
 typedef struct ms_slice {
     int task;
     int lane; /* 0: the stream's main lane; above 0: tasks that overlap with it */
@@ -22,8 +20,7 @@ typedef struct ms_stream_slices {
 
 long long ms_trace_ns(double seconds);
 
-/* Sorts slices by start and gives them as few lanes as possible; returns the number of
- * lanes. */
+/* Sorts slices by start and gives them as few lanes as possible; returns their number. */
 int ms_slice_lanes(ms_arena *arena, ms_slice *slices, int num_slices);
 
 /* Fills the slices of all streams of a simulated rank. Joins, and tasks that take no time

@@ -36,10 +36,10 @@ bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool asyn
            links->span[comm->axis].tier == 0;
 }
 
-/* Communication that overlaps with compute slows compute by the stack's interference
- * fraction: all but the first chunk of asynchronous TP (Wang et al. 2023, "Overlap
- * communication with dependent computation"), collectives beside a linear layer's
- * gradient GEMMs, and sends of ring attention beside the attention of their ring step. */
+/* Three kinds of communication slow the compute beside them by the stack's interference
+ * fraction: asynchronous TP, except for its first chunk (Wang et al. 2023, "Overlap
+ * communication with dependent computation"); collectives beside a linear layer's
+ * gradient GEMMs; sends of ring attention beside the attention of their ring step. */
 double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                          const ms_links *links, bool async_tp)
 {
@@ -129,8 +129,8 @@ static void price_sync(const ms_workload *workload, const ms_bill *bill,
 
 /* ---- links that are shared with gathers and reductions ---- */
 
-/* Link use and seconds of the gathers (or, unsharded, the all-reduces) of a block's dense
- * and expert parameters. */
+/* Link use and seconds of the gathers of a block's parameters (unsharded: of the
+ * all-reduces of its gradients), for dense and for expert parameters. */
 typedef struct sync_share {
     ms_link_share dense, expert;
     double dense_s, expert_s;
@@ -244,8 +244,8 @@ static ms_block_cost price_block(const ms_workload *workload, const ms_bill *bil
 
 /* ---- pairs of layers ---- */
 
-/* Fills a layer's forward and backward as halves of overlapped pairs. Communication other
- * than token exchanges, and waiting for the host, stay exposed. */
+/* Fills a layer's times as halves of overlapped pairs (costmodel/cost/pair.h). Only token
+ * exchanges are hidden in these: other communication and host waits stay exposed. */
 static void price_pair(const ms_bill *bill, const ms_links *links,
                        const ms_block_cost *block, ms_pair_forward *f,
                        ms_pair_backward *b)
@@ -278,8 +278,8 @@ double ms_shared_head_params(const ms_workload *workload, const ms_bill *head)
            head->next_embedding_params;
 }
 
-/* Costs of a head that shares its matrix with the embedding on its rank: the embedding's
- * block gathers and reduces that matrix. */
+/* Costs of a head without the weights that it shares with an embedding on its rank: the
+ * embedding's block gathers and reduces those. */
 static ms_block_cost head_without_shared(const ms_workload *workload, const ms_bill *head,
                                          const ms_links *links, ms_block_cost block)
 {

@@ -55,14 +55,15 @@ typedef struct ms_block_costs {
     /* the head on the embedding's rank, without the parameters that both share */
     ms_block_cost tied_head;
     ms_block_cost layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
-    /* Layers as halves of a forward overlapped with a backward; without token exchanges
-     * such a pair takes as long as both alone. */
+    /* Layers as halves of an overlapped pair of forward and backward. Without token
+     * exchanges the pair takes as long as forward and backward one after the other. */
     ms_pair_forward pair_forward[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
     ms_pair_backward pair_backward[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
     double head_params;
     double send_s; /* seconds for a micro-batch's activations to reach the next stage */
-    double send_bytes; /* bytes of a rank's activations sent on, per micro-batch */
-    double wire_bytes; /* part of send_bytes that this rank sends (rest: tp peers) */
+    double send_bytes; /* bytes of activations that a rank passes on, per micro-batch */
+    /* part of send_bytes that the rank itself sends; tp peers send the rest */
+    double wire_bytes;
 } ms_block_costs;
 
 /* Seconds of HBM traffic that a reduce-scatter of gradients costs besides the collective,
@@ -72,14 +73,14 @@ double ms_accumulate_gradients_s(const ms_workload *workload, double num_params,
                                  long num_shards);
 
 /* Number of a block's dense parameters that a gather moves, or with `reduces` a reduction
- * of gradients: dense_params, which omits a matrix that the head shares with an embedding
- * on its rank, or if the sharding moves blocks one by one in a stack with
- * fixed_unit_buffers, all of them. */
+ * of gradients. In a stack with fixed_unit_buffers, if the sharding moves blocks one by
+ * one: all of them; otherwise `dense_params`, which excludes a matrix that the head
+ * shares with an embedding on its rank. */
 double ms_moved_dense_params(const ms_workload *workload, ms_sharding sharding,
                              const ms_bill *bill, double dense_params, bool reduces);
 
-/* Seconds of compute waiting for one entry of a block's communication (ms_bill_comm), all
- * its collectives in one micro-batch. */
+/* Seconds per micro-batch that compute waits for `comm`, an entry of a block's
+ * communication, which counts all equal collectives. */
 double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                          const ms_links *links, bool async_tp);
 

@@ -17,7 +17,7 @@ static bool ends_with_first_chunk(ms_schedule_kind kind)
            kind != MS_CUSTOM;
 }
 
-/* Least seconds of all actions of a rank; every forward may overlap with a backward. */
+/* Least seconds of all actions of a rank, as if each forward overlapped a backward. */
 static double busy_s(const bound *b, const ms_rank_class *run)
 {
     double more = b->microbatches - 1.0, busy = 0.0;
@@ -89,9 +89,9 @@ static double backward_s(const bound *b, const ms_stage_times *t)
     return is_whole(b) ? t->backward_s : ms_min(t->input_s + t->weight_s, t->backward_s);
 }
 
-/* Seconds that overlap with other work can save while the first micro-batch or the last
- * gradient passes a stage: 0 unless micro-batches enter the pipeline at both ends, or in
- * an unknown order. */
+/* Most seconds that overlap with other work can save in a stage while the first
+ * micro-batch or the last gradient passes it: 0 unless micro-batches enter the pipeline
+ * at both ends, or in an unknown order. */
 static double overlap_saved_s(const bound *b, const ms_stage_times *t)
 {
     bool may_pair =
@@ -114,8 +114,8 @@ static double reduce_rest_s(const ms_stage_times *t)
                               ms_reduce_rest_s(t, MS_SLOT_WEIGHT)));
 }
 
-/* Least seconds until a stage can send any micro-batch's input gradient. Its last
- * backward may be shorter than others, as reductions may come later (ZeRO-3). */
+/* Least seconds of any of a stage's backwards until its input gradient can be sent. The
+ * last backward may be shorter than others: its reductions may come after it (ZeRO-3). */
 static double least_input_s(const bound *b, const ms_stage_times *t)
 {
     return ms_min(input_s(b, t), t->last_backward_s);
@@ -149,8 +149,8 @@ static chunks sum_chunks(const bound *b, const ms_rank_class *run)
 /* Seconds between the first stage of the model and each stage. */
 typedef struct travel_times {
     double *arrival_s; /* (num_stages): until the first micro-batch arrives at a stage */
-    /* (num_stages): from the end of a stage's last backward until its gradient has
-     * reached the first stage, plus the first stage's work after that */
+    /* (num_stages): from the end of a stage's last backward until the last gradient has
+     * reached the first stage, and that stage has finished the work left then */
     double *return_s;
 } travel_times;
 
@@ -202,13 +202,13 @@ static double round_trip_s(const bound *b, const travel_times *w, int stage)
         w->arrival_s[last] + end->first_forward_s - overlap_saved_s(b, end);
     if (stage == last)
         return arrival_s;
-    /* return_s[last] - return_s[stage] is the time in stages `stage` to last - 1 */
+    /* return_s[last] - return_s[stage]: a gradient's way, stages last - 1 to `stage` */
     return arrival_s + w->return_s[last] - w->return_s[stage] + least_input_s(b, end) -
            overlap_saved_s(b, end) - (least_input_s(b, own) - overlap_saved_s(b, own));
 }
 
-/* Lower bound of the step: a rank's first backward, for which a micro-batch has gone to
- * the end of the model and back, plus the actions after it. */
+/* Lower bound of the step: seconds until a rank's first backward, for which a micro-batch
+ * went to the end of the model and back, plus all later actions of the rank. */
 static double after_first_backward_s(const bound *b, const travel_times *w, int rank,
                                      const chunks *c)
 {
@@ -225,8 +225,8 @@ static double after_first_backward_s(const bound *b, const travel_times *w, int 
     return seconds;
 }
 
-/* Lower bound of the step: a rank's actions until it sends its last gradient, and that
- * gradient's way to the first stage. Then only gradients of weights remain. */
+/* Lower bound of the step, from the rank's start: its actions until it sends its last
+ * gradient, and that one's way to the first stage. Only weight gradients come later. */
 static double until_last_gradient_s(const bound *b, const travel_times *w, int rank,
                                     const chunks *c)
 {
@@ -284,7 +284,8 @@ double ms_order_bound_s(const ms_order_times *order, ms_arena *scratch)
     return bound_s * (1.0 - 1e-12);
 }
 
-/* Sets hidden_s to a forward's token exchange seconds plus the most of any backward. */
+/* Sets hidden_s of each class to its forward's token exchange seconds plus the most token
+ * exchange seconds of any class's backward. */
 static void limit_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
 {
     double most_back_s = 0.0;
@@ -294,7 +295,8 @@ static void limit_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
         times[i].hidden_s = pipeline->stages[i].sum.exchange_forward_s + most_back_s;
 }
 
-/* Sets hidden_s to the most seconds that overlap with any stage's backward can save. */
+/* Sets hidden_s of each class to the most seconds that a pair of its forward with a
+ * backward of any class saves. */
 static void find_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
 {
     const ms_split *split = pipeline->split;

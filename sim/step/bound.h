@@ -1,5 +1,4 @@
-/* Lower bounds, in closed form, of the time that a pipeline schedule takes, from the
- * durations of its stages. */
+/* Lower bounds, in closed form, of a pipeline schedule's time, from stage durations. */
 #ifndef MS_SIM_STEP_BOUND_H
 #define MS_SIM_STEP_BOUND_H
 
@@ -12,13 +11,14 @@ typedef struct ms_order_times {
     const ms_stage_times *times; /* (num_classes): durations, by class of equal stages */
     double microbatches;         /* number of micro-batches that each stage runs */
     double send_s; /* seconds of a message between two ranks, in either direction */
-    /* schedule, or a shorter one that begins and ends alike; NULL: any order */
+    /* the schedule, or a shorter one that begins and ends like it; NULL: the bound must
+     * hold for actions in any order */
     const ms_schedule *lists;
     bool spans; /* true: bound the longest time of a rank from its start to its end */
 } ms_order_times;
 
-/* Lower bound, in seconds, of the makespan of ms_replay, or with `spans` of the longest
- * time from a rank's start to its end (docs/formulas 6.3); lowered by 1e-12 of itself. */
+/* Lower bound, s, of the makespan of ms_replay; with `spans`, of the longest time of any
+ * rank from its start to its end (docs/formulas 6.3). Lowered by 1e-12 of itself. */
 double ms_order_bound_s(const ms_order_times *order, ms_arena *scratch);
 
 #endif

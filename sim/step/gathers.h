@@ -1,7 +1,7 @@
-/* Key under which a plan's priced programs (ms_bill) are cached. It includes whether
- * activations that tensor parallelism gathers for a GEMM stay in memory until the
- * backward although they are gathered again there: in stacks with holds_gathers_alone, if
- * the host runs ahead of the device. docs/formulas 7.2. */
+/* Key under which a plan's priced programs (ms_bill) are cached. Its field holds_gathers:
+ * activations gathered over tp for a GEMM stay in memory until the backward, although the
+ * backward gathers them again. So it is in stacks with holds_gathers_alone if the host
+ * runs ahead of the device (docs/formulas 7.2). */
 #ifndef MS_SIM_STEP_GATHERS_H
 #define MS_SIM_STEP_GATHERS_H
 

@@ -59,8 +59,7 @@ double ms_stall_s(const ms_stack *stack, const ms_links *links)
     return stalls ? stack->message_stall_s.value : 0.0;
 }
 
-/* Number of kernels (those of experts left out) and collectives that the host launches in
- * a block's forward. */
+/* Number of kernels, except those of experts, and collectives in a block's forward. */
 static double num_launches(const ms_bill *bill)
 {
     double launches =

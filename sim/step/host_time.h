@@ -10,19 +10,21 @@
  * kernels and collectives that each launches in a forward. */
 double ms_host_layers(const ms_bill *block, const ms_bill *layer);
 
-/* Host seconds of one layer's forward and backward: the stack's measured value, and time
- * for tp collectives if the pipeline spans nodes. NaN if the stack states no value. */
+/* Host seconds of one layer's forward and backward: the stack's measured value (NaN:
+ * none), plus, if the pipeline spans nodes, seconds for tp collectives. */
 double ms_host_floor_s(const ms_stack *stack, const ms_bill *layer,
                        bool pipelined_over_nodes, long tp);
 
-/* Host seconds of a pass (ms_bill_pass) of a block as busy as `layers` layers: a third
- * (forward) or two thirds of their measured seconds plus launches of experts' kernels, or
- * without measurements all launches; plus seconds for collectives. */
+/* Host seconds of one pass (ms_bill_pass) of a block that keeps the host as busy as
+ * `layers` layers: a third (forward) or two thirds (backward) of the stack's measured
+ * value for them, plus launches of experts' kernels; if the stack has no measured value,
+ * launches of all kernels. Seconds for collectives are added in both cases. */
 double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_links *links,
                  double layers, int pass);
 
 /* Seconds by which messages between pipeline stages are delayed: the stack's
- * message_stall if the plan or its tp groups span as many nodes as it states, else 0. */
+ * message_stall_s if all ranks, or those of a tp group, span at least as many nodes as
+ * the stack states (stalling_nodes, stalling_tensor_nodes), else 0. */
 double ms_stall_s(const ms_stack *stack, const ms_links *links);
 
 #endif

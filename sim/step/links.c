@@ -8,7 +8,7 @@
 
 /* ---- spans ---- */
 
-/* Mesh axes of a communication group; `sparse`: in the mesh of the expert parameters. */
+/* Mesh axes of a communication group; `sparse`: axes of the expert parameters' mesh. */
 typedef struct group_axes {
     bool sparse;
     const char *axes[MS_NUM_PLAN_AXES + 1];
@@ -28,8 +28,8 @@ static const group_axes groups[MS_NUM_SPANS] = {
         1] = {false, {"pp", "dp_replicate", "dp_shard", "cp", "tp"}},
 };
 
-/* Data-parallel groups of expert parameters if every rank has whole experts: they include
- * tp, whose ranks have different tokens. */
+/* Groups over which expert parameters are data-parallel if each rank has whole experts.
+ * They include tp, since the ranks of a tp group then have different tokens. */
 static const group_axes whole_experts[MS_NUM_SPANS] = {
     [MS_NUM_BILL_AXES + MS_SYNC_EXPERT_FSDP] = {false, {"dp_shard", "cp", "tp"}},
     [MS_NUM_BILL_AXES +
@@ -141,7 +141,8 @@ static bool shares_copies(const ms_workload *workload, ms_collective collective,
            workload->stack->shares_token_copies;
 }
 
-/* Share of a token's copies to other ranks that go to other network domains. */
+/* Share of a token's copies for other ranks that goes to other network domains; 1 if the
+ * group is inside one domain. */
 static double crossing_frac(const ms_span *span, long top_k)
 {
     double ranks = (double)span->size;

@@ -33,8 +33,8 @@ typedef struct ms_links {
 /* Makes the cost formulas of a plan, in its order of axes, on the workload's cluster. */
 ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan);
 
-/* Ideal cost formulas for lower bounds: every group has the best place on the cluster and
- * its links to itself. No order of the plan's axes is faster. */
+/* Ideal cost formulas for lower bounds: every group has the best place on the cluster,
+ * and shares its links with no other group. No order of the plan's axes is faster. */
 ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan);
 
 #define MS_NUM_SPANS (MS_NUM_BILL_AXES + MS_NUM_SYNC_GROUPS + 2)
@@ -47,11 +47,12 @@ typedef struct ms_plan_groups {
 } ms_plan_groups;
 ms_plan_groups ms_plan_groups_of(const ms_plan *plan);
 
-/* The part of a torus for a plan's ranks, arranged for its dense and expert meshes. */
+/* The part of an innermost domain, a torus, for a plan's ranks, arranged to suit the axes
+ * of the plan's meshes for dense and for expert parameters. */
 ms_torus ms_plan_torus(const ms_plan *plan, const ms_cluster *cluster);
 
-/* How each of the plan's groups maps to the network levels, in the order of
- * ms_plan_groups. Orders of axes with equal spans have equal costs. */
+/* Fills how each of the plan's groups maps to the network levels, in the order of
+ * ms_plan_groups. Two orders of the plan's axes with equal spans have equal costs. */
 void ms_links_spans(const ms_plan *plan, const ms_cluster *cluster,
                     ms_span spans[MS_NUM_SPANS]);
 

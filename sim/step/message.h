@@ -5,10 +5,9 @@
 
 #include "sim/step/stage.h"
 
-/* Fills send_s, send_bytes and wire_bytes of the block costs. In a stack that
- * scatters_sends, tensor-parallel ranks with equal activations each send a share to a
- * peer, and the receiving ranks all-gather them (Narayanan et al. 2021, arXiv 2104.04473
- * section 4.1). */
+/* Fills send_s, send_bytes and wire_bytes of `out`. In a stack that scatters_sends,
+ * tensor-parallel ranks with equal activations each send a share of them to the next
+ * stage, which all-gathers them (Narayanan et al. 2021, arXiv 2104.04473 section 4.1). */
 void ms_message_price(const ms_workload *workload, const ms_bill_set *bills,
                       const ms_links *links, ms_block_costs *out);
 

@@ -25,8 +25,8 @@ double ms_overlap_s(double interference_frac, double busy_s, double contended_s,
     return ms_max(busy_s + slowed_s, comm_s + ms_min(contended_s, comm_s));
 }
 
-/* A ring leaves each network domain once: per rank in a domain of p ranks, 1/p of its
- * bytes. In an all-to-all each rank sends to all ranks outside its domain. */
+/* A ring leaves each network domain at one of the p ranks that it has there, hence
+ * crossing = 1 / p. In an all-to-all each rank sends to all ranks outside its domain. */
 ms_link_share ms_link_share_of(const ms_workload *workload, const ms_span *span,
                                ms_collective collective, double size_bytes,
                                double seconds)

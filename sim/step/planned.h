@@ -40,7 +40,8 @@ typedef struct ms_held_block {
     ms_recompute mode;
     double count;
     const ms_bill *bill;
-    double dense_params; /* per block; in a head less a matrix that the embedding has */
+    /* per block; a head's without a matrix that an embedding on the rank has */
+    double dense_params;
 } ms_held_block;
 
 #define MS_MAX_HELD_BLOCKS (2 + 2 * MS_MAX_LAYER_KINDS)

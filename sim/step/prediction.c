@@ -20,7 +20,7 @@ static void sum_rank(const ms_planned *p, int rank, ms_prediction *out)
     }
 }
 
-/* Seconds of the schedule without waiting for parameters and gradient reductions: its
+/* Seconds of the schedule if no action waits for parameters or gradient reductions: the
  * makespan, or `rank`'s own span if ranks do not wait for each other at the end. */
 static double unsynced_s(ms_ctx *cx, const ms_planned *p, const ms_stage_times *times,
                          int rank)

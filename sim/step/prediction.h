@@ -32,8 +32,8 @@ typedef struct ms_axis_prediction {
 
 #define MS_MAX_AXIS_PREDICTIONS 9
 
-/* Errors of peak memory are looked up as for plans with one GPU, since they do not depend
- * on the number of ranks. */
+/* Number of GPUs for which errors of predicted peak memory are looked up, whatever the
+ * plan's number: these errors do not depend on it. */
 #define MS_PEAK_CLASS_GPUS 1
 
 typedef struct ms_prediction {
@@ -43,8 +43,9 @@ typedef struct ms_prediction {
     /* 90 % interval of measured step times; NaN: none (by the event engine, on CPUs, or
      * with a calibrated profile) */
     double step_low_s, step_high_s;
-    ms_error_interval interval; /* interval as fractions of step_s; published runs */
-    const char *unit;           /* word for a device; NULL: "GPU" */
+    /* 90 % interval as fractions of step_s, from published runs */
+    ms_error_interval interval;
+    const char *unit; /* word for a device; NULL: "GPU" */
     double tokens_per_s, tokens_per_s_per_gpu;
     double mfu_frac, hfu_frac;
     /* FLOP/s of a device's fastest GEMM in a calibration, if above the listed peak: used
@@ -56,8 +57,9 @@ typedef struct ms_prediction {
     double capacity_bytes, peak_bytes; /* peak as the framework reports it */
     double outside_bytes; /* device bytes outside peak_bytes: ms_rank_outside_bytes */
     double peak_low_bytes,
-        peak_high_bytes;             /* 90 % interval of measured peaks; NaN: none */
-    ms_error_interval peak_interval; /* fractions of peak_bytes; published runs */
+        peak_high_bytes; /* 90 % interval of measured peaks; NaN: none */
+    /* 90 % interval as fractions of peak_bytes, from published runs */
+    ms_error_interval peak_interval;
     double fits_probability; /* probability that the plan fits memory; NaN: unknown */
     int ending_rank;         /* pipeline rank that ends the step last */
     int worst_rank;          /* pipeline rank with the largest peak */
@@ -68,10 +70,12 @@ typedef struct ms_prediction {
     ms_axis_prediction axes[MS_MAX_AXIS_PREDICTIONS];
     long num_stage_layers; /* number of virtual stages */
     const long *layers_per_stage;
-    double bound_s;      /* lower bound of step_s in closed form */
-    double pairs_hide_s; /* seconds of token exchange that overlapped pairs hide */
-    long padded_vocab;   /* vocabulary size after padding; 0: not padded */
-    long kv_copies;      /* tp ranks that share a key-value head; 1: none does */
+    double bound_s; /* lower bound of step_s in closed form */
+    /* seconds of token exchanges in a step that overlapped pairs hide */
+    double pairs_hide_s;
+    long padded_vocab; /* vocabulary size after padding; 0: not padded */
+    /* tp ranks that hold copies of the same key-value head; 1: no copies */
+    long kv_copies;
 } ms_prediction;
 
 /* Predicts a legal plan (ms_plan_check). The result lives in cx->arena. MS_OK also if the
@@ -89,7 +93,8 @@ ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_predicti
  * the step time and its parts. */
 void ms_prediction_retime(ms_ctx *cx, const ms_planned *planned, ms_prediction *out);
 
-/* Sums communication by mesh axis, except that in optimizer_s; returns how many axes. */
+/* Sums `traffic` by communication group, without collectives whose time is part of
+ * optimizer_s. Returns the number of groups in `out`. */
 int ms_traffic_axes(const ms_planned *planned, const ms_traffic *traffic,
                     ms_axis_prediction out[MS_MAX_AXIS_PREDICTIONS]);
 

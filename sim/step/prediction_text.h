@@ -18,14 +18,13 @@ void ms_axis_write_fields(ms_jout *out, const ms_axis_prediction *axis);
 ms_plan ms_prediction_plan(const ms_plan *plan, const ms_prediction *prediction);
 
 /* Text of a plan's inputs: "llama-3.1-70b on 512 GPUs of hgx-h100, stack generic, 512
- * sequences of 8192 tokens a step, bf16". `unit`: what a device is called; NULL:
- * "GPU". */
+ * sequences of 8192 tokens a step, bf16". `unit`: word for a device; NULL: "GPU". */
 char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan, const char *unit);
 
-/* Published runs on which the step time's error interval rests, one line; NULL: none. */
+/* One line: the published runs behind the step time's error interval; NULL: none. */
 char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
                        const ms_prediction *prediction);
-/* Published runs on which the peak memory's error interval rests; NULL: none. */
+/* One line: the published runs behind the peak memory's error interval; NULL: none. */
 char *ms_peak_interval_text(ms_arena *arena, const ms_plan *plan,
                             const ms_prediction *prediction);
 

@@ -39,8 +39,8 @@ static void put_row(rows *r, int to, const int *counts, short at_work, unsigned 
     r->kinds[to] = kind;
 }
 
-/* Adds a row (counts of micro-batches alive) unless a row for the same kind and class of
- * backward has no smaller count; removes such rows that have no larger count. */
+/* Adds a row of counts of micro-batches alive, unless a row of the same kind and class of
+ * backward has no smaller count; removes such rows in which no count is larger. */
 static void add_row(rows *r, const int *counts, short at_work, unsigned char kind)
 {
     for (int i = r->num - 1; i >= 0; i--)
@@ -159,8 +159,7 @@ void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
         out->unit_expert_params =
             ms_max(out->unit_expert_params, stage->unit_expert_params);
     }
-    /* per neighbouring rank an activation and a gradient, received while the one before
-     * is in use */
+    /* per neighbour an activation and a gradient, received while others are in use */
     out->buffer_bytes = 2.0 * send_bytes * num_neighbours;
 }
 
@@ -199,8 +198,8 @@ double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
     return load->dense_params / shards->dense + load->expert_params / shards->expert;
 }
 
-/* Bytes of unsharded parameters and gradients besides the shards. ZeRO-3: parameters of
- * two blocks (current and prefetched), gradients of one. */
+/* Bytes of whole parameters and gradients that exist besides the shards. ZeRO-3:
+ * parameters of two blocks (the current and the prefetched one), gradients of one. */
 static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
                              ms_sharding sharding, const ms_shard_sizes *shards)
 {
@@ -223,7 +222,7 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
     return total;
 }
 
-/* Bytes of gradient copies: buckets (data parallelism), late_grad_bytes (pipelines). */
+/* Bytes of gradient copies: bucket_bytes (data parallel), late_grad_bytes (pipelines). */
 static double more_gradients_bytes(const ms_stack *stack, const ms_rank_load *load,
                                    const ms_shard_sizes *shards)
 {

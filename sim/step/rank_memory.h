@@ -19,8 +19,8 @@ typedef enum ms_memory_category {
 } ms_memory_category;
 extern const char *const ms_memory_category_names[]; /* names of categories, then NULL */
 
-/* Inputs from which ms_rank_memory computes a rank's memory with any sharding: sums over
- * the rank's chunks. */
+/* Unsharded sizes of a rank, over all its chunks, from which ms_rank_memory computes its
+ * memory with any sharding. */
 typedef struct ms_rank_load {
     double dense_params, expert_params;
     double unit_dense_params, unit_expert_params; /* parameters of the largest block */
@@ -30,14 +30,14 @@ typedef struct ms_rank_load {
     double buffer_bytes;     /* buffers of pipeline messages */
 } ms_rank_load;
 
-/* Numbers of micro-batches with saved activations on ranks of a class: a row for each
- * backward at whose start memory may peak (no row is larger in every count). */
+/* Numbers of micro-batches with saved activations on ranks of a class: a row per backward
+ * at whose start memory may peak, unless another row covers it in every count. */
 typedef struct ms_rank_live {
     const ms_rank_class *run;
     int num_rows;
-    /* (num_rows, 2, run->num_distinct), last index: stage class. [row][0]: micro-batches
-     * between forward and backward; [row][1]: between the input half (I) and the weight
-     * half (W) of a split backward */
+    /* (num_rows, 2, run->num_distinct): [row][0][class]: micro-batches between forward
+     * and backward; [row][1][class]: between input half (I) and weight half (W) of a
+     * split backward; class: stage class in run->distinct */
     const int *counts;
     const short *at_work; /* (num_rows): stage class of the backward, in run->distinct */
     const unsigned char *kinds; /* (num_rows): MS_BACKWARD, _INPUT or _WEIGHT */
@@ -46,17 +46,16 @@ typedef struct ms_rank_live {
 /* The stage class of a rank's model chunk, as an index into run->distinct. */
 int ms_rank_class_distinct(const ms_rank_class *run, int chunk);
 
-/* Collects the micro-batches alive on `num_ranks` ranks of a rank class. Lives in the
- * arena. */
+/* Collects micro-batches alive on `num_ranks` ranks of a class. Lives in the arena. */
 ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
                                const ms_schedule *live, int first_rank, int num_ranks);
 
-/* Fills a rank's memory inputs for the row of `live` that needs most bytes. `stages`: by
- * stage class; send_bytes: of a message; num_neighbours: of ms_num_neighbours. */
+/* Fills `out` with a rank's load at the row of `live` that needs most bytes. `stages`: by
+ * stage class; send_bytes: of one message; num_neighbours: from ms_num_neighbours. */
 void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
                        double send_bytes, int num_neighbours, ms_rank_load *out);
-/* The two halves of ms_rank_load_make: first parameters and buffers, which is quick, then
- * activations at their peak, which is not. */
+/* ms_rank_load_make in two halves: ms_rank_load_states fills in parameters and buffers
+ * (quick), ms_rank_load_peak the activations at their peak (slow). */
 void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
                          double send_bytes, int num_neighbours, ms_rank_load *out);
 void ms_rank_load_peak(const ms_stage *stages, const ms_rank_live *live,
@@ -69,7 +68,8 @@ int ms_num_neighbours(const ms_split *split, int rank);
 ms_live_bytes ms_saved_bytes_of(const ms_stage *stages, const ms_rank_class *run,
                                 const int *counts);
 /* Most bytes of activations alive while a backward of `kind` (MS_BACKWARD, _INPUT or
- * _WEIGHT) runs on stage class at_work; `counts`, a row of ms_rank_live, includes it. */
+ * _WEIGHT) runs on stage class at_work. `counts`: a row of ms_rank_live, in which the
+ * backward's own micro-batch is counted. */
 ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_rank_class *run,
                                const int *counts, int at_work, int kind);
 
@@ -78,7 +78,8 @@ ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_rank_class *run,
 typedef struct ms_shard_sizes {
     double dense, expert;
     int num_communicators;
-    bool data_parallel, pipeline; /* several data-parallel, several pipeline ranks */
+    /* true: more than one data-parallel rank; more than one pipeline rank */
+    bool data_parallel, pipeline;
 } ms_shard_sizes;
 ms_shard_sizes ms_shard_sizes_of(const ms_links *links);
 

@@ -26,7 +26,7 @@ static void sort_distinct(budgets *all)
     all->num = num;
 }
 
-/* The budgets at which some kind of layer saves other activations. */
+/* All budgets at which the choice of saved activations changes for a kind of layer. */
 static budgets budgets_of(ms_arena *arena, const ms_workload *workload,
                           const ms_bill_key *key)
 {
@@ -68,7 +68,7 @@ static ms_status try_budget(const ms_workload *workload, const ms_plan *plan, do
     return status;
 }
 
-/* The value in [low, high), where all budgets act alike, with fewest decimal digits. */
+/* The value with fewest decimal digits in [low, high), where all budgets act alike. */
 static double shortest_between(double low, double high)
 {
     double scale = 1.0;
@@ -84,7 +84,8 @@ static double shortest_between(double low, double high)
 static ms_status largest_that_fits(const ms_workload *workload, const ms_plan *plan,
                                    const budgets *all, double *out)
 {
-    int low = 0, high = all->num - 1; /* budget `low` fits or is first, `high` does not */
+    /* all->frac[low] fits, or low is 0; all->frac[high] does not fit */
+    int low = 0, high = all->num - 1;
     bool all_fits = false;
     *out = 1.0;
     MS_TRY(try_budget(workload, plan, 1.0, &all_fits));

@@ -6,10 +6,10 @@
 #include "sim/step/prediction.h"
 
 /* If the plan has MS_RECOMPUTE_AUTO without a budget, sets recompute_budget_frac of plan
- * and workload to the largest share of activations with which every rank fits memory; 0
- * if none does. The workload must not have priced layers of that mode yet. Bisection by
- * predictions over the layers' choices of saved activations: exact if more saved bytes
- * need more memory, which holds except for a layer's temporary tensors. */
+ * and workload to the largest share of saved activations with which every rank fits
+ * memory, or 0 if none does. No layers of that mode may be priced yet. Bisection over the
+ * layers' choices of saved activations, with a prediction for each: exact if saving more
+ * bytes needs more memory, as it does but for a layer's temporary tensors. */
 ms_status ms_recompute_fit(ms_workload *workload, ms_plan *plan);
 
 #endif

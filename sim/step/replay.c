@@ -8,14 +8,14 @@ typedef struct slot_cost {
     double wait_s; /* least seconds after the end of the rank's previous slot */
     /* seconds from the sender's end to the arrival; 0 if nothing is received */
     double delay_s;
-    /* delay_s of the gradient that a pair of forward and backward also receives */
+    /* delay_s of the second message that an overlapped pair receives, the gradient */
     double delay2_s;
     double duration_s;
     double release_s; /* earliest start of the slot, in seconds of the step */
 } slot_cost;
 
-/* Seconds of one half of an overlapped pair: the forward is done after its share of the
- * pair's time. */
+/* Seconds of one half of an overlapped pair, whose time is divided in the proportion of
+ * forward and backward without overlap. */
 static double pair_half_s(const ms_schedule *schedule, const ms_slot_cost *cost,
                           const ms_stage_times *stages)
 {
@@ -183,8 +183,8 @@ static double unoverlapped_reductions_end_s(const ms_schedule *schedule,
     return done_s;
 }
 
-/* Seconds at which a rank's last gradient reduction ends: stages are reduced in the order
- * of their last backwards, which reductions overlap. */
+/* Seconds at which a rank's last gradient reduction ends. Stages are reduced in the order
+ * of their last backwards, and overlap with those. */
 static double reductions_end_s(const ms_schedule *schedule, const ms_stage_times *stages,
                                const double *end_s, int rank)
 {

@@ -5,9 +5,9 @@
 
 #include "costmodel/schedule/schedule.h"
 
-/* Durations of a stage's actions, in seconds. A stage's first forward may wait for
- * parameters and, like its last backward, take longer than others: they share the device
- * with gathers and reductions. */
+/* Durations of a stage's actions, in seconds. Its first forward may wait for parameters.
+ * Its first forward and last backward may also take longer than others, because gathers
+ * and reductions run beside them. */
 typedef struct ms_stage_times {
     double forward_s, first_forward_s;
     double backward_s, last_backward_s; /* unsplit backward */
@@ -16,15 +16,15 @@ typedef struct ms_stage_times {
     /* least seconds between a backward and a preceding backward of its rank: there no
      * forward hides the first gather of parameters (ZeRO-3) */
     double regather_s;
-    /* (chunks of a rank): seconds saved if this stage's forward is overlapped with the
-     * backward of a chunk; NULL: none */
+    /* (chunks of a rank): seconds saved if this stage's forward overlaps with the
+     * backward of that chunk; NULL: none */
     const double *pair_saved_s;
     double hidden_s; /* for bounds: most seconds saved per overlapped pair */
     /* seconds of a message to the next and to the previous stage, if on another rank */
     double send_forward_s, send_backward_s;
     double release_s; /* earliest start of the first forward, in seconds of the step */
-    /* seconds of the stage's gradient reductions, which overlap with its last backward;
-     * least seconds from the end of that backward to the end of the reductions */
+    /* reduce_s: seconds of the stage's gradient reductions, which overlap with its last
+     * backward; reduce_tail_s: least seconds from that backward's end to theirs */
     double reduce_s, reduce_tail_s;
     bool reduces_last; /* no overlap: reductions follow the last backward */
 } ms_stage_times;
@@ -43,8 +43,7 @@ typedef struct ms_replay_result {
 void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
                ms_arena *scratch, ms_replay_result *out);
 
-/* Replays a schedule and fills end_s with the end of every action, in the order of
- * schedule->actions. */
+/* Replays a schedule; fills end_s, ends of actions in the order of schedule->actions. */
 void ms_replay_actions(const ms_schedule *schedule, const ms_stage_times *stages,
                        ms_arena *scratch, double *end_s);
 

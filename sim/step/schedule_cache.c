@@ -54,8 +54,8 @@ const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
     return cache->schedules[i];
 }
 
-/* Number of micro-batches of a short schedule that begins, ends and keeps micro-batches
- * alive as the full one does: repeats_after per rank; without such a schedule all. */
+/* Number of micro-batches, repeats_after per rank, of a short schedule that begins and
+ * ends like the full one and keeps as many micro-batches alive. If none does: all. */
 static int brief_microbatches(const ms_schedule_shape *shape)
 {
     ms_schedule_traits traits = ms_schedule_traits_of(shape->kind);

@@ -9,8 +9,7 @@ ms_schedule_cache *ms_schedule_cache_open(void);
 void ms_schedule_cache_close(ms_schedule_cache *cache);
 const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
                                       const ms_schedule_shape *shape);
-/* The schedule of a shape, or one with fewer micro-batches that keeps as many alive on
- * every rank. */
+/* The schedule of a shape, or a shorter one that keeps as many micro-batches alive. */
 const ms_schedule *ms_live_cached(ms_schedule_cache *cache,
                                   const ms_schedule_shape *shape);
 

@@ -18,8 +18,8 @@ typedef struct ms_schedule_timeline {
 } ms_schedule_timeline;
 
 /* Computes the timeline, in the unit of `times`. An unsplit backward takes the time of
- * both halves, an overlapped pair the sum of forward and backward; times->send passes
- * between ranks. Arrays live in the arena. */
+ * both halves, an overlapped pair the sum of forward and backward, a message between
+ * ranks times->send. Arrays live in the arena. */
 ms_schedule_timeline ms_schedule_run(ms_arena *arena, const ms_schedule *schedule,
                                      const ms_schedule_times *times);
 

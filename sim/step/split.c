@@ -44,8 +44,8 @@ static double stage_s(const costs *c, long stage, long first, long end)
     return c->prefix_s[end] - c->prefix_s[first] + extra_s(c, stage);
 }
 
-/* End (a layer) of the longest stage from layer `first` that takes at most limit_s
- * seconds and leaves a layer for each later stage; at least one layer. */
+/* End (a layer) of the longest stage that starts at layer `first`, takes at most limit_s
+ * seconds, and leaves a layer for each later stage; if none does, of one layer. */
 static long furthest_end(const costs *c, long stage, long first, double limit_s)
 {
     long most = c->num_layers - (c->num_stages - 1 - stage), end = first + 1;
@@ -54,8 +54,8 @@ static long furthest_end(const costs *c, long stage, long first, double limit_s)
     return end;
 }
 
-/* Whether all layers fit if each stage takes as many as limit_s seconds allow. next_s
- * becomes the smallest limit with which any stage would take more. */
+/* Whether all layers fit if each stage takes as many as limit_s seconds allow. *next_s
+ * becomes the next larger limit with which some stage would take one more. */
 static bool feasible(const costs *c, double limit_s, double *next_s)
 {
     long layer = 0;
@@ -89,7 +89,7 @@ static double smallest_limit(const costs *c)
     return limit_s;
 }
 
-/* Earliest end (a layer) of each stage with which all later stages take at most limit_s
+/* Earliest end (a layer) of each stage with which each later stage takes at most limit_s
  * seconds. */
 static void earliest_ends(const costs *c, double limit_s, long *earliest)
 {
@@ -137,8 +137,8 @@ typedef struct remaining_layers {
     double taken_s;
 } remaining_layers;
 
-/* Numbers of layers of two stages on one rank; seconds by which all layers taken so far
- * miss their share of the total time, and by which the two stages' times differ. */
+/* Numbers of layers of the two stages of a rank; seconds by which the time of all layers
+ * taken so far misses its goal; difference of the two stages' seconds. */
 typedef struct pair_choice {
     long front, back;
     double miss_s, uneven_s;
@@ -171,8 +171,8 @@ static bool is_nearer(const pair_choice *a, const pair_choice *b, double roundin
 }
 
 /* Distributes layers over ranks with two stages each, from both ends of the model
- * inwards. The ranks' times are kept near equal shares of the total; where several
- * choices are equally near, the times of the rank's two stages differ least. */
+ * inwards. Each rank's time is brought as near to an equal share of the total as
+ * possible; of equally near choices the one whose two stages differ least is taken. */
 static void split_in_pairs(const costs *c, long *layers)
 {
     remaining_layers m = {0, c->num_layers, 0.0};
@@ -221,7 +221,7 @@ static void split_balanced(const ms_workload *workload, const ms_bill_set *bills
     assert(num_stages <= c.num_layers);
     split_by_stages(&c, scratch, layers);
     if (in_pairs) {
-        /* the longest rank must get 2 % shorter: unequal stages lengthen the bubble */
+        /* required: the slowest rank 2 % faster, as unequal stages lengthen the bubble */
         const double worth_frac = 0.98;
         long *paired = MS_NEW_ARRAY(scratch, num_stages, long);
         split_in_pairs(&c, paired);
@@ -250,9 +250,9 @@ static bool split_evenly(long num_layers, int num_stages, long *layers)
 
 /* Splits by FLOP as nanotron does (src/nanotron/trainer.py, models/base.py; docs/formulas
  * 5.7): each stage takes layers until its cost, half the forward FLOP of a token, reaches
- * its share of the total. Unlike in nanotron, where the head is on the last stage with
- * layers and empty stages come after it, the head is on the last stage and the empty ones
- * before it; the number of sends is equal. */
+ * its share of the total. One difference: nanotron puts the head on the last stage that
+ * has layers, and empty stages after it; here the head is on the last stage, and empty
+ * stages come before it. The number of sends is the same. */
 static void split_by_flop(const ms_workload *workload, int num_stages, long *layers)
 {
     const ms_model *model = workload->model;

@@ -86,8 +86,8 @@ static void add_layers(const ms_workload *workload, const ms_block_costs *blocks
     }
 }
 
-/* In a V placement the last stage is on the rank of the first; with placement in both
- * directions (DualPipe) both are on two ranks. */
+/* `meet`: a rank has both the first and the last stage. In a V placement the first rank
+ * has both; with placement in both directions (DualPipe) two ranks have both. */
 ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute recompute,
                                 long recompute_layers)
 {
@@ -129,8 +129,8 @@ static double total_bytes(const ms_live_bytes *live)
     return live->activation_bytes + live->logits_bytes + live->head_grad_bytes;
 }
 
-/* Raises stage->transient to the bytes alive in the current block, if more. The gradient
- * of the head's matrix is computed with gradients of weights. */
+/* Raises stage->transient to the bytes alive in the current block, if those are more. The
+ * gradient of the head's matrix exists only in a whole backward or a weight half. */
 static void note_transient(backward_walk *d, const ms_block_cost *block,
                            double head_grad_bytes)
 {
@@ -165,8 +165,7 @@ static void walk_blocks(backward_walk *d, const ms_block_cost *block, long count
     free_blocks(d, block, 1.0);
 }
 
-/* Adds the layers of the stage, from the last, by groups of equal kind and
- * recomputation. */
+/* Adds a stage's layers, from the last, by groups of equal kind and recomputation. */
 static void walk_layers(backward_walk *d, const ms_workload *workload,
                         const ms_block_costs *blocks, const ms_stage_layout *layout)
 {
@@ -182,7 +181,7 @@ static void walk_layers(backward_walk *d, const ms_workload *workload,
     }
 }
 
-/* Costs with a head's gather and reduction seconds if blocks are gathered one by one. */
+/* Costs whose gather_s and reduce_s are the head's if blocks are moved one by one. */
 static const ms_block_cost *moved_head(const ms_workload *workload,
                                        const ms_block_costs *blocks,
                                        const ms_stage_layout *layout)
@@ -275,8 +274,8 @@ ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *s
                                                         : MS_REDUCE_AFTER_STAGE;
 }
 
-/* For parameters gathered once, at the start of the step: all ranks of a pipeline gather
- * at once, while most of them wait for their first input. */
+/* Durations if parameters are gathered once, at the start of the step: all ranks of a
+ * pipeline gather at the same time, while most of them wait for their first input. */
 static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
                             ms_stage_times *t)
 {
@@ -293,7 +292,8 @@ static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
         t->release_s = sum->gather_s;
 }
 
-/* For gradients reduced once per step, during the last backward and after it. */
+/* Durations if gradients are reduced once per step, beside and after the last
+ * backward. */
 static void reduce_per_step(const ms_stack *stack, const ms_stage *stage,
                             ms_sharding sharding, double reduce_s, ms_stage_times *t)
 {
@@ -312,7 +312,7 @@ static void reduce_per_step(const ms_stack *stack, const ms_stage *stage,
         ms_max(stage->by_unit.late_s[kind] - slowed_s, stage->by_unit.last_unit_s[kind]);
 }
 
-/* For gradients reduced in every micro-batch: a backward ends with its reductions. */
+/* Durations if gradients are reduced in every micro-batch, at the end of its backward. */
 static void reduce_per_microbatch(const ms_stack *stack, const ms_stage *stage,
                                   double reduce_s, ms_stage_times *t)
 {
@@ -329,7 +329,8 @@ static void reduce_per_microbatch(const ms_stack *stack, const ms_stage *stage,
     t->reduce_s = t->reduce_tail_s = stage->sum.replicate_s;
 }
 
-/* For ZeRO-3: every block waits for its parameters, then its gradients are reduced. */
+/* Durations with ZeRO-3: each block gathers its parameters first, reduces gradients
+ * last. */
 static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
                                         double reduce_s, ms_stage_times *t)
 {

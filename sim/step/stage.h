@@ -7,8 +7,7 @@
 #include "sim/step/replay.h"
 #include "sim/step/unit_walk.h"
 
-/* Bytes of activations, of logits, and of the gradient of the head's matrix, alive on a
- * rank. */
+/* Bytes alive on a rank: activations, logits, and the gradient of the head's matrix. */
 typedef struct ms_live_bytes {
     double activation_bytes, logits_bytes, head_grad_bytes;
 } ms_live_bytes;
@@ -18,15 +17,15 @@ typedef struct ms_stage {
     ms_block_cost sum; /* each cost summed over the blocks, except memory.transient */
     bool pipelined;    /* the pipeline has other stages */
     bool is_first;     /* first stage of the model */
-    /* Most bytes alive during a backward, or a half of one, in addition to the
-     * micro-batch's activations saved at its start (sum.memory.saved; at the start of the
-     * weight half .delayed), which each block frees when done: in the input half only
-     * those that the weight half does not need. */
+    /* (whole backward, input half, weight half): the most by which memory exceeds the
+     * micro-batch's activations saved at the start (sum.memory.saved; weight half:
+     * .delayed). Each block frees its part of these when done, in the input half only
+     * what the weight half does not need. */
     ms_live_bytes transient[MS_NUM_BILL_HALVES];
-    /* durations of actions if transfers overlap with compute, block by block */
+    /* durations of actions if compute overlaps with block by block transfers */
     ms_unit_times by_unit;
-    /* seconds in which a head that shares the embedding's matrix, on its rank, gathers
-     * and reduces it once more, if blocks move one by one (ms_moved_dense_params) */
+    /* seconds of one more gather and reduction of the matrix that a head shares with the
+     * embedding on its rank, if blocks move one by one (ms_moved_dense_params) */
     double tied_gather_s, tied_reduce_s;
     double unit_dense_params, unit_expert_params; /* parameters of the largest block */
     long num_layers;
@@ -46,32 +45,33 @@ typedef struct ms_stage_layout {
 ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute recompute,
                                 long recompute_layers);
 
-/* When the gradient reductions that run once per step take place (with ZeRO-2 and ZeRO-3:
- * those over dp_replicate). */
+/* When the gradient reductions that run once per step take place. With ZeRO-2 and ZeRO-3
+ * only reductions over dp_replicate run once per step. */
 typedef enum ms_reduction_time {
     MS_REDUCE_BY_UNIT,     /* block by block, during the stage's last backward */
     MS_REDUCE_AFTER_STAGE, /* all at once, after the stage's last backward */
     MS_REDUCE_AFTER_RANK   /* all stages of a rank, after the rank's last backward */
 } ms_reduction_time;
 
-/* When a stage reduces its gradients. All stages of a pipeline but the first reduce them
- * as one bucket (Megatron-LM distributed_data_parallel.py: no bucketing except on the
- * first stage; PyTorch pipelining/stage.py, perform_reduce_grad). With ZeRO-2, backwards
- * of a pipeline wait for their own reductions, which no other transfer may delay. */
+/* The time of a stage's reductions (ms_reduction_time). All stages of a pipeline but the
+ * first reduce their gradients as one bucket (Megatron-LM distributed_data_parallel.py:
+ * no bucketing except on the first stage; PyTorch pipelining/stage.py,
+ * perform_reduce_grad). With ZeRO-2, backwards of a pipeline wait for their own
+ * reductions, which no other transfer may delay. */
 ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *stage,
                                         ms_sharding sharding);
 
 void ms_stage_make(const ms_workload *workload, const ms_block_costs *blocks,
                    const ms_stage_layout *layout, ms_stage *out);
 
-/* Seconds saved if a forward of stage f overlaps with a backward of stage b: layers run
- * in pairs, the first layer of f with the last of b. */
+/* Seconds saved if a forward of stage `f` overlaps with a backward of stage `b`. Layers
+ * run in pairs: the first layer of `f` with the last layer of `b`, and so on. */
 double ms_pair_saved_s(const ms_workload *workload, const ms_block_costs *blocks,
                        const ms_stage_layout *f, const ms_stage_layout *b);
 
-/* Durations of the stage's actions with a sharding, as if it were the first model chunk
- * of its rank. Gathers once per step start with the step, on every rank at once; the
- * first forward proceeds block by block as parameters arrive. */
+/* Durations of the stage's actions, as if it were the first model chunk of its rank.
+ * Gathers that run once per step start with the step on every rank; the first forward
+ * runs block by block as parameters arrive. */
 ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage,
                                   ms_sharding sharding, double send_s);
 

@@ -82,8 +82,8 @@ double ms_replica_s(const ms_pipeline *pipeline, const ms_stage *stage,
                            ms_replica_bytes(pipeline, stage, sharding));
 }
 
-/* Seconds of parameter gathers that precede those of a chunk on its rank: of earlier
- * chunks, or without overlap of all other chunks. */
+/* Seconds of a rank's parameter gathers that precede the gather of `chunk`: those of
+ * earlier chunks; if gathers do not overlap with compute, those of all other chunks. */
 static double gathered_first_s(const ms_pipeline *pipeline, ms_sharding sharding,
                                int rank, int chunk)
 {
@@ -114,7 +114,7 @@ double ms_pipeline_pair_saved_s(const ms_pipeline *pipeline, int forward_stage,
     return ms_pair_saved_s(pipeline->workload, pipeline->blocks, &f, &b);
 }
 
-/* (num_chunks): seconds that overlap of `chunk`'s forward with each backward saves. */
+/* (num_chunks): [c]: seconds saved if `chunk`'s forward overlaps chunk c's backward. */
 static const double *pair_savings(const ms_pipeline *pipeline, int rank, int chunk,
                                   ms_arena *arena)
 {

@@ -1,7 +1,6 @@
 /* Evaluation of one plan: lower bounds of its step time in closed form, its memory, and
- * its exact step time by replay. sim/step predicts plans, from priced programs (ms_bill)
- * and links to time, memory and traffic; searches are in sim/search, event simulation in
- * sim/simulate. */
+ * its exact step time by replay. sim/step predicts from priced programs (ms_bill) and
+ * links; searches are in sim/search, event simulation in sim/simulate. */
 #ifndef MS_SIM_STEP_STEP_H
 #define MS_SIM_STEP_STEP_H
 
@@ -17,9 +16,10 @@ typedef struct ms_pipeline {
     const ms_stage *stages;    /* (split->num_classes): one per stage class */
     const ms_rank_load *loads; /* (split->num_runs): one per rank class */
     ms_shard_sizes shards;
-    double send_s;       /* seconds of a message; 0 if the sender waits for it */
+    /* seconds of a message between stages; 0 if the sender waits (send_hold_s) */
+    double send_s;
     double send_hold_s;  /* seconds that a sender waits per message; 0: none */
-    double world_sync_s; /* seconds that ranks synchronize before the optimizer */
+    double world_sync_s; /* seconds in which all ranks synchronize before the optimizer */
     /* the schedule, or a shorter one that begins and ends alike; NULL: no tight bound */
     const ms_schedule *lists;
     const ms_block_costs *blocks; /* costs of blocks, for overlapped pairs */
@@ -33,14 +33,15 @@ void ms_pipeline_set_sends(ms_pipeline *pipeline, double message_s);
 /* Bytes of the gradient norm in its all-reduce: one fp32 number. */
 #define MS_NORM_BYTES 4.0
 
-/* Seconds that all ranks wait between the last backward and the optimizer: an all-reduce
- * of the gradient norm, and for tied embeddings on different ranks an exchange of their
- * gradient between first and last stage (Megatron-LM, finalize_model_grads.py), at the
- * cost of one send between neighbouring stages. */
+/* Seconds that all ranks wait between the last backward and the optimizer: for an
+ * all-reduce of the gradient norm; if tied embeddings are on different ranks, also for
+ * the exchange of their gradient between first and last stage (Megatron-LM,
+ * finalize_model_grads.py), at the cost of one send between neighbouring stages. */
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
                       const ms_block_costs *blocks, const ms_split *split);
 
-/* Optimizer seconds, with world_sync_s, of *slowest_rank: that with most parameters. */
+/* Seconds of the optimizer, world_sync_s included, on the rank with most parameters,
+ * which *slowest_rank becomes. */
 double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
                       int *slowest_rank);
 
@@ -56,26 +57,26 @@ void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding, ms_are
 /* Durations of a stage class, as if it were the first chunk of its rank. */
 ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding sharding,
                                        int stage_class);
-/* Bytes and seconds of the gradient exchange between the two copies of a stage that is
- * placed twice (DualPipe): each sends its shard, at the cost of a send between stages. */
+/* Bytes and seconds of the gradient exchange between a stage's two copies (DualPipe
+ * places stages twice): each sends its shard, at the cost of a send between stages. */
 double ms_replica_bytes(const ms_pipeline *pipeline, const ms_stage *stage,
                         ms_sharding sharding);
 double ms_replica_s(const ms_pipeline *pipeline, const ms_stage *stage,
                     ms_sharding sharding);
 
-/* Lower bound of ms_step_exact_s, in seconds (docs/formulas 6.3), 1 part in 10^12 lower
- * for rounding. */
+/* Lower bound, in seconds, of ms_step_exact_s (docs/formulas 6.3), lowered by 1e-12 of
+ * itself for rounding. */
 double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        ms_arena *scratch);
 
-/* Tighter, slower lower bound from how the schedule pipeline->lists begins and ends. */
+/* Tighter bound, slower to compute: considers how pipeline->lists begins and ends. */
 double ms_step_tight_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                              ms_arena *scratch);
 
 /* Time of a step by replay of the whole schedule. If the optimizer synchronizes all
- * ranks, the step ends when the slowest has updated its parameters. With post-validation
- * ranks do not wait: a step takes the longest time of any rank from its first action to
- * the end of its own optimizer (Qi et al. 2023, section 5.3). */
+ * ranks, the step ends when the slowest has updated its parameters. If ranks do not wait
+ * for each other (post-validation, Qi et al. 2023, section 5.3), a step takes the longest
+ * time of any rank from the start of its first action to the end of its optimizer. */
 typedef struct ms_step_time {
     double step_s;
     double optimizer_s; /* part of step_s */

@@ -69,8 +69,8 @@ typedef struct list {
     double num_microbatches;
 } list;
 
-/* Completes an entry (group, collective, size and count are set) with bytes and seconds,
- * and adds it unless nothing is sent. Collectives before the optimizer are exposed. */
+/* Adds an entry, whose group, collective, size and count are set, with bytes and seconds,
+ * unless nothing is sent. Collectives before the optimizer are exposed. */
 static void append(list *l, ms_traffic_entry entry)
 {
     const ms_planned *p = l->planned;
@@ -87,7 +87,8 @@ static void append(list *l, ms_traffic_entry entry)
         entry.one_s += ms_stall_s(p->workload->stack, &p->links);
     entry.wire_bytes =
         ms_collective_wire_bytes(entry.collective, span->size, entry.size_bytes);
-    bool closes = entry.collective == MS_SEND && !chain; /* sends form a closed ring */
+    /* the last rank sends to the first: sends in a ring */
+    bool closes = entry.collective == MS_SEND && !chain;
     double nic_frac =
         ms_algorithm_nic_frac(closes ? MS_ALGORITHM_RING : entry.algorithm, span);
     entry.nic_bytes = law->wire_frac * nic_frac * entry.wire_bytes;
@@ -132,8 +133,8 @@ ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool s
     return apart ? MS_TRAFFIC_EXPERT_ALL : MS_TRAFFIC_ALL;
 }
 
-/* Adds a collective outside of layer programs that runs per_step times a step for each of
- * the equal blocks `block`; NULL: for the whole rank. */
+/* Adds a collective outside of layer programs, which runs per_step times a step: for each
+ * of the equal blocks `block`, or for the rank if `block` is NULL. */
 static void add(list *l, const ms_held_block *block, ms_traffic_cause cause,
                 ms_traffic_group group, double size_bytes, double per_step)
 {
@@ -190,8 +191,8 @@ static void add_states(list *l, const ms_held_block *block, bool expert)
         stack->grad_comm_bytes.value * params[1], ms_shards_grads(p->sharding) ? m : 1.0);
 }
 
-/* Adds a block's other reductions, once per step: of gradient shards over dp_replicate,
- * and of gradients that are partial sums over tp. */
+/* Adds the reductions of a block that run once per step: of gradient shards over
+ * dp_replicate, and of gradients that are partial sums over tp. */
 static void add_rest(list *l, const ms_held_block *block)
 {
     const ms_planned *p = l->planned;

@@ -80,8 +80,8 @@ ms_traffic ms_traffic_make(ms_ctx *cx, const ms_planned *planned, int rank);
  * the exposed token exchanges. */
 void ms_traffic_hide_pairs(ms_traffic *traffic, double hidden_s);
 
-/* Attributes exposed communication of a step (seconds) that no block accounts for to the
- * transfers of parameters and gradients, in proportion to their seconds. */
+/* Divides the part of exposed_comm_s (seconds per step) that no entry of a block explains
+ * among the transfers of parameters and gradients, in proportion to their seconds. */
 void ms_traffic_share_exposure(ms_traffic *traffic, double exposed_comm_s);
 
 /* Sets exposed_s of parameter and gradient transfers to NaN: unknown on this rank. */
@@ -91,16 +91,17 @@ void ms_traffic_hide_exposure(ms_traffic *traffic);
 const ms_collective_law *ms_traffic_law(const ms_links *links, ms_traffic_group group,
                                         ms_collective collective);
 
-/* The group over which dense or expert parameters are sharded, or (`sharded` false)
- * replicated; the same for both if experts are placed like all other parameters. */
+/* The group over which dense parameters, or those of experts (`expert`), are sharded;
+ * `sharded` false: over which they are replicated. Dense and expert parameters have the
+ * same group if both are placed alike. */
 ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool sharded);
 
 /* How a group maps to the network levels. */
 const ms_span *ms_traffic_span(const ms_planned *planned, ms_traffic_group group);
 
-/* Name of a group: "tp", "cp", "ep", "pp", "world", "dp_replicate"; of shards "dp_shard"
- * ("fsdp" if cp is included) and "efsdp" (experts); without shards "dp" ("dp_cp" if cp is
- * included) and "edp" (experts). */
+/* Name of a group: "tp", "cp", "ep", "pp", "world", "dp_replicate"; if parameters are
+ * sharded "dp_shard" ("fsdp" if cp is included) and "efsdp" (experts); if they are not
+ * "dp" ("dp_cp" if cp is included) and "edp" (experts). */
 const char *ms_traffic_group_name(const ms_plan *plan, ms_traffic_group group);
 
 #endif

@@ -3,8 +3,8 @@
 #include "base/number.h"
 #include "sim/step/overlap.h"
 
-/* Seconds of one pass of a block, and the part of them that is communication on the same
- * links as the transfers of parameters and gradients. */
+/* Seconds of one pass of a block; contended_s: the part that is communication on the
+ * links of the transfers of parameters and gradients. */
 typedef struct work {
     double busy_s, contended_s;
 } work;
@@ -39,7 +39,7 @@ static double last_reduce_s(const ms_moved_unit *unit)
     return unit->reduce_s + (unit->block != NULL ? unit->block->replicate_s : 0.0);
 }
 
-/* Adds the current blocks' transfers for which no block's compute waits. */
+/* Adds transfers of the current blocks that delay no block's compute. */
 static void add_transfers(ms_unit_walk *walk, work whole, work weight,
                           const ms_moved_unit *before, double count)
 {
@@ -57,8 +57,8 @@ static void add_transfers(ms_unit_walk *walk, work whole, work weight,
     walk->out->first_gather_s = block->gather_s;
 }
 
-/* Adds blocks of a step's last backward. The gather for the next block follows the
- * previous block's reduction; without a gather, reductions go on behind the compute. */
+/* Adds `count` blocks to a step's last backward. The next block's gather comes after the
+ * previous block's reduction; without a gather, reductions may outlast compute. */
 static void add_last_backward(ms_unit_walk *walk, work whole, double each_s,
                               double gather_s, double count)
 {
@@ -86,8 +86,8 @@ static void add_ends(ms_unit_walk *walk)
     t->forward_s += at->gather_s;
 }
 
-/* Adds the times of `count` current blocks. `before` and `after`: their neighbours in a
- * backward, in reverse order in a forward. */
+/* Adds the times of `count` current blocks. A backward runs `before`, the current blocks,
+ * then `after`; a forward runs them in the reverse order. */
 static void add_blocks(ms_unit_walk *walk, const ms_moved_unit *before,
                        const ms_moved_unit *after, double count)
 {
@@ -97,7 +97,8 @@ static void add_blocks(ms_unit_walk *walk, const ms_moved_unit *before,
          whole = {block->backward_s, block->contended_backward_s},
          weight = {block->weight_s, block->contended_weight_s},
          input = {whole.busy_s - weight.busy_s, whole.contended_s - weight.contended_s};
-    if (before->block == NULL) { /* the last block, gathered again for the backward */
+    /* the stage's last block: the backward gathers it again */
+    if (before->block == NULL) {
         double forward_s = slowed_s(walk, forward, walk->at.gather_s);
         double exposed_s = ms_max(walk->at.gather_s - forward_s, 0.0);
         t->forward_s += forward_s;

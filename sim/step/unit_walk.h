@@ -6,8 +6,8 @@
 
 #include "sim/step/block_cost.h"
 
-/* Gradient reductions that run once per step: to shards and over dp_replicate, or of
- * whole gradients (ZeRO-0). */
+/* Gradient reductions that run once per step: to shards, then over dp_replicate; or
+ * (ZeRO-0) all-reduces of whole gradients. */
 typedef enum ms_step_reduction {
     MS_REDUCES_SHARDS,
     MS_REDUCES_WHOLE,
@@ -23,12 +23,12 @@ typedef struct ms_unit_times {
     double regather_s; /* ZeRO-3: first gather of a backward that follows a backward */
     double weight_s;   /* ZeRO-2, ZeRO-3: weight half with its gradient reductions */
     double reduced_backward_s; /* ZeRO-2: unsplit backward with its reductions */
-    /* Reductions that run once per step during the last backward, by ms_step_reduction:
-     * seconds that remain when it ends, and those of the reduction of its last block.
-     * Slowdown by interference is not included. */
+    /* [ms_step_reduction], for reductions that run once per step, during the last
+     * backward: seconds that they last beyond its end; seconds of the reduction of its
+     * last block. Without slowdown by interference. */
     double late_s[MS_NUM_STEP_REDUCTIONS], last_unit_s[MS_NUM_STEP_REDUCTIONS];
-    /* Gathers that start with the step: seconds by which they lengthen the first forward,
-     * and seconds of the gather of its first block. */
+    /* Gathers that start with the step: seconds that they add to the first forward;
+     * seconds of the gather of that forward's first block. */
     double gathering_s, first_gather_s;
 } ms_unit_times;
 
@@ -51,16 +51,15 @@ typedef struct ms_unit_walk {
     ms_moved_unit before, at;
     ms_lane whole, weight; /* unsplit backward and weight half (W) of any micro-batch */
     ms_lane last_weight;   /* last micro-batch's W, with dp_replicate reductions */
-    /* in the last backward: seconds of reductions behind its compute, which no gather
-     * awaits */
+    /* in the last backward: seconds of reductions left, for which no gather waits */
     double pending_reduce_s;
     ms_lane last[MS_NUM_STEP_REDUCTIONS];
     /* gathers at the start of the step, from the last block to the first */
     ms_lane gathers;
 } ms_unit_walk;
 
-/* Adds `count` equal blocks; the first call adds a stage's last block. `moved`: a block
- * with the gather and reduction seconds of each. */
+/* Adds `count` equal blocks, from a stage's last to its first. `moved`: a block that has
+ * the gather and reduction seconds of each. */
 void ms_unit_walk_pass(ms_unit_walk *walk, const ms_block_cost *block,
                        const ms_block_cost *moved, double count);
 void ms_unit_walk_end(ms_unit_walk *walk);

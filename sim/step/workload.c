@@ -63,8 +63,8 @@ static ms_status load_spread(ms_ctx *cx, const ms_workload_inputs *inputs,
     return ms_error_spread_load(cx, name, out);
 }
 
-/* The cluster for one job: domains that are tori or have many nodes shrink to the equal
- * shares that the job takes, if above 1/4 of them: slices
+/* The cluster as one job sees it. If an innermost domain is a torus or has many nodes, it
+ * shrinks to the equal share that the job takes of each, if at least 1/4: slices
  * (cloud.google.com/tpu/docs/multislice-introduction), NVLink segments (Slurm's
  * topology/block). */
 static const ms_cluster *with_equal_domains(ms_arena *arena, const ms_cluster *cluster,
@@ -262,8 +262,8 @@ static ms_bill_set *keep_set(ms_workload *workload, const ms_bill_set *made,
     return set;
 }
 
-/* Programs priced before with any cp_method: embedding and head do not depend on it,
- * except for the attention of multi-token prediction. NULL: none. */
+/* Priced programs whose key differs at most in cp_method, for their embedding and head:
+ * these depend on it only in multi-token prediction (attention). NULL: none. */
 static const ms_bill_set *find_ends(const ms_workload *workload, ms_bill_key key)
 {
     const ms_bill_set *known = NULL;

@@ -20,9 +20,9 @@ typedef struct ms_rank_class {
     const int *multiplicity; /* (num_distinct): number of chunks of each stage class */
 } ms_rank_class;
 
-/* Distribution of the model's layers over virtual pipeline stages. Stages are of one
- * class if they have equal kinds of layers in the same order, and both or neither have
- * the embedding, and the head; costs are computed per stage class and rank class. */
+/* Distribution of the model's layers over virtual pipeline stages. Two stages are of one
+ * class if their layers have equal kinds in the same order, and both or neither have the
+ * embedding, as well as the head. Costs are computed per stage class and rank class. */
 
 typedef struct ms_split {
     int num_ranks, num_stages; /* numbers of pipeline ranks and of stages */
@@ -45,8 +45,8 @@ bool ms_split_holds(const ms_split *split, int rank, int stage);
  * with placement in both directions (DualPipe). */
 bool ms_split_ends_meet(const ms_split *split);
 
-/* Key of priced programs: the fields that a plan determines (ms_plan_bill_key), equal for
- * all blocks of the model; the others are 0. */
+/* Key of priced programs: of ms_program_key the fields that a plan determines, equal for
+ * all blocks of the model (ms_plan_bill_key); other fields are 0. */
 typedef ms_program_key ms_bill_key;
 
 #define MS_SPLIT_BUCKETS 16
@@ -68,7 +68,7 @@ typedef struct ms_workload {
     ms_pricer pricer;
     long sequence_length, global_batch;
     ms_dtype compute;
-    /* share of activations that layers save with MS_RECOMPUTE_AUTO; negative means 0 */
+    /* share of activations that layers with MS_RECOMPUTE_AUTO save; below 0: as 0 */
     double recompute_budget_frac;
     int *layers_before
         [MS_MAX_LAYER_KINDS]; /* [kind][i]: number of layers of `kind` before layer i */
@@ -94,16 +94,16 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
                            const ms_plan *plan, ms_workload **out);
 void ms_workload_close(ms_workload *workload);
 
-/* The schedule shape of a plan: ranks, stages, micro-batches. For schedules that depend
- * on durations also those of all blocks' forward, input half and weight half (W), and W's
- * share of activations, rounded to 16ths so that similar plans share schedules. */
+/* The schedule shape of a plan: ranks, stages, micro-batches. A schedule that depends on
+ * durations also gets all blocks' seconds of forward, input half and weight half (W), and
+ * W's share of activations, rounded to 16ths so that similar plans share schedules. */
 ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_set *bills,
                                     const ms_plan *plan);
 
-/* The stack's default distribution of layers over the stages of a shape, at most as many
- * as layers. Balanced means: the largest stage time (compute of forward and backward,
- * with embedding and head) is as small as possible, and the others are as equal as that
- * allows; where two stages share a rank (V, DualPipe), their sums. Thread-safe. */
+/* The stack's default distribution of layers over a shape's stages, at most as many as
+ * layers. A balanced one makes the largest stage time as small as possible, then the
+ * others as equal as that allows. Stage time: compute of forward and backward, with
+ * embedding and head; two stages on one rank (V, DualPipe) count as one. Thread-safe. */
 const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
                                   const ms_schedule_shape *shape);
 
@@ -114,7 +114,7 @@ ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *laye
 /* The priced programs of a key, without recomputation. Thread-safe; the set keeps its
  * address. */
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);
-/* The layer program of a block, as priced for the key. Of `which` only block, kind and
+/* The layer program of a block, as priced for `key`. Of `which` only block, kind and
  * recompute are read. Local shapes do not depend on data_parallel. Lives in the arena. */
 const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
                                       const ms_bill_key *key, ms_program_key which,
@@ -122,9 +122,9 @@ const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *are
 /* Whether a head shares weights with an embedding on its rank: a tied matrix, or the
  * embedding itself for multi-token prediction. */
 bool ms_head_shares_weights(const ms_workload *workload);
-/* The choices of which activations a kind of layer saves, and the seconds to recompute
- * the others. Collectives that run again are priced at the bandwidth of the innermost
- * network level. Lives in the arena. */
+/* The choices of activations to save in a layer of kind `kind`, with the seconds to
+ * recompute the others. Collectives that then run again are priced at the bandwidth of
+ * the innermost network level. Lives in the arena. */
 ms_saved_front ms_workload_saved_front(const ms_workload *workload, ms_arena *arena,
                                        const ms_bill_key *key, int kind);
 /* Adds missing layers in the recompute modes of `modes` (bit i: mode i). Thread-safe. */
