@@ -142,7 +142,8 @@ static void shared_events(bench *b)
 typedef struct job {
     const char *what;
     void (*run)(bench *b);
-    double per_task; /* units (named below) that a task counts as */
+    /* how many of `unit` one task of the graph is: 1 task, or 2 events */
+    double per_task;
     const char *unit;
 } job;
 

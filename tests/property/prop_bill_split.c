@@ -19,9 +19,9 @@ static const ms_pricer *pricer_of(ms_ctx *cx)
     ASSERT_OK(ms_stack_load(cx, "megatron", &loaded), cx);
     ms_stack *stack = MS_NEW(cx->arena, ms_stack);
     *stack = *loaded;
-    /* logits take the bytes that the program stores */
+    /* logits are priced at the bytes in which the layer program stores them */
     stack->logit_bytes.value = ms_dtype_bytes(MS_BF16);
-    /* experts' results are saved, as in the program */
+    /* the stack saves the results of experts, as the layer program does */
     stack->weighs_in_experts = false;
     ASSERT_OK(ms_pricer_make(cx, cluster, profile, stack, MS_BF16, pricer), cx);
     return pricer;

@@ -63,8 +63,8 @@ static void coefficients_are_recovered(void **state)
     ASSERT_OK(ms_fit_make(cx, synthetic(&d, truth, 0.0, 0.0, 1), &fit), cx);
     ASSERT_NEAR(fit.values[0].value, 3e-6, 1e-5);
     ASSERT_NEAR(fit.values[1].value, 2e9, 1e-5);
-    assert_true(
-        fit.values[2].dropped); /* the parameter k acts as the start time a does */
+    /* the parameter k only adds k / rate to the law, as the start time a does */
+    assert_true(fit.values[2].dropped);
     assert_true(fit.max_error_frac < 1e-5);
     ASSERT_INT(fit.num_launches, LAUNCHES);
 }
@@ -119,8 +119,9 @@ static void the_same_seed_gives_the_same_fit(void **state)
     assert_true(second.values[1].low != first.values[1].low);
 }
 
-/* A tenth of the points are three times as slow: they move the rate when errors count
- * by their squares, but hardly when soft_frac makes large errors count by their size. */
+/* A tenth of the points are three times as slow as the law. They shift the fitted rate
+ * when the squares of errors are minimised, but hardly with soft_frac, beyond which an
+ * error counts by its size instead of its square. */
 static void few_slow_points_hardly_count_when_softened(void **state)
 {
     (void)state;

@@ -371,10 +371,11 @@ static void mi300x_uses_the_wires_of_its_group(void **state)
     ASSERT_NEAR(seconds(&system, MS_SEND, 2, 1e12), 1e12 / (0.721 * 64e9), 1e-3);
 }
 
-/* TPU torus (jax-ml/scaling-book sharding.md), 4 x 4 x 4 chips: an all-gather of S
- * bytes over d ring dims takes S / (W d), with W the bandwidth of a dim in both
- * directions; an all-reduce twice that; an all-to-all on a ring a quarter of the
- * all-gather of what all ranks hold. A line of chips has half of W. */
+/* A TPU torus of 4 x 4 x 4 chips, after jax-ml/scaling-book sharding.md. An all-gather of
+ * S bytes over a group that spans d rings takes S / (W d), where W is the bandwidth of a
+ * ring in both directions together. An all-reduce takes twice that. An all-to-all on a
+ * ring takes a quarter of an all-gather of all that the ranks hold. Chips in a line, not
+ * a ring, have half of W. */
 static void a_torus_follows_the_laws_of_rings(void **state)
 {
     (void)state;

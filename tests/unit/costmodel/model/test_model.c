@@ -55,8 +55,8 @@ static void totals_are_those_of_the_checkpoints(void **state)
         {"mpt-7b", 6649286656.0},
         {"falcon-7b", 6921720704.0},
         {"falcon-40b", 41303293952.0},
-        /* total as quoted elsewhere, not read from the checkpoint; so are the rows
-         * below */
+        /* totals of this row and of those below are quoted, not read from the
+         * checkpoints */
         {"falcon-180b", 179522565120.0},
         {"yi-34b", 34388917248.0},
         {"dbrx", 131596523520.0},
