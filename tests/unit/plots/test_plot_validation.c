@@ -41,8 +41,8 @@ static ms_validation summarise(made *m)
     return v;
 }
 
-/* Measured runs: nine of source "a", ten of "b", of which eight have a memory peak but
- * no time, and one of "c", which is too few to be shown by itself. */
+/* Measured runs: nine of source "a"; ten of source "b", eight of them with a memory peak
+ * but without a time; one of source "c", which has too few runs to be shown by itself. */
 static void make(made *m)
 {
     *m = (made){0};

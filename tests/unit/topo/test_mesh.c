@@ -130,8 +130,8 @@ static void ranks_per_node_follow_the_closed_form(void **state)
         }
 }
 
-/* Ranks per domain of the group that touches the most domains, by looking at the ranks
- * of every group. */
+/* The mean ranks per domain, rounded up, of the group that touches the most domains;
+ * counted from the ranks of every group. */
 static long slowest_by_hand(const ms_mesh *mesh, const ms_group *group, long domain)
 {
     long most = 0;

@@ -19,9 +19,11 @@ static ms_torus_span span_of(const ms_torus *torus, long size, long stride)
     return ms_torus_span_of(torus, &group, size);
 }
 
-/* Wires, hops and cut of groups of `inner` adjacent ranks, and wires of the groups
- * across the rest of the slice. A rank has 2 wires along a ring and 1 along a line,
- * divided by the groups that lie between two of its ranks. */
+/* How groups of `inner` adjacent ranks lie on a slice of so many `gpus`. A rank has
+ * `inner_wires` in its group: 2 along a ring and 1 along a line, divided by the number of
+ * groups that share them. `inner_hops`: wires from end to end of a group. `inner_cut`:
+ * bytes on the busiest wire per byte that a rank sends in an all-to-all. `outer_wires`:
+ * wires of a rank in its group across the rest of the slice. */
 static void groups_get_blocks_of_the_slice(void **state)
 {
     (void)state;
@@ -90,8 +92,9 @@ static void every_axis_of_a_mesh_gets_its_sides(void **state)
     ASSERT_INT(where[2], 11);
 }
 
-/* A torus is cut at the numbers of ranks at which the axes of two meshes end, where
- * these form a chain of divisors: 12 joins 4 and 48, 6 does not. */
+/* A torus is laid out in blocks of the numbers of ranks at which the axes of two meshes
+ * end, if all these numbers form a chain of divisors. The first mesh has 4 and 48: 12 of
+ * the second fits between these, 6 does not. */
 static void cuts_are_a_chain_of_divisors(void **state)
 {
     (void)state;
@@ -134,10 +137,11 @@ static void every_rank_has_a_chip_of_its_own(void **state)
     }
 }
 
-/* A group of ranks 0, 5 and 10 on a ring of 16 chips communicates as a ring: hops of
- * 5, 5 and 6 wires, 16/3 on average over two wires a rank, twice that on the busiest
- * wire. Sampled pairs for all-to-all: 0-2, 0-1, 1-2 and 1 with itself, 4 wires on
- * average. */
+/* A group of ranks 0, 5 and 10 on a ring of 16 chips communicates as a ring of its own,
+ * with hops of 5, 5 and 6 wires, 16/3 on average. A rank sends over two wires, and the
+ * busiest wire carries twice the average, which leaves 3/16 of a wire to the rank. The
+ * cut for all-to-all is the mean distance of sampled pairs of group members: 0-2, 0-1,
+ * 1-2 and 1-1, 4 wires. */
 static void ranks_that_fill_no_block_are_a_ring_in_their_order(void **state)
 {
     (void)state;

@@ -215,8 +215,9 @@ static void check_case(const reference *ref, const ms_model *model,
     ms_arena_close(arena);
 }
 
-/* Checks programs with sequence parallelism on and off and every recomputation mode,
- * with each way to run attention and to keep gathered tensors. */
+/* Checks the model's program in all combinations of the recomputation modes, sequence
+ * parallelism on or off, attention fused or unfused, and gathered tensors kept for
+ * backward or gathered again. */
 static void check_modes(const reference *ref, const ms_model *model, ms_program_key key)
 {
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
@@ -230,8 +231,9 @@ static void check_modes(const reference *ref, const ms_model *model, ms_program_
     }
 }
 
-/* Checks every recomputation mode with sequence parallelism on and off, each with one
- * way to run attention and to keep gathered tensors. */
+/* Checks every recomputation mode with sequence parallelism on and off. Each mode has
+ * only one choice of fused or unfused attention, and one of keeping gathered tensors or
+ * gathering them again. */
 static void check_few_modes(const reference *ref, const ms_model *model,
                             ms_program_key key)
 {

@@ -97,12 +97,13 @@ static void groups_follow_the_order_of_axes(void **state)
     set_order(&plan,
               (const ms_plan_axis[]){MS_PP, MS_TP, MS_DP_REPLICATE, MS_DP_SHARD, MS_CP});
     ms_links links = make_links(&plan);
-    expect_span(&links.span[MS_BILL_TP], 2, 1);        /* 2 ranks, 16 apart */
-    expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 8); /* the 8 ranks of a node */
+    expect_span(&links.span[MS_BILL_TP], 2, 1); /* a tp group: 2 ranks, 16 apart */
+    /* a shard group: the 8 ranks of a node */
+    expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 8);
     expect_span(&links.sync_span[MS_SYNC_REPLICATE], 2, 1);
     expect_span(&links.sync_span[MS_SYNC_ALL], 16, 8);
-    /* dp_replicate between dp_shard and cp: a shard group is pairs of ranks 2 apart,
-     * every 8 ranks */
+    /* dp_replicate now lies between dp_shard and cp. A shard group has 4 pairs of ranks:
+     * the ranks of a pair are 2 apart, and a pair begins every 8 ranks. */
     set_order(&plan,
               (const ms_plan_axis[]){MS_PP, MS_DP_SHARD, MS_DP_REPLICATE, MS_CP, MS_TP});
     links = make_links(&plan);

@@ -30,10 +30,10 @@ static void products_are_read_with_their_time(void **state)
             "o/r@1:f,B200,gemm_grouped_contiguous_g4,64,3072,5120,,,fp8,500\n");
     ASSERT_NEAR(rows.rows[0].measured_s, 2.0 * pow(8192, 3) / 800e12, 1e-12);
     ASSERT_TEXT(rows.rows[0].origin, "o/r@1");
-    /* isolated kernels: within the cost law's error of the 782.7 TFLOP/s measured by
-     * aiconfigurator */
+    /* priced as an isolated kernel: within 5 %, the cost law's error, of the 782.7
+     * TFLOP/s that aiconfigurator measured */
     ASSERT_NEAR(2.0 * pow(8192, 3) / priced_s(cx, &rows.rows[0]), 782.7e12, 0.05);
-    /* a row of 40 products, one after the other */
+    /* one row that stands for 40 products, run one after the other */
     const ms_kernel_row *grouped = &rows.rows[1];
     ASSERT_NEAR(grouped->measured_s, 40 * 2.0 * 616 * 3072 * 5120 / 500e12, 1e-12);
     ASSERT_NEAR(grouped->product.m, 3072, 0);
