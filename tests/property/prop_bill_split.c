@@ -1,7 +1,7 @@
-/* The priced program of a backward that is split into an input half and a weight half,
- * and of its segments: their times add up to the whole, for every small model, block,
- * recomputation mode and way to split; their memory is what counting the tensors alive
- * at every node gives. */
+/* Pricing a backward that is split into an input half and a weight half, and further into
+ * segments: for every small model, block, recomputation mode and way to split, the times
+ * of the parts add up to the time of the unsplit backward, and their memory is that found
+ * by counting the tensors alive at every node. */
 #include "costmodel/cost/bill.h"
 #include "costmodel/program/ring.h"
 

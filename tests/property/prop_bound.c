@@ -28,8 +28,8 @@ static ms_schedule_shape random_shape(ms_rng *rng, ms_schedule_kind kind)
     }
 }
 
-/* A split of layers over stages in which all stages and all ranks differ: each is a
- * class by itself. */
+/* A split of layers over stages in which no two stages and no two ranks are equal, so
+ * that each is a class by itself. */
 static ms_split *split_of(ms_arena *arena, const ms_schedule_shape *shape)
 {
     ms_split *split = MS_NEW(arena, ms_split);

@@ -222,8 +222,9 @@ static const char *retarget_operand(ms_program *p, ms_rng *rng)
     return NULL;
 }
 
-/* Swaps two operands of a node. Optimizer moments are not swapped: they are inputs, so
- * a swap gives another initial state, not a wrong program. */
+/* Swaps two random operands of a node. Optimizer moments are left alone: they are inputs
+ * of the program, so swapping them would give another initial state, but no wrong
+ * program. */
 static const char *swap_operands(ms_program *p, ms_rng *rng)
 {
     ms_node *node = &p->nodes[below(rng, p->num_nodes)];

@@ -241,8 +241,9 @@ static void check_backward(test_case *t, const ms_einsum_choice *choice)
 
 /* ---- cases ---- */
 
-/* A random sharding of the einsum over a mesh axis: one that an input has already,
- * when possible, so that strided shards and partial sums are used unmoved. */
+/* A random way to shard the computation of the einsum over mesh axis `axis`. Often it is
+ * the placement that one input already has on this axis, so that strided shards and
+ * partial sums are used without moving them. */
 static ms_spread random_spread(test_case *t, int axis)
 {
     const ms_einsum *einsum = &t->problem.einsum;

@@ -46,8 +46,9 @@ static ms_layout any_layout(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
     return nest(cx, rng, modes, num_modes);
 }
 
-/* A random layout whose modes do not overlap: the stride of each is a multiple (at
- * most `most_gap`) of where the finer modes end; modes are in random places. */
+/* A random layout whose modes do not overlap. Starting with the finest mode, each mode's
+ * stride is 1 to `most_gap` times the size x stride of the mode before. The modes stand
+ * in random order. */
 static ms_layout apart_layout(ms_ctx *cx, ms_rng *rng, ms_layout_order order,
                               long most_gap)
 {
@@ -71,8 +72,9 @@ static ms_layout some_layout(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
                      : apart_layout(cx, rng, order, kind == 1 ? 1 : 3);
 }
 
-/* Runs a law on many random layouts, in both mode orders, freeing the memory of each
- * case; returns in how many cases the law applied. */
+/* A law checks itself on random layouts of the given mode order, and returns whether the
+ * drawn layouts satisfied its conditions. run_law counts the cases that did, in both mode
+ * orders. */
 typedef bool law(ms_ctx *cx, ms_rng *rng, ms_layout_order order);
 
 static long run_law(law *holds, long num_cases)

@@ -27,8 +27,8 @@ static void add(sums *s, double count, double size_bytes, double one_s)
     s->seconds += count * one_s;
 }
 
-/* The stream that carries a traffic entry; -1: no stream, since it comes after the
- * last backward. */
+/* The simulated stream that carries a traffic entry; -1: none does, since the traffic
+ * comes after the last backward. */
 static int stream_of(const ms_traffic_entry *e)
 {
     switch (e->phase) {

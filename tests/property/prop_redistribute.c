@@ -108,8 +108,8 @@ static const char *describe(const example *e)
 
 /* ---- executing a plan ---- */
 
-/* Every rank holds its part of the whole tensor; partial values are compared after
- * reducing them. */
+/* Checks that every rank holds its part of the tensor `whole`. If the target placement is
+ * partial on an axis, the parts are first reduced, and the reduced parts compared. */
 static void check_result(const example *e, const ms_sharded_tensor *got,
                          const double *whole)
 {
@@ -160,7 +160,8 @@ static bool in_group(const example *e, ms_axis_set axes, long rank, long other)
     return true;
 }
 
-/* Whether every rank finds each element of its new part within its group over `axes`. */
+/* Whether every rank can get each element of its part under placement `to` from a rank in
+ * its group over `axes` that holds the element under placement `from`. */
 static bool group_holds(const example *e, const ms_spec *from, const ms_spec *to,
                         ms_axis_set axes)
 {
@@ -214,8 +215,8 @@ static ms_change change_of(const example *e, const ms_spec *from, const ms_spec 
     return common;
 }
 
-/* Whether ranks only swap whole parts: all axes shard before and after, and every rank
- * finds its whole new part on one other rank. */
+/* Whether changing placement `from` to `to` only sends whole parts between ranks: all of
+ * `axes` shard in both, and each rank's new part is the whole old part of one rank. */
 static bool is_permutation(const example *e, const ms_spec *from, const ms_spec *to,
                            ms_axis_set axes)
 {

@@ -115,8 +115,8 @@ static int rank_of_action(const naive *n, int at)
     return rank;
 }
 
-/* When the activation (or gradient) that stage `from` sends has arrived; -1: not yet
- * known. */
+/* Time at which the activation (`forward` true) or gradient that stage `from` sends for
+ * this micro-batch has arrived at the rank of action `at`; -1: not yet known. */
 static double sent(const naive *n, int at, bool forward, int from, int microbatch)
 {
     int total = n->schedule->first_action[n->schedule->shape.num_ranks], sender = 0;
@@ -146,8 +146,8 @@ static double received(const naive *n, int at, bool forward, int stage, int micr
     return sent(n, at, false, stage + 1, microbatch);
 }
 
-/* Whether the backward of a forward-backward pair waits for its gradient by itself,
- * while the forward runs. */
+/* Whether the forward of a forward-backward pair may start before the gradient for the
+ * pair's backward has arrived, so that only the backward waits for the gradient. */
 static bool waits_apart(const naive *n, const ms_action *a)
 {
     return a->kind == MS_OVERLAP && n->schedule->shape.early_release;
@@ -238,8 +238,8 @@ static double duration(const naive *n, int at)
            (is_end(n, at, false) ? t->last_backward_s : t->backward_s);
 }
 
-/* End of a rank's last gradient reduction: reductions follow one another in the order
- * in which the rank's stages finish. */
+/* Time at which the last gradient reduction of a rank ends. A rank reduces its stages one
+ * after the other, in the order in which their last backwards end. */
 static double last_reduction(const naive *n, int rank)
 {
     double done_s = 0.0;

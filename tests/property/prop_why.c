@@ -205,8 +205,8 @@ static void check_inside(trial *t, const ms_search_result *want)
     check_verdict(t, found);
 }
 
-/* If the answer proposes other values ("would do: "), the first one, put in place of
- * the value asked for, leaves legal plans. */
+/* Checks the first value that the answer proposes ("would do: "), if it proposes any:
+ * with this value in place of the value asked for, there are legal plans. */
 static void check_mend(trial *t, const char *text)
 {
     static const char before[] = "would do: ";

@@ -148,9 +148,9 @@ static long slowest_by_hand(const ms_mesh *mesh, const ms_group *group, long dom
     return (group->size + most - 1) / most;
 }
 
-/* Fewest ranks that any group has in a domain that does not hold the whole group; a
- * last domain that the job fills only partly is not counted. 0: there is no such
- * domain. */
+/* The fewest ranks of one group in a domain, over all groups and all domains that hold
+ * some but not all ranks of a group. A last domain that the job fills only partly is left
+ * out. 0: no domain is left. */
 static long narrowest_by_hand(const ms_mesh *mesh, const ms_group *group, long domain)
 {
     long least = 0;

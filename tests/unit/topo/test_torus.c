@@ -156,7 +156,8 @@ static void ranks_that_fill_no_block_are_a_ring_in_their_order(void **state)
 
 /* ---- against routes ---- */
 
-/* Bytes on the busiest wire when all groups of an axis run the collective at once. */
+/* The largest number of bytes on any wire, when all groups of `size` ranks at `stride`
+ * run the collective at once. */
 static double busiest(ms_link_load *load, ms_collective collective, long size,
                       long stride)
 {

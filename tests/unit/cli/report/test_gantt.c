@@ -60,8 +60,8 @@ static void numbers_are_shown_where_most_have_room(void **state)
     assert_non_null(strstr(draw(cx, &gantt), "rank 0  FFFF......\n"));
 }
 
-/* A hundred thousand bars in ten columns: each column shows the kind that takes most
- * of its time, idle time included. */
+/* A diagram of a hundred thousand bars in ten columns. Each column shows what fills most
+ * of its time: forward, backward or idle time. */
 static void crowded_cells_show_what_they_mostly_are(void **state)
 {
     (void)state;

@@ -23,8 +23,9 @@ typedef struct data {
     ms_fit_problem problem;
 } data;
 
-/* Points of sizes 1 to about 1e6 in each launch; all points of a launch are slower by
- * one random factor, each point also by noise within +-`noise_frac`. */
+/* Makes points that follow the law with parameters `truth`, of sizes 1 to about 1e6 in
+ * each launch. All points of a launch are multiplied by one random factor within 1 +-
+ * `launch_frac`, and each point by a factor of its own within 1 +- `noise_frac`. */
 static ms_fit_problem *synthetic(data *d, const double truth[3], double launch_frac,
                                  double noise_frac, uint64_t seed)
 {
@@ -84,8 +85,9 @@ static void noise_does_not_hide_small_sizes(void **state)
     assert_true(fit.median_error_frac > 0.03 && fit.max_error_frac < 0.2);
 }
 
-/* The 90 % interval of the rate covers the true rate in most of 40 data sets: fewer
- * than 90 %, since five launches give narrow intervals. */
+/* The 90 % interval of the fitted rate covers the true rate in most of 40 data sets, but
+ * not in 90 % of them, since with only five launches the intervals come out too
+ * narrow. */
 static void intervals_cover(void **state)
 {
     (void)state;

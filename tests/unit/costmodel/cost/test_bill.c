@@ -46,8 +46,8 @@ static int stream(const bench *b)
 
 /* ---- loss ---- */
 
-/* The loss of 2 x 8 x 100 logits moves 16 bytes per logit: a quarter for the maximum,
- * a quarter for the sum, a half for the gradient. */
+/* The loss moves 16 bytes for each of 2 x 8 x 100 logits: a quarter of the bytes in
+ * finding the maximum, a quarter in the sum, a half in the gradient. */
 static void the_loss_moves_its_bytes_per_logit(void **state)
 {
     (void)state;
@@ -248,8 +248,8 @@ static void a_bill_tells_passes_apart(void **state)
     ASSERT_NEAR(bill.output_bytes, 320, 0);
 }
 
-/* The gradient of a weight of 4 x 10 is a result of 2 bytes an element, or,
- * accumulated by the product, an fp32 sum that is read and written. */
+/* A product for the gradient of a weight of 4 x 10 writes 2 bytes an element, or, where
+ * the product accumulates, reads and writes an fp32 sum. */
 static void fused_accumulation_moves_sums(void **state)
 {
     (void)state;

@@ -152,8 +152,8 @@ static void projections_of_one_matrix_are_one_product(void **state)
     int num_sums = 0;
     for (int n = 0; n < layer->num_nodes; n++)
         num_sums += ms_node_sums_joined(layer, &layer->nodes[n]);
-    /* additions of gradients that joined products do by themselves: two for query, key
-     * and value, one for gate and up */
+    /* Joined products add up the input gradients of their parts by themselves: query, key
+     * and value save two additions, gate and up one. */
     ASSERT_INT(num_sums, 3);
     ms_workload_close(p->workload);
 }

@@ -303,10 +303,10 @@ static void all_to_all_is_bound_by_one_nic_each(void **state)
     ASSERT_NEAR(seconds(&system, MS_ALL_TO_ALL, 16, 1e12), 0.5e12 / (0.93 * 50e9), 0.01);
 }
 
-/* Each node gets one copy of a token for all its experts: the 8 choices of a token lie
- * on 4 (1 - 0.75^8) = 3.6 of 4 nodes, 3/4 of them not its own, where 8 separate copies
- * would cross 6 times. Inside a node the exchange reaches the bandwidth of ring
- * collectives. */
+/* A token's copies for 8 chosen experts cross nodes once per node instead of once per
+ * expert. The 8 choices lie on 4 (1 - 0.75^8) = 3.6 of 4 nodes on average, 3/4 of which
+ * are not the token's own; 8 separate copies would cross 6 times. Inside a node the
+ * exchange reaches the bandwidth of ring collectives. */
 static void nodes_share_the_copies_of_a_token(void **state)
 {
     (void)state;

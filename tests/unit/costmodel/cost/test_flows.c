@@ -84,8 +84,9 @@ static void a_ring_over_nodes_uses_every_nic(void **state)
     ASSERT_INT(p.load.num_loaded, 8); /* four NICs, each in both directions */
 }
 
-/* A group of 9 ranks with 8 in one domain of 72 GPUs and 1 in the next: all bytes of
- * the single rank pass its one NIC. */
+/* A ring of 9 ranks, 8 of them in one domain of 72 GPUs and 1 in the next. All bytes that
+ * this single rank sends and receives pass its one NIC; the other 8 ranks share what
+ * their domain sends over 8 NICs. */
 static void uneven_domains_share_what_crosses(void **state)
 {
     (void)state;
@@ -96,9 +97,9 @@ static void uneven_domains_share_what_crosses(void **state)
     ASSERT_NEAR(bytes_on(&p, "nic out 64"), 100, 1e-12);
 }
 
-/* A double-tree all-reduce sends half of the S bytes through each of two trees. A node
- * inside one tree sends once up and twice down there, and as a leaf of the other tree
- * once up: twice S in all. Two nodes send S each way. Sanders et al. 2009. */
+/* An all-reduce of S bytes by two trees, S/2 through each (Sanders et al. 2009). A node
+ * that is inside one tree sends S/2 up and twice S/2 down in this tree. In the other tree
+ * it is a leaf and sends S/2 up: 2 S in all. With two nodes, each sends S. */
 static void a_tree_sends_at_most_twice_the_bytes(void **state)
 {
     (void)state;
@@ -237,8 +238,9 @@ static double most_load(place *p, const ms_collective_law *law, int algorithm, i
     return most;
 }
 
-/* Checks that the cost law of the group overloads no link. Returns the largest load of
- * a link by a group that lies evenly, or 0. */
+/* Checks that no link must carry more than its capacity for the time of the group's cost
+ * law, or than `granted_ratio` times that for an uneven group. Returns the largest load
+ * of a link relative to its capacity; 0 for an uneven group. */
 static double compare(place *p, const ms_span *span, ms_collective collective,
                       const long *ranks)
 {

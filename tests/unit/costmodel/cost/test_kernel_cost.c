@@ -341,8 +341,8 @@ static void narrow_values_are_padded_by_kernels_of_one_head_dim(void **state)
     }
 }
 
-/* Unfused attention takes two products forward and four backward for each head, and
- * passes over the scores in memory. */
+/* Unfused attention runs two matrix products forward and four backward for each head, and
+ * kernels between them read and write the scores in memory. */
 static void unfused_attention_moves_its_scores(void **state)
 {
     (void)state;

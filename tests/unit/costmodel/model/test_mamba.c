@@ -229,8 +229,9 @@ static double saved_bytes(const ms_program *program)
     return bytes;
 }
 
-/* Saved for backward: the layer's input, its norm, the projection (width 84), and of
- * the inner width (8) the result before the gate, after the gate, and its norm. */
+/* A Mamba layer saves for backward its input and the input's norm (8 channels each), the
+ * projection (84), and three results of the inner width (8): before the gate, after the
+ * gate, and the latter's norm. */
 static void a_layer_keeps_the_inputs_of_its_kernels(void **state)
 {
     (void)state;

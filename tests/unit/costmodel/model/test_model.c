@@ -322,8 +322,8 @@ static void a_small_model_is_counted_by_hand(void **state)
                          "\"head_dim\": 4, \"ffn_hidden\": 16, \"vocab\": 10}",
                          &model),
               cx);
-    /* embedding and head of 80 each; two layers of attention 64 + 32 + 32 + 64, MLP 3
-     * * 128, norms 16; a last norm of 8 */
+    /* parameters: embedding and head 80 each; each of two layers attention 64 + 32 + 32 +
+     * 64, MLP 3 * 128, norms 16; the last norm 8 */
     ASSERT_NEAR(ms_model_params(&model).attention, 384.0, 0.0);
     ASSERT_NEAR(ms_model_params(&model).total, 160.0 + 384.0 + 768.0 + 40.0, 0.0);
     /* defaults of members that the file leaves out */

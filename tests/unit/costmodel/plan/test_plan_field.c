@@ -21,8 +21,9 @@ static ms_plan full_plan(void)
     return plan;
 }
 
-/* Changes a choice that is a switch, a word or a number to another value that a plan
- * may have; false: the choice is not tested. */
+/* Sets the plan's `choice` to another value that a plan may have, if the choice is a
+ * switch, a word or a whole number. False: the choice is of another kind or an axis size,
+ * and is not tested. */
 static bool change(ms_plan *plan, ms_choice choice)
 {
     long value = ms_plan_get(plan, choice);

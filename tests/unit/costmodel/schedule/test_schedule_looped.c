@@ -252,8 +252,9 @@ static void groups_are_refused_exactly_when_they_deadlock(void **state)
 
 /* ---- formulas, inside their ranges ---- */
 
-/* On rank r of p with v chunks and groups of g, the combined order warms up with 2(p -
- * 1 - r) + (v - 1) g + 1 forwards, and its first pair adds one more. */
+/* The combined order on rank r of p, with v chunks a rank and groups of g micro-batches:
+ * before its first pair the rank runs 2(p - 1 - r) + (v - 1) g + 1 forwards, and the pair
+ * adds one more to those in flight. */
 static void combined_holds_one_more_than_interleaved(void **state)
 {
     (void)state;

@@ -85,8 +85,8 @@ static double sum_of(const double *x, int stride, int at)
     return sum;
 }
 
-/* Applies a type change to local values x of four ranks (one value each if varying,
- * otherwise four), giving y. */
+/* Applies a type change to the local values `x` of four ranks, which gives `y`. A rank's
+ * value is one number if varying, otherwise four numbers. */
 static void carry_out(const ms_spmd_change *change, const double *x, double *y)
 {
     int wide = change->primitive == MS_SPMD_REINTERPRET ? 1 : RANKS;

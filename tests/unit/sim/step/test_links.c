@@ -112,8 +112,8 @@ static void groups_follow_the_order_of_axes(void **state)
     expect_span(&links.sync_span[MS_SYNC_ALL], 16, 4);
 }
 
-/* Expert groups of a mesh of their own: ep 4 takes the innermost 4 of the 16 ranks
- * that dp_shard, cp and tp have together; efsdp takes the rest, 4 apart. */
+/* Experts have a mesh of their own. dp_shard, cp and tp have 16 ranks together: a group
+ * of ep 4 is the innermost 4 of these, a group of efsdp is 4 of these at stride 4. */
 static void experts_have_groups_of_a_mesh_of_their_own(void **state)
 {
     (void)state;
@@ -125,7 +125,8 @@ static void experts_have_groups_of_a_mesh_of_their_own(void **state)
     expect_span(&links.sync_span[MS_SYNC_EXPERT_ALL], 8, 2);
     /* groups of dense parameters do not change */
     expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 4);
-    /* ep 4 is now at stride 2, efsdp has 2 ranks */
+    /* ep 4 is now at stride 2, since etp takes the tp ranks; an efsdp group has 2
+     * ranks */
     plan.etp = 2;
     links = make_links(&plan);
     expect_span(&links.span[MS_BILL_EP], 4, 4);
@@ -133,8 +134,9 @@ static void experts_have_groups_of_a_mesh_of_their_own(void **state)
     expect_span(&links.sync_span[MS_SYNC_EXPERT_ALL], 4, 1);
 }
 
-/* Every rank holds whole experts and routes tokens of its own without expert
- * parallelism, so experts are sharded over tp ranks, too. */
+/* If there is no expert parallelism, every rank holds all experts whole, also the ranks
+ * of one tp group, which route different tokens. So the experts are sharded over tp
+ * ranks, too. */
 static void whole_experts_are_sharded_over_tp_ranks_too(void **state)
 {
     (void)state;
@@ -151,8 +153,8 @@ static void whole_experts_are_sharded_over_tp_ranks_too(void **state)
 
 /* ---- laws ---- */
 
-/* A tp group of 2: one step (two for all-reduce) on links of 50 B/s, and half a step
- * more for the bytes. */
+/* The cost laws of a tp group of 2 ranks. Latency is that of one step (two for an
+ * all-reduce). Bytes take half a step more; a step moves half of the bytes at 50 B/s. */
 static void groups_in_a_node_use_its_links(void **state)
 {
     (void)state;

@@ -67,8 +67,9 @@ static void states_are_whole_or_a_shard(void **state)
     }
 }
 
-/* Bytes gathered: a block's gradients 160 x 4, two blocks' parameters 2 x 160 x 2, all
- * parameters 1600 x 2. */
+/* Bytes of gather buffers: ZeRO-2 holds one block's gradients (160 x 4); ZeRO-3 holds
+ * these and two blocks' parameters (2 x 160 x 2), or, if it keeps them, all parameters
+ * (1600 x 2). */
 static void units_are_gathered_as_the_sharding_asks(void **state)
 {
     (void)state;

@@ -199,9 +199,10 @@ static void stages_report_their_own_memory(void **state)
     assert_true(p.fits);
 }
 
-/* A plan on two data-parallel ranks fits a device with exactly its bytes, including
- * the context and communicators (of the world and the shards) that the framework does
- * not report, and does not fit with one byte less; the reported peak is the same. */
+/* A plan on two data-parallel ranks needs, besides the peak that its framework reports,
+ * memory for the context (1000 bytes) and two communicators (of the world and of the
+ * shards, 100 each). It fits a device with exactly the sum, and does not with one byte
+ * less. The reported peak is the same in both cases. */
 static void a_plan_fits_with_what_its_framework_does_not_count(void **state)
 {
     (void)state;

@@ -26,7 +26,8 @@ static ms_links make_links(void)
     return links;
 }
 
-/* Two collectives of 3 s that may hide behind products of window_s seconds. */
+/* Two collectives of 4 bytes, of 3 s each, that may hide behind products that take
+ * `window_s` seconds. */
 static ms_bill_comm two_of(ms_bill_axis axis, ms_collective collective, double window_s)
 {
     return (ms_bill_comm){.axis = (unsigned char)axis,
@@ -139,8 +140,8 @@ static void parts_are_priced_from_the_modes_that_are_there(void **state)
     }
 }
 
-/* Sharding groups with a rate of their own each, in which every collective takes 1 s
- * more. */
+/* Links on which each kind of group has a rate of its own, and every collective takes 1 s
+ * of latency in addition. */
 static ms_links sync_links(void)
 {
     ms_links links = {0};
@@ -157,8 +158,8 @@ static ms_links sync_links(void)
     return links;
 }
 
-/* 80 dense and 24 expert parameters: 160 and 48 bytes are gathered, 320 and 96
- * reduced; shards have 20 + 12 parameters. */
+/* A block of 80 dense and 24 expert parameters: their gathers carry 160 and 48 bytes,
+ * their reductions 320 and 96. A rank's shard has 80 / 4 + 24 / 2 parameters. */
 static void parameters_and_gradients_travel_over_their_groups(void **state)
 {
     (void)state;

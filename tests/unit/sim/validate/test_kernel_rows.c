@@ -118,9 +118,9 @@ static void of_two_grouped_gradients_the_slower_is_of_sums_in_fp32(void **state)
     assert_true(priced_s(cx, &rows.rows[0]) > 1.1 * priced_s(cx, &rows.rows[2]));
 }
 
-/* Most of the products that the profile was fitted to take the law's time, and a
- * quarter run an eighth faster: a product that is the fastest of many tried ones is
- * priced like these. */
+/* Rows of the profile's own source: of the measured products three quarters take the cost
+ * law's time, and one quarter runs an eighth faster. A product that is the fastest of
+ * many tried shapes (gemm_mamf) is priced like the fast quarter. */
 static void the_best_of_many_is_at_the_upper_edge_of_the_law(void **state)
 {
     (void)state;
