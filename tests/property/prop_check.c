@@ -7,8 +7,9 @@
 #include "tests/support/program_cases.h"
 #include "tests/test.h"
 
-#define NUM_PROGRAMS  24
-#define NUM_MUTATIONS 30 /* mutants of each program */
+#define NUM_PROGRAMS 24
+/* number of mutants (copies with one random mistake) of each program */
+#define NUM_MUTATIONS 30
 
 /* ---- random legal programs ---- */
 
@@ -325,9 +326,12 @@ static bool same_results(ms_interp *x, ms_interp *y)
 /* ---- the property ---- */
 
 typedef struct tally {
-    int changed, changed_accepted; /* mutants that compute other numbers */
-    int stuck, stuck_accepted;     /* mutants that cannot be executed */
-    int same, same_accepted;       /* mutants that compute the same numbers */
+    /* mutants that compute other numbers; those of them that the checker accepts */
+    int changed, changed_accepted;
+    /* mutants that cannot be executed; those of them that the checker accepts */
+    int stuck, stuck_accepted;
+    /* mutants that compute the same numbers; those of them that the checker accepts */
+    int same, same_accepted;
 } tally;
 
 static void count_one(tally *all, ms_interp *want, const ms_program *mutant,

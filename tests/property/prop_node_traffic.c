@@ -14,7 +14,7 @@ typedef struct sums {
 } sums;
 
 typedef struct tally {
-    /* collectives inside layer programs */
+    /* collectives inside layer programs, by group of ranks and kind of collective */
     sums by_kind[MS_NUM_TRAFFIC_GROUPS][MS_NUM_COLLECTIVES];
     double stream_s[MS_NUM_STREAMS];
     long num_sends;

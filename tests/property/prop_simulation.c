@@ -12,7 +12,8 @@ typedef struct subject {
     ms_ctx *cx;
     ms_plan base;
     ms_workload *workload;
-    ms_stack stacks[2]; /* indexed by ms_optimizer_sync */
+    /* one stack for each way in which optimizers wait (ms_optimizer_sync) */
+    ms_stack stacks[2];
 } subject;
 
 static void use_sync(subject *s, ms_optimizer_sync sync)

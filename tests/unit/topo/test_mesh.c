@@ -60,7 +60,8 @@ static void flattened_fsdp_axis_covers_dp_shard_and_cp(void **state)
     (void)state;
     ms_mesh mesh = dense_mesh();
     ms_group group = ms_mesh_group(&mesh, (const int[]){3, 2}, 2);
-    /* cp and dp_shard are adjacent: one mode 4:2 (size 4, stride 2) */
+    /* cp and dp_shard are adjacent axes, so their group is a single mode 4:2 (size 4,
+     * stride 2) */
     ASSERT_INT(group.num_modes, 1);
     ASSERT_INT(group.modes[0].size, 4);
     ASSERT_INT(group.modes[0].stride, 2);
@@ -83,8 +84,8 @@ static void axes_that_do_not_touch_stay_two_modes(void **state)
 {
     (void)state;
     ms_mesh mesh = dense_mesh();
-    ms_group group =
-        ms_mesh_group(&mesh, (const int[]){2, 4}, 2); /* dp_shard and tp, without cp */
+    /* a group over dp_shard and tp, between which the mesh has cp */
+    ms_group group = ms_mesh_group(&mesh, (const int[]){2, 4}, 2);
     ASSERT_INT(group.num_modes, 2);
     expect_group(&mesh, &group, 3, (const long[]){2, 3, 6, 7}, 4);
 }

@@ -32,8 +32,8 @@ static void groups_get_blocks_of_the_slice(void **state)
         long gpus, inner;
         double inner_wires, inner_hops, inner_cut, outer_wires;
     } rows[] = {
-        /* slice 4 x 8 x 12, closed: a group of 8 is the ring along the side of 8; 4 x
-         * 12 are left */
+        /* slice 4 x 8 x 12, closed (rings): a group of 8 is the ring along the side of 8;
+         * the groups across have the sides of 4 and 12 */
         {"tpu-v5p", 384, 8, 2, 4, 1, 4},
         /* slice 12 x 16 x 16: a group of 12 is the side of 12, as PaLM's tensor
          * parallel groups */
@@ -45,11 +45,11 @@ static void groups_get_blocks_of_the_slice(void **state)
         /* slice 16 x 16 x 24: a group of 256 takes two whole sides, 16 x 16, rather
          * than parts of 24 */
         {"tpu-v5p", 6144, 256, 4, 16, 2, 2},
-        /* slice 16 x 16 x 16: no side is 8, so the group is 2 x 2 x 2, three lines;
-         * every second chip of each ring is left to the other groups */
+        /* slice 16 x 16 x 16: no side is 8, so a group is a block of 2 x 2 x 2, whose
+         * three sides are lines; the groups across get every second chip of each ring */
         {"tpu-v4", 4096, 8, 3, 3, 0.5, 3},
-        /* slice 4 x 4 x 6, open: the group is 2 x 2 x 2; lines of 4, 4 and 6 chips are
-         * left, which two groups share */
+        /* slice 4 x 4 x 6, open (lines): a group is a block of 2 x 2 x 2; the groups
+         * across lie on lines of 4, 4 and 6 chips, each of which two groups share */
         {"tpu-v5p", 96, 8, 3, 3, 0.5, 1.5},
         {"tpu-v5e", 256, 16, 2, 8, 2, 2},
         {"tpu-v5e", 256, 4, 2, 2, 0.5, 2},

@@ -302,7 +302,7 @@ static void the_proposed_change_fits_when_its_flags_are_used(void **state)
         "--model 8b --gpus 8 --seq 200k --global-batch 8",
         "--model 8b --gpus 8 --seq 200k --global-batch 8 --pp 8 --layers-per-stage "
         "4,4,4,4,4,4,4,4 --loss-parallel off",
-        /* this plan fits only on more GPUs */
+        /* the proposal for this command is a plan on more GPUs */
         "--model llama-3.1-405b --gpus 8 --global-batch 500",
     };
     for (int i = 0; i < 8; i++) {

@@ -50,8 +50,8 @@ static ms_node *binary(bench *b, ms_pass pass, int x, int y, int out, const char
     return node;
 }
 
-/* Writes the forward out = x w. write_backward writes gw = x' gout and gx = gout w', where
- * its parameter `x_again` is the tensor that stands for x in gw. */
+/* Writes the forward out = x w. write_backward writes gw = x' gout and gx = gout w',
+ * where its parameter `x_again` is the tensor that stands for x in gw. */
 static void write_forward(bench *b)
 {
     b->x = ms_hand_tensor(b->hand, "bsh", MS_ROLE_ACTIVATION, "RRR");

@@ -323,7 +323,7 @@ static void narrow_values_are_padded_by_kernels_of_one_head_dim(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    /* use FlashAttention 3, 2 */
+    /* stacks that use FlashAttention 3 and FlashAttention 2 */
     static const char *const stacks[] = {"generic", "meshsim"};
     for (int i = 0; i < 2; i++) {
         ms_pricer pricer = make_pricer(cx, "hgx-h100", stacks[i], MS_BF16);

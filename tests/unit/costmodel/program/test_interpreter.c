@@ -350,8 +350,8 @@ static void dispatch_orders_rows_by_expert_then_source(void **state)
         for (int source = 0; source < 4; source++) {
             const ms_cell *c = &run->cells[choice * 4 + source], *x = &run->cells[source];
             for (long i = 0; i < c->count; i++)
-                if ((int)c->values[i] ==
-                    owner) { /* rows arrive by source rank, then token */
+                /* an owner's rows are ordered by source rank, then by token */
+                if ((int)c->values[i] == owner) {
                     ASSERT_NEAR(got->values[row * 4], x->values[i / TOP_K * 4], 0);
                     row++;
                 }

@@ -108,7 +108,8 @@ typedef struct pattern {
     long tokens;
     const char *in[2];
     const char *wanted;
-    const char *inputs[2]; /* redistributions of the inputs before the product */
+    /* expected redistribution of each input before the product, as text */
+    const char *inputs[2];
     const char *output, *output_gradient;
     const char *gradients[2];
 } pattern;

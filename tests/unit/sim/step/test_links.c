@@ -83,7 +83,8 @@ static void groups_are_the_products_of_their_axes(void **state)
     expect_span(&links.span[MS_BILL_TP], 2, 2);
     expect_span(&links.span[MS_BILL_CP], 2, 2);
     expect_span(&links.span[MS_BILL_EP], 1, 1);
-    expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 4);      /* 4 x 2 ranks, at stride 2 */
+    /* a shard group: 4 x 2 ranks, 2 apart */
+    expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 4);
     expect_span(&links.sync_span[MS_SYNC_REPLICATE], 2, 1); /* 2 ranks, 16 apart */
     expect_span(&links.sync_span[MS_SYNC_ALL], 16, 4);
     expect_span(&links.pipeline_span, 2, 1);

@@ -251,7 +251,8 @@ static void host_time_of_a_layer_goes_to_the_forward_by_a_third(void **state)
     ms_links links = {0};
     b->profile.launch_s.value = 1;
     b->stack.launch_frac.value = 1;
-    b->stack.host_s_per_layer.value = 9; /* replaces the host time per launch */
+    /* a host time per layer is used instead of the time per launch */
+    b->stack.host_s_per_layer.value = 9;
     ms_bill bill = {.kernels = {100, 100}, .compute_s = {0, 6}};
     ms_block_cost layer = price(b, &bill, &links).layer[0][MS_RECOMPUTE_NONE];
     ASSERT_NEAR(layer.forward_s, 3, 1e-12);

@@ -318,7 +318,8 @@ static void networks_are_those_that_the_row_states(void **state)
         {"H100", "GPUDirect-TCPX", "ethernet", 12.5},
         {"A100 80GB", "NVLink only 600 GB/s", "infiniband", 25},
         {"A100 80GB", "InfiniBand EDR", "infiniband", 12.5},
-        {"V100", "EDR", "infiniband", 6.25}, /* four adapters for eight GPUs */
+        /* 12.5 GB/s an adapter, four adapters for eight GPUs */
+        {"V100", "EDR", "infiniband", 6.25},
     };
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -335,7 +336,8 @@ static void a_network_that_stands_for_another_is_noted(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *note; /* note among the run's defaults; NULL: none */
+        /* `note`: what the run's list of defaults must contain; NULL: no such note */
+        const char *text, *note;
     } known[] = {{"Slingshot 11", "Slingshot priced as infiniband"},
                  {"8x200G HDR", NULL}};
     ms_ctx *cx = test_cx();

@@ -234,9 +234,9 @@ static void a_rate_needs_no_batch(void **state)
 {
     (void)state;
     static const struct {
-        const char *batch; /* columns mbs, gbs_seqs, gpus */
+        const char *batch; /* cells of micro-batch, batch (both in sequences) and GPUs */
         const char *layout;
-        const char *measured; /* columns tokens/s, step time */
+        const char *measured; /* cells of tokens/s and step time */
         long global_batch;    /* expected batch in sequences; 0: the row is refused */
     } known[] = {
         {"2,,8", "8,,1,0,,1,", "4000,", 16},
@@ -369,7 +369,8 @@ static void measurements_may_have_units_and_marks(void **state)
     (void)state;
     static const struct {
         const char *rate, *step, *peak;
-        double step_s, peak_gib; /* NaN: not measured; negative: malformed */
+        /* expected values; NaN: not measured; negative: the row is malformed */
+        double step_s, peak_gib;
     } known[] = {
         {"4096", "", "", 1.0, NAN},
         {"4,096", "", "", 1.0, NAN},
