@@ -66,8 +66,9 @@ static int add(ms_graph_builder *b, int rank, int stream, int cost)
     return ms_graph_add(b, NUM_RANK_STREAMS * rank + stream, cost, tag);
 }
 
-/* A graph in which micro-batches pass through all ranks, and each rank's products wait
- * for the gather of their weights. */
+/* A task graph of a pipeline: every micro-batch passes through all ranks in turn. On each
+ * rank, the product of a layer waits for the gather of the layer's weights, and the first
+ * layer's product also for the micro-batch sent by the rank before. */
 static const ms_graph *make_graph(ms_arena *arena, const shape *s)
 {
     ms_graph_builder *b = ms_graph_open(arena);
@@ -142,7 +143,8 @@ static void shared_events(bench *b)
 typedef struct job {
     const char *what;
     void (*run)(bench *b);
-    double per_task; /* units (named below) that a task counts as */
+    /* how many of `unit` one task of the graph is: 1 task, or 2 events */
+    double per_task;
     const char *unit;
 } job;
 

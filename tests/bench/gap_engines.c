@@ -20,7 +20,9 @@ typedef struct gap {
     const char *model, *cluster, *kind, *stack;
     ms_plan plan;
     char *text;
-    /* step times; alone: by nodes, without sharing of links */
+    /* step times in seconds: `predicted_s` by the closed form, `events_s` by the event
+     * engine with shared links, `alone_s` by the same task graph without sharing of
+     * links */
     double predicted_s, events_s, alone_s;
     double gap_frac, alone_frac, memory_frac;
 } gap;

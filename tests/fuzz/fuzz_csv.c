@@ -1,6 +1,7 @@
-/* Fuzzes the readers of CSV files of published runs and of measured collectives and
- * kernels: no crash, line numbers only grow, and every run gets a legal plan or a
- * reason for having none, every collective a time or a reason. */
+/* Fuzzes the readers of CSV files: published runs, measured collectives and measured
+ * kernels. Nothing crashes, and line numbers only grow. Every run gets a legal plan or a
+ * reason for having none; every collective gets a predicted time or a reason for having
+ * none. */
 #include "base/csv.h"
 #include "sim/validate/collective_validation.h"
 #include "sim/validate/kernel_rows.h"

@@ -20,7 +20,7 @@ static void check_layout(ms_ctx *cx, ms_layout layout)
     const char *text = ms_layout_text(cx->arena, layout);
     ms_layout again;
     require(ms_layout_cosize(layout) >= 1);
-    /* the parser reads at most 64 modes */
+    /* a layout of more than 64 modes is not read back: the parser refuses it */
     if (ms_layout_parse(cx, text, layout.order, &again) == MS_OK)
         require(strcmp(ms_layout_text(cx->arena, again), text) == 0);
     ms_layout coalesced = ms_layout_coalesce(cx->arena, layout);

@@ -1,6 +1,8 @@
-/* Fuzzes the option --mesh: no crash; in an accepted mesh the groups of every axis
- * hold each rank once, and axes derived from it are refused with an error or have such
- * groups, too. The first byte chooses ep and the generation of expert axes. */
+/* Fuzzes the option --mesh: nothing crashes, and in an accepted mesh the groups of every
+ * axis hold each rank once. Deriving further axes (for experts and sharding) from the
+ * mesh either fails with an error or gives axes whose groups hold each rank once, too.
+ * The first byte of the input chooses the ZeRO stage, ep, etp and the generation of
+ * expert axes. */
 #include "topo/mesh_derive.h"
 #include "topo/mesh_place.h"
 #include "topo/mesh_text.h"

@@ -1,6 +1,6 @@
-/* Fuzzes the reader of plan files: no crash; an accepted plan is written and reads
- * back as the same plan, and the rules for plans either refuse it or it has a mesh of
- * its GPUs. */
+/* Fuzzes the reader of plan files: nothing crashes, and an accepted plan is written and
+ * reads back as the same plan. If the rules for plans do not refuse an accepted plan, its
+ * mesh has as many ranks as the plan has GPUs. */
 #include "costmodel/plan/plan.h"
 
 #include <stdint.h>

@@ -1,7 +1,7 @@
-/* The priced program of a backward that is split into an input half and a weight half,
- * and of its segments: their times add up to the whole, for every small model, block,
- * recomputation mode and way to split; their memory is what counting the tensors alive
- * at every node gives. */
+/* Pricing a backward that is split into an input half and a weight half, and further into
+ * segments: for every small model, block, recomputation mode and way to split, the times
+ * of the parts add up to the time of the unsplit backward, and their memory is that found
+ * by counting the tensors alive at every node. */
 #include "costmodel/cost/bill.h"
 #include "costmodel/program/ring.h"
 
@@ -19,9 +19,9 @@ static const ms_pricer *pricer_of(ms_ctx *cx)
     ASSERT_OK(ms_stack_load(cx, "megatron", &loaded), cx);
     ms_stack *stack = MS_NEW(cx->arena, ms_stack);
     *stack = *loaded;
-    /* logits take the bytes that the program stores */
+    /* logits are priced at the bytes in which the layer program stores them */
     stack->logit_bytes.value = ms_dtype_bytes(MS_BF16);
-    /* experts' results are saved, as in the program */
+    /* the stack saves the results of experts, as the layer program does */
     stack->weighs_in_experts = false;
     ASSERT_OK(ms_pricer_make(cx, cluster, profile, stack, MS_BF16, pricer), cx);
     return pricer;

@@ -28,8 +28,8 @@ static ms_schedule_shape random_shape(ms_rng *rng, ms_schedule_kind kind)
     }
 }
 
-/* A split of layers over stages in which all stages and all ranks differ: each is a
- * class by itself. */
+/* A split of layers over stages in which no two stages and no two ranks are equal, so
+ * that each is a class by itself. */
 static ms_split *split_of(ms_arena *arena, const ms_schedule_shape *shape)
 {
     ms_split *split = MS_NEW(arena, ms_split);
@@ -62,8 +62,9 @@ static double random_time(ms_rng *rng)
                                    : 0.25 + ms_rng_uniform(rng);
 }
 
-/* Duration of the last pass in a step: longer than the others by reductions beside it,
- * or shorter by work that waits for its end. */
+/* Random duration of a stage's last backward (or last weight-gradient pass) in a step;
+ * `seconds`: duration of the others. Mostly longer, as if gradient reductions ran beside
+ * it, sometimes shorter. */
 static double random_last(ms_rng *rng, double seconds)
 {
     return between(rng, 0, 3) == 0 ? seconds * ms_rng_uniform(rng)
@@ -90,8 +91,9 @@ static ms_stage_times random_times(ms_rng *rng, double send_s)
     return t;
 }
 
-/* Random seconds that a pair (a forward run together with a backward) saves: less than
- * the shorter of the two, and for each forward at most its hidden_s. */
+/* Draws, for each stage, how many seconds it saves to run the stage's forward together
+ * with a backward as a pair (placed[].pair_saved_s): less than the shorter of the two
+ * takes. A stage's hidden_s becomes the most that its forward saves in any pair. */
 static void add_savings(ms_rng *rng, ms_arena *arena, const ms_split *split,
                         ms_stage_times *times, ms_stage_times *placed)
 {

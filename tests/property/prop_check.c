@@ -7,8 +7,9 @@
 #include "tests/support/program_cases.h"
 #include "tests/test.h"
 
-#define NUM_PROGRAMS  24
-#define NUM_MUTATIONS 30 /* mutants of each program */
+#define NUM_PROGRAMS 24
+/* number of mutants (copies with one random mistake) of each program */
+#define NUM_MUTATIONS 30
 
 /* ---- random legal programs ---- */
 
@@ -222,8 +223,9 @@ static const char *retarget_operand(ms_program *p, ms_rng *rng)
     return NULL;
 }
 
-/* Swaps two operands of a node. Optimizer moments are not swapped: they are inputs, so
- * a swap gives another initial state, not a wrong program. */
+/* Swaps two random operands of a node. Optimizer moments are left alone: they are inputs
+ * of the program, so swapping them would give another initial state, but no wrong
+ * program. */
 static const char *swap_operands(ms_program *p, ms_rng *rng)
 {
     ms_node *node = &p->nodes[below(rng, p->num_nodes)];
@@ -324,9 +326,12 @@ static bool same_results(ms_interp *x, ms_interp *y)
 /* ---- the property ---- */
 
 typedef struct tally {
-    int changed, changed_accepted; /* mutants that compute other numbers */
-    int stuck, stuck_accepted;     /* mutants that cannot be executed */
-    int same, same_accepted;       /* mutants that compute the same numbers */
+    /* mutants that compute other numbers; those of them that the checker accepts */
+    int changed, changed_accepted;
+    /* mutants that cannot be executed; those of them that the checker accepts */
+    int stuck, stuck_accepted;
+    /* mutants that compute the same numbers; those of them that the checker accepts */
+    int same, same_accepted;
 } tally;
 
 static void count_one(tally *all, ms_interp *want, const ms_program *mutant,

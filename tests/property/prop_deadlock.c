@@ -12,7 +12,8 @@ static bool order_runs(const ms_schedule_shape *shape)
     int p = shape->num_ranks, v = shape->virtual_stages, m = shape->num_microbatches;
     int total = m * v, group = ms_schedule_group(shape), stages = p * v;
     int done[2][MAX_STAGES] = {
-        /* micro-batches done by pass and stage: a stage runs them in ascending order */
+        /* number of micro-batches done, by pass (0 forward, 1 backward) and stage, which
+         * runs them in ascending order */
         {0}};
     int next[16] = {0};
     for (bool moved = true; moved;) {

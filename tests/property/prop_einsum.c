@@ -47,7 +47,8 @@ static void random_mesh(test_case *t)
 {
     static const char *const names[] = {"dp", "cp", "tp"};
     long sizes[3];
-    long draw = below(t, 6); /* few meshes of three axes: they take the planner longest */
+    /* only 1 in 6 meshes has three axes, since planning on these takes longest */
+    long draw = below(t, 6);
     int num_axes = draw < 2 ? 1 : draw < 5 ? 2 : 3;
     for (long product = MAX_RANKS + 1; product > MAX_RANKS;) {
         product = 1;
@@ -145,7 +146,8 @@ static ms_sharded_tensor moved(test_case *t, const ms_sharded_tensor *from,
 {
     assert_true(ms_spec_equal(&t->mesh, &from->spec, &move->from));
     ms_sharded_tensor to = ms_run_redistribution(t->cx->arena, *from, &move->plan);
-    to.spec = move->to; /* the plan has no steps for axes of one rank */
+    /* set here, since the plan has no step that changes an axis of size one */
+    to.spec = move->to;
     return to;
 }
 
@@ -239,8 +241,9 @@ static void check_backward(test_case *t, const ms_einsum_choice *choice)
 
 /* ---- cases ---- */
 
-/* A random sharding of the einsum over a mesh axis: one that an input has already,
- * when possible, so that strided shards and partial sums are used unmoved. */
+/* A random way to shard the computation of the einsum over mesh axis `axis`. Often it is
+ * the placement that one input already has on this axis, so that strided shards and
+ * partial sums are used without moving them. */
 static ms_spread random_spread(test_case *t, int axis)
 {
     const ms_einsum *einsum = &t->problem.einsum;

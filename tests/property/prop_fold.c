@@ -65,8 +65,9 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The classes that a rank sees in its group along an axis: sorted, or, on an ordered
- * axis, after the rank's own position. */
+/* Writes to `seen` what `rank` sees along an axis. On an ordered axis: its position in
+ * its group, then the classes of the group's ranks in their order. Otherwise: 0, then
+ * these classes sorted. */
 static void see(const ms_fold_axis *axis, const int *classes, long rank,
                 int seen[MAX_RANKS + 1])
 {

@@ -1,7 +1,7 @@
-/* The choice of which forward results a layer saves (selective recomputation): the
- * points of the front between bytes and seconds are what the programs really save and
- * recompute, no other set of nodes is better, and the ends of the front are full and
- * no recomputation. */
+/* The choice of which forward results a layer saves (selective recomputation). Each point
+ * on the front between bytes and seconds is what the program really saves and recomputes;
+ * no other set of saved nodes is better; one end of the front is full recomputation, the
+ * other end is no recomputation. */
 #include "costmodel/cost/saved_front.h"
 
 #include "base/rng.h"
@@ -37,8 +37,8 @@ static bench open_bench(void)
 typedef struct outcome {
     ms_bill bill;
     double bytes,
-        /* bytes saved beyond the layer's input; seconds of recomputation and
-         * communication, without gathering saved shards again */
+        /* `bytes`: saved beyond the layer's input; `seconds`: of recomputation and
+         * communication, except of gathering saved shards again */
         seconds;
 } outcome;
 
@@ -179,8 +179,9 @@ static void ends_are_the_modes(const problem *p, ms_arena *arena)
         ms_program_key key = p->key;
         key.recompute = (unsigned char)modes[end];
         outcome want = outcome_of(p->b, arena, p->model, key);
-        if (end == 0 &&
-            p->model->moe.num_experts > 0) { /* budget 0 may beat full recomputation */
+        /* saving nothing (budget 0) may be faster than full recomputation where there are
+         * experts, so the two need not be equal */
+        if (end == 0 && p->model->moe.num_experts > 0) {
             if (point->bytes != 0.0 || real.seconds > want.seconds)
                 ms_case_wrong(p->label, "budget 0 keeps something or takes longer");
         } else if (memcmp(&real.bill, &want.bill, sizeof want.bill) != 0)

@@ -46,8 +46,9 @@ static ms_layout any_layout(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
     return nest(cx, rng, modes, num_modes);
 }
 
-/* A random layout whose modes do not overlap: the stride of each is a multiple (at
- * most `most_gap`) of where the finer modes end; modes are in random places. */
+/* A random layout whose modes do not overlap. Starting with the finest mode, each mode's
+ * stride is 1 to `most_gap` times the size x stride of the mode before. The modes stand
+ * in random order. */
 static ms_layout apart_layout(ms_ctx *cx, ms_rng *rng, ms_layout_order order,
                               long most_gap)
 {
@@ -71,8 +72,9 @@ static ms_layout some_layout(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
                      : apart_layout(cx, rng, order, kind == 1 ? 1 : 3);
 }
 
-/* Runs a law on many random layouts, in both mode orders, freeing the memory of each
- * case; returns in how many cases the law applied. */
+/* A law checks itself on random layouts of the given mode order, and returns whether the
+ * drawn layouts satisfied its conditions. run_law counts the cases that did, in both mode
+ * orders. */
 typedef bool law(ms_ctx *cx, ms_rng *rng, ms_layout_order order);
 
 static long run_law(law *holds, long num_cases)
@@ -220,15 +222,17 @@ static void composition_is_one_function_after_the_other(void **state)
     assert_true(run_law(composition_holds, 20000) > 2000);
 }
 
-/* Composing a layout with n:1 (its first n elements) is refused exactly where n does
- * not fill the faster modes whole. */
+/* Composing a layout with n:1 gives the layout's first n elements. This is refused
+ * exactly where n is no multiple of the number of elements in the faster modes, those
+ * before the mode in which the n elements end. */
 static bool refusal_holds(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
 {
     ms_layout a = some_layout(cx, rng, order), got;
     ms_layout b = ms_layout_make(order, 1 + below(rng, a.size), 1);
     bool defined = ms_layout_compose(cx, a, b, &got) == MS_OK;
     ms_layout flat = ms_layout_coalesce(cx->arena, a);
-    long covered = 1; /* elements of the modes passed whole, from the fastest */
+    /* number of elements in the modes that the n elements cover whole */
+    long covered = 1;
     for (int i = 0; i < ms_layout_rank(flat) && b.size % covered == 0; i++) {
         int last = ms_layout_rank(flat) - 1 - i;
         long size = ms_layout_mode(flat, order == MS_LEXICOGRAPHIC ? last : i).size;
@@ -303,8 +307,8 @@ static bool complement_holds(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
         assert_true(ms_layout_at(rest, i) > ms_layout_at(rest, i - 1));
     long reach = a.size * rest.size;
     assert_true(reach >= limit);
-    assert_true(reach - end_of(cx, a) <
-                limit); /* one copy fewer would not reach `limit` */
+    /* one copy of `a` fewer would leave `a` and its complement short of `limit` */
+    assert_true(reach - end_of(cx, a) < limit);
     int *counts = count_sums(cx, a, rest, reach);
     for (long i = 0; i < reach; i++)
         ASSERT_INT(counts[i], 1);
@@ -427,8 +431,8 @@ static bool inverse_holds(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
     ms_layout inverse = ms_layout_right_inverse(cx->arena, a);
     for (long i = 0; i < inverse.size; i++)
         ASSERT_INT(ms_layout_at(a, ms_layout_at(inverse, i)), i);
-    if (ms_layout_cosize(a) == a.size &&
-        ms_layout_check_injective(cx, a) == MS_OK) /* a permutation is inverted whole */
+    /* a layout that permutes 0 .. size - 1 has an inverse of the same size */
+    if (ms_layout_cosize(a) == a.size && ms_layout_check_injective(cx, a) == MS_OK)
         ASSERT_INT(inverse.size, a.size);
     return inverse.size > 1;
 }

@@ -1,15 +1,14 @@
-/* The memory that the runner (the execution backend) allocates is what the memory
- * model predicts: for every rank, category and pipeline action, to the byte.
- * Exceptions: Activations depend on how many tokens each expert gets: with routing by
- * data, or with too few tokens for even routing, only the other categories are
- * compared. Predicted optimizer states and parameters are divided exactly by the
- * number of shards, while the runner's shards are all as large as the largest; their
- * difference is bounded. Within an action there is one prediction, the peak of a
- * backward; what a forward holds in between is not predicted, nor what a forward and a
- * backward that run as a pair hold at once (the runner orders their nodes): of these
- * only what is left at the end is compared. Asynchronous TP holds the input of a
- * transfer and the result of the product beside it at once, where predictions have one
- * after the other. */
+/* The memory that the runner (the execution backend) allocates is what the memory model
+ * predicts, to the byte: for every rank, memory category and pipeline action. Exceptions:
+ * 1. Activations depend on how many tokens each expert gets. With routing by data, or
+ * with too few tokens for even routing, only the other categories are compared.
+ * 2. Predictions divide optimizer states and parameters exactly by the number of shards,
+ * while all shards of the runner are as large as the largest. The difference is bounded.
+ * 3. Of what is alive within an action, only the peak of a backward is predicted. After a
+ * forward, or a pair (a forward and a backward whose nodes the runner orders), only the
+ * memory left at its end is compared.
+ * 4. Asynchronous TP holds the input of a transfer and the result of the product beside
+ * the transfer at once, where predictions have one after the other. */
 #include "base/number.h"
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
@@ -32,8 +31,8 @@ typedef struct comparison {
     bool even; /* every expert gets as many tokens as any other, as predictions assume */
     bool is_bf16;
     bool padded; /* shards are padded to the largest; predictions divide states exactly */
-    /* asynchronous TP: bytes of a transfer's input that are alive with the product's
-     * result */
+    /* asynchronous TP: bytes of a transfer's input, which the runner holds at the same
+     * time as the result of the product that runs beside the transfer */
     double beside_bytes;
     double worst_bytes;
 } comparison;
@@ -147,8 +146,8 @@ static double beside_bytes(const ms_model *model, const ms_plan *plan)
            (double)ranks;
 }
 
-/* Whether balanced routing can give every expert equally many tokens of an ep group:
- * where the tokens divide. */
+/* Whether balanced routing can give every expert equally many rows: whether the `top_k`
+ * copies of all tokens in an ep group divide by the number of experts. */
 static bool is_even(const ms_model *model, const ms_plan *plan)
 {
     long tokens = plan->microbatch * plan->sequence_length / plan->size[MS_CP];

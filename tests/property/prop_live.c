@@ -10,8 +10,9 @@ static long pick(ms_rng *rng, long low, long high)
     return low + (long)ms_rng_below(rng, (uint64_t)(high - low + 1));
 }
 
-/* Whether some vector of micro-batches alive per chunk of the rank is nowhere below
- * vector i of another schedule of the same family. */
+/* Live vectors count the micro-batches alive in each chunk of a rank. Returns whether
+ * some live vector of `rank` in schedule `by` is, in every chunk, at least as large as
+ * live vector `i` of schedule `s`, which has the same family. */
 static bool covered_by_rank(const ms_schedule *by, int rank, const ms_schedule *s, int i)
 {
     int width = 2 * s->num_chunks;

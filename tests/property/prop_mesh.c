@@ -104,8 +104,9 @@ static ms_layout node_of_rank(ms_ctx *cx, long num_ranks, long node)
 
 static long num_even, num_uneven;
 
-/* Composes the node of a rank with the layout of all groups: the modes of stride 0
- * inside a group are then its ranks in one node. */
+/* Composes the function from rank to node with the layout of all groups. The product of
+ * the sizes of the modes that have stride 0 within a group must be the number of the
+ * group's ranks in a node. */
 static void look_at_nodes(ms_ctx *cx, const ms_mesh *mesh, const ms_group *group)
 {
     ms_layout nodes, groups = all_groups(cx, mesh, group);
@@ -141,8 +142,10 @@ static void ranks_per_node_are_a_composition(void **state)
 #define NUM_FOOTINGS TEST_CASES(6000, 1500)
 #define MOST_RANKS   1024
 
-/* Counts the group's ranks by domain. The last domain of a mesh may be cut short, and
- * is not counted then. */
+/* Counts the ranks of one group in each domain of `domain` ranks. Raises out->num_domains
+ * to the number of domains that the group touches. If it touches several, lowers
+ * out->narrowest to the fewest ranks in one of them, leaving out a last domain that the
+ * mesh fills only partly. */
 static void count_group(const long *ranks, long size, long num_ranks, long domain,
                         ms_footing *out)
 {

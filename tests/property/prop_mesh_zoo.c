@@ -78,8 +78,8 @@ static bool check_derived(ms_ctx *cx, const ms_mesh *mesh, const ms_zoo_choices 
     return true;
 }
 
-/* In the default axis order, generation 3 of expert axes never refuses an ep that
- * divides, and its groups are those of the plan's mesh for experts. */
+/* In the default axis order, deriving expert axes of generation 3 for `ep` is not
+ * refused, and gives the same groups as ms_plan_expert_mesh. */
 static void compare_with_plan(ms_ctx *cx, const ms_mesh *mesh, long ep)
 {
     ms_plan plan = ms_plan_default(mesh->num_ranks);
@@ -210,7 +210,7 @@ static void any_names_have_groups(void **state)
         ms_zoo_choices dense = {.zero = -1, .ep = 1, .ep_generation = 3};
         check_axes(cx, &mesh, &count);
         assert_true(check_derived(cx, &mesh, &dense, &count));
-        ASSERT_INT(count.axes, num_axes); /* no axis was derived */
+        ASSERT_INT(count.axes, num_axes); /* only the mesh's own axes: none was derived */
         ms_arena_rewind(cx->arena, mark);
     }
 }

@@ -14,7 +14,7 @@ typedef struct sums {
 } sums;
 
 typedef struct tally {
-    /* collectives inside layer programs */
+    /* collectives inside layer programs, by group of ranks and kind of collective */
     sums by_kind[MS_NUM_TRAFFIC_GROUPS][MS_NUM_COLLECTIVES];
     double stream_s[MS_NUM_STREAMS];
     long num_sends;
@@ -27,8 +27,8 @@ static void add(sums *s, double count, double size_bytes, double one_s)
     s->seconds += count * one_s;
 }
 
-/* The stream that carries a traffic entry; -1: no stream, since it comes after the
- * last backward. */
+/* The simulated stream that carries a traffic entry; -1: none does, since the traffic
+ * comes after the last backward. */
 static int stream_of(const ms_traffic_entry *e)
 {
     switch (e->phase) {
@@ -95,7 +95,9 @@ static tally tally_nodes(const ms_planned *p, const ms_simulation *sim, int acto
     }
     for (int i = 1; i <= sim->graph->num_tasks; i++) {
         const ms_task_tag *tag = &sim->graph->tags[i];
-        bool after_all = tag->stage < 0; /* gradient norm or tied embedding matrix */
+        /* tasks of no stage follow the last stage: gradient norm, tied embedding
+         * matrix */
+        bool after_all = tag->stage < 0;
         if (tag->actor != actor || after_all ||
             (tag->kind != MS_TASK_COLLECTIVE && tag->kind != MS_TASK_SEND))
             continue;
@@ -145,8 +147,8 @@ static void check_plan(ms_ctx *cx, const ms_plan *plan, const ms_planned *planne
               want = tally_traffic(cx, planned, rank);
         compare(cx, plan, rank, &have, &want);
         assert_true(near(nodes.actors[a].compute_s, actions.actors[a].compute_s));
-        /* a short wait for the host is the difference of two long times, so rounding
-         * is relative to them */
+        /* the host's time, where short, is the difference of two long times: its rounding
+         * error is relative to compute_s */
         assert_true(fabs(nodes.actors[a].host_s - actions.actors[a].host_s) <=
                     1e-12 * nodes.actors[a].compute_s + 1e-8 * nodes.actors[a].host_s);
     }

@@ -200,12 +200,13 @@ static void no_step_is_faster_than_the_devices(void **state)
     for_random_plans(40, check_peak);
 }
 
-/* Compares a plan with one whose ZeRO stage shards less (ZeRO-3 that keeps gathered
- * parameters is compared with ZeRO-1): memory may only fall. Gathered parameters are
- * left out, since a stage adds buffers of them. The comparison is made rank by rank,
- * since sharded gradients may move the peak to another rank. States are compared
- * without gradients: the gradient of the head counts only when the peak is at the
- * head. */
+/* Compares predictions of a plan with two ZeRO stages: `more` shards more than `less`
+ * does, so no rank may need more memory (ZeRO-3 that keeps gathered parameters is
+ * compared with ZeRO-1). Ranks are compared one by one, since sharding gradients may move
+ * the peak to another rank. The peak of `more` is taken without its buffers of gathered
+ * parameters, which a higher stage adds. Parameters and optimizer states are also
+ * compared by themselves; gradients are not, since the gradient of the head counts only
+ * when the peak is at the head. */
 static void compare_stages(plan_source *s, ms_plan *plan, const ms_prediction *less,
                            const ms_prediction *more)
 {
@@ -388,7 +389,8 @@ static void faster_machines_take_less_time_in_proportion(void **state)
         for (int j = 0; j < TEST_CASES(25, 5); j++) {
             ms_plan plan = random_plan(&s, (uint64_t)(7000 + 100 * i + j));
             ms_prediction was = predict(&s, &plan), is;
-            /* the split of layers is given: equal splits may be chosen otherwise */
+            /* The faster cluster gets the same split of layers over stages: left free, it
+             * may take another split that is equally good. */
             plan.num_stage_layers = was.num_stage_layers;
             plan.layers_per_stage = was.layers_per_stage;
             ASSERT_OK(ms_predict(s.cx, faster, &plan, &is), s.cx);

@@ -47,8 +47,9 @@ static ms_global_tensor random_tensor(ms_rng *rng, long granule)
     return out;
 }
 
-/* A random placement on an axis; some shards have split factors that mean an order of
- * axes, some do not. */
+/* A random placement of the tensor on mesh axis `axis`: `partial`, replicated, or a shard
+ * of a random dim. Some shards get a split factor that stands for an order of axes, some
+ * get one that stands for none. */
 static ms_placement random_placement(ms_rng *rng, const ms_mesh *mesh,
                                      const ms_global_tensor *tensor, int axis,
                                      int partial)
@@ -107,8 +108,8 @@ static const char *describe(const example *e)
 
 /* ---- executing a plan ---- */
 
-/* Every rank holds its part of the whole tensor; partial values are compared after
- * reducing them. */
+/* Checks that every rank holds its part of the tensor `whole`. If the target placement is
+ * partial on an axis, the parts are first reduced, and the reduced parts compared. */
 static void check_result(const example *e, const ms_sharded_tensor *got,
                          const double *whole)
 {
@@ -159,7 +160,8 @@ static bool in_group(const example *e, ms_axis_set axes, long rank, long other)
     return true;
 }
 
-/* Whether every rank finds each element of its new part within its group over `axes`. */
+/* Whether every rank can get each element of its part under placement `to` from a rank in
+ * its group over `axes` that holds the element under placement `from`. */
 static bool group_holds(const example *e, const ms_spec *from, const ms_spec *to,
                         ms_axis_set axes)
 {
@@ -185,7 +187,8 @@ static ms_change change_of(const example *e, const ms_spec *from, const ms_spec 
                            ms_axis_set axes)
 {
     static const ms_change of[3][3] = {
-        /* columns: to replicate, to shard, to partial */
+        /* rows: from replicate, from shard, from partial; columns: to each of these
+         * three */
         {MS_NUM_CHANGES, MS_CHANGE_SLICE, MS_CHANGE_DIVIDE},
         {MS_CHANGE_ALL_GATHER, MS_CHANGE_ALL_TO_ALL, MS_NUM_CHANGES},
         {MS_CHANGE_ALL_REDUCE, MS_CHANGE_REDUCE_SCATTER, MS_NUM_CHANGES}};
@@ -212,8 +215,8 @@ static ms_change change_of(const example *e, const ms_spec *from, const ms_spec 
     return common;
 }
 
-/* Whether ranks only swap whole parts: all axes shard before and after, and every rank
- * finds its whole new part on one other rank. */
+/* Whether changing placement `from` to `to` only sends whole parts between ranks: all of
+ * `axes` shard in both, and each rank's new part is the whole old part of one rank. */
 static bool is_permutation(const example *e, const ms_spec *from, const ms_spec *to,
                            ms_axis_set axes)
 {
@@ -250,8 +253,9 @@ static bool is_ordered(const example *e, const ms_spec *spec)
     return true;
 }
 
-/* Seconds of the best single collective over these axes; `sends`: whole parts may be
- * sent between ranks instead. INFINITY when there is none. */
+/* Seconds of the cheapest single collective over `axes` that changes placement `from` to
+ * `to`; with `sends`, ranks may also send whole parts to each other instead. INFINITY:
+ * neither gives `to`. */
 static double single_change_s(const example *e, const ms_spec *from, const ms_spec *to,
                               ms_axis_set axes, bool sends)
 {
@@ -466,9 +470,10 @@ static double edge_s(const example *e, const ms_spec *from, const ms_spec *to)
     return best_s;
 }
 
-/* Whether the axis newly shards a dim in a way that plans use: the dim's shards are
- * then in an order of axes, or the axis shards as in the target, or with split factor
- * one. */
+/* Whether the step from placement `from` to `to` shards `axis` in a way that plans use.
+ * One of these suffices: the axis does not begin to shard a dim; its split factor is one;
+ * it shards as in `target`, the placement at the end; all shards of its dim are in an
+ * order of axes. */
 static bool joins_well(const example *e, const ms_spec *from, const ms_spec *to,
                        const ms_spec *target, int axis)
 {
@@ -479,8 +484,10 @@ static bool joins_well(const example *e, const ms_spec *from, const ms_spec *to,
            ms_spec_order(&e->mesh, to, at.dim, &order);
 }
 
-/* Whether a plan may use this change: it may make a partial value out of a replicated
- * one only where the source is replicated and the target partial. */
+/* Whether a plan may have the step from placement `from` to `to` (indices of graph
+ * nodes). `ends`: source and target of the whole redistribution. A step may turn an axis
+ * from replicated to partial only if that axis is replicated in the source and partial in
+ * the target; and it may begin to shard only as `joins_well` allows. */
 static bool may_pass(const example *e, const graph *g, const int *ends, int from, int to)
 {
     const ms_spec *source = &g->nodes[ends[0]], *target = &g->nodes[ends[1]];
@@ -496,8 +503,9 @@ static bool may_pass(const example *e, const graph *g, const int *ends, int from
     return true;
 }
 
-/* Seconds of the cheapest sequence of changes (Bellman-Ford): over all placements, or,
- * unless `all`, only over those whose split factors are orders of axes. */
+/* Seconds of the cheapest sequence of steps from graph node `from` to `to`
+ * (Bellman-Ford). `all`: any placement may lie in between; otherwise only those whose
+ * split factors stand for orders of axes. */
 static double shortest_s(const example *e, const graph *g, int from, int to, bool all)
 {
     double best_s[MAX_NODES];
@@ -522,8 +530,9 @@ typedef struct tally {
     int ways, best;
 } tally;
 
-/* The planned redistribution is no cheaper than the best sequence over all placements,
- * nor dearer than the best over placements whose shards have an order of axes. */
+/* The planned redistribution from graph node `from` to `to` costs no less than the best
+ * sequence through any placements, and no more than the best sequence through placements
+ * whose split factors stand for orders of axes. */
 static void check_pair(const example *e, const graph *g, int from, int to, tally *count)
 {
     example one = *e;
@@ -564,7 +573,9 @@ static void plans_are_as_cheap_as_the_best_of_all(void **state)
         int num_axes, num_dims;
         long sizes[3], dims[2];
         double element_bytes;
-        long gpus_per_host; /* 0: prices of a cluster instead of PyTorch's */
+        /* 0: prices of a cluster; otherwise those of PyTorch, with hosts of so many
+         * GPUs */
+        long gpus_per_host;
     } spaces[] = {{2, 2, {2, 2}, {4, 4}, 1e6, 0},  {2, 2, {2, 3}, {6, 6}, 1e5, 2},
                   {2, 2, {3, 2}, {6, 12}, 64, 4},  {3, 1, {2, 2, 2}, {8}, 1e6, 2},
                   {3, 1, {2, 4, 2}, {16}, 1e7, 0}, {3, 1, {3, 2, 2}, {12}, 1e4, 2}};

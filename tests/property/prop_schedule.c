@@ -96,8 +96,8 @@ typedef struct naive {
     double *half_s; /* end of the forward of each forward-backward pair */
 } naive;
 
-/* Whether the action runs the stage and micro-batch: its forward, or (`forward` false)
- * the backward for its input. */
+/* Whether action `a` runs, for this stage and micro-batch, the forward (`forward` true)
+ * or the backward that gives the input's gradient (`forward` false). */
 static bool runs(const ms_action *a, bool forward, int stage, int microbatch)
 {
     if (a->kind == MS_OVERLAP && !forward)
@@ -115,8 +115,8 @@ static int rank_of_action(const naive *n, int at)
     return rank;
 }
 
-/* When the activation (or gradient) that stage `from` sends has arrived; -1: not yet
- * known. */
+/* Time at which the activation (`forward` true) or gradient that stage `from` sends for
+ * this micro-batch has arrived at the rank of action `at`; -1: not yet known. */
 static double sent(const naive *n, int at, bool forward, int from, int microbatch)
 {
     int total = n->schedule->first_action[n->schedule->shape.num_ranks], sender = 0;
@@ -146,8 +146,8 @@ static double received(const naive *n, int at, bool forward, int stage, int micr
     return sent(n, at, false, stage + 1, microbatch);
 }
 
-/* Whether the backward of a forward-backward pair waits for its gradient by itself,
- * while the forward runs. */
+/* Whether the forward of a forward-backward pair may start before the gradient for the
+ * pair's backward has arrived, so that only the backward waits for the gradient. */
 static bool waits_apart(const naive *n, const ms_action *a)
 {
     return a->kind == MS_OVERLAP && n->schedule->shape.early_release;
@@ -166,8 +166,9 @@ static double arrival(const naive *n, int at)
     return first_s < 0 || second_s < 0 ? -1.0 : fmax(first_s, second_s);
 }
 
-/* Whether the action runs its stage's first forward on the rank, or (`forward` false)
- * its stage's last gradients. */
+/* For action `at`. `forward` true: whether no earlier action of its rank runs a forward
+ * of its stage. `forward` false: whether no later one computes weight gradients of its
+ * stage. */
 static bool is_end(const naive *n, int at, bool forward)
 {
     int rank = rank_of_action(n, at);
@@ -201,8 +202,9 @@ static bool completes(const ms_action *a)
     return a->kind != MS_FORWARD && a->kind != MS_BACKWARD_INPUT;
 }
 
-/* Seconds that a backward waits for gathering its first parameters again, when the
- * action before it on the rank computed gradients of weights. */
+/* Seconds that backward action `at` waits for a gather of its first parameters. The
+ * gather is made again if the action just before on the same rank computed weight
+ * gradients; otherwise the wait is 0. */
 static double regather(const naive *n, int at)
 {
     const ms_schedule *schedule = n->schedule;
@@ -236,8 +238,8 @@ static double duration(const naive *n, int at)
            (is_end(n, at, false) ? t->last_backward_s : t->backward_s);
 }
 
-/* End of a rank's last gradient reduction: reductions follow one another in the order
- * in which the rank's stages finish. */
+/* Time at which the last gradient reduction of a rank ends. A rank reduces its stages one
+ * after the other, in the order in which their last backwards end. */
 static double last_reduction(const naive *n, int rank)
 {
     double done_s = 0.0;
@@ -450,11 +452,12 @@ static void latency_c_costs_1f1b_two_p_minus_1_m_over_p_plus_two_p_minus_2(void 
 
 /* ---- lower bounds ---- */
 
-/* Lower bound of a pipeline's time, as the maximum over ranks s of p: rank s waits for
- * one forward of each rank before it, runs all its own work, and its last backward is
- * followed by one backward of each rank before it. In 1F1B its first backward also
- * waits for a forward and a backward of every rank behind it, while it can run only
- * min(m, p - s) forwards. */
+/* Lower bound of the time of a pipeline of p ranks with m micro-batches: the largest
+ * bound that any rank s gives. In every schedule, rank s first waits for one forward of
+ * each rank before it, then does all its own work; after its last backward each rank
+ * before it runs one more backward. In 1F1B, the first backward of rank s also waits for
+ * one forward and one backward of each rank behind it; until then rank s can run only
+ * min(m, p - s) of its forwards. */
 static double lower_bound(const ms_schedule_shape *shape, const ms_stage_times *times)
 {
     int p = shape->num_ranks, m = shape->num_microbatches;
@@ -465,7 +468,8 @@ static double lower_bound(const ms_schedule_shape *shape, const ms_stage_times *
     }
     for (int s = 0; s < p; s++) {
         double work_s = m * (times[s].forward_s + times[s].backward_s);
-        behind_s -= times[s].backward_s; /* now the backwards of ranks after s */
+        /* behind_s now sums the backwards of the ranks after s */
+        behind_s -= times[s].backward_s;
         double backwards_before_s = 0.0;
         for (int i = 0; i < s; i++)
             backwards_before_s += times[i].backward_s;

@@ -56,8 +56,8 @@ static void search_equals_brute_force_on_whole_spaces(void **state)
         assert_true(compare_with_brute_force(&cases[i], 2) > 1000);
 }
 
-/* Across nodes, asynchronous TP does not change the time: of equal plans the first is
- * reported. */
+/* Across nodes, asynchronous TP does not change a plan's time. Of plans that differ in it
+ * alone, the search must report the first one, as brute force does. */
 static void asynchronous_tp_across_nodes(void **state)
 {
     (void)state;
@@ -77,8 +77,9 @@ static bool are_siblings(const ms_plan *a, const ms_plan *b)
     return ms_plan_equal(&like, b);
 }
 
-/* The list of variants of a plan leaves out exactly those that are no faster than
- * another variant in the list that differs in recomputation or asynchronous TP only. */
+/* The search's list of a plan's variants leaves a variant out exactly when it holds one
+ * that is as fast or faster, and that differs from it only in recomputation or
+ * asynchronous TP. */
 static void variants_leave_out_dominated_plans_only(void **state)
 {
     (void)state;

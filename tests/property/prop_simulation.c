@@ -12,7 +12,8 @@ typedef struct subject {
     ms_ctx *cx;
     ms_plan base;
     ms_workload *workload;
-    ms_stack stacks[2]; /* indexed by ms_optimizer_sync */
+    /* one stack for each way in which optimizers wait (ms_optimizer_sync) */
+    ms_stack stacks[2];
 } subject;
 
 static void use_sync(subject *s, ms_optimizer_sync sync)
@@ -36,8 +37,8 @@ static subject open_subject(const char *model, const char *cluster)
 
 static const char *const models[] = {"llama-3.2-1b", "qwen3-30b-a3b"};
 
-/* Whether a schedule family allows four ranks with eight micro-batches, with one or
- * two chunks a rank. */
+/* Whether schedules of this family exist for four ranks and eight micro-batches, with one
+ * chunk or with two chunks a rank. */
 static bool is_there(ms_schedule_kind kind)
 {
     ms_schedule_shape shape = {.kind = kind, .num_ranks = 4, .num_microbatches = 8};
@@ -147,8 +148,8 @@ static void parts_add_up_and_memory_peaks_as_the_model_says(void **state)
     check_all_drawn(num_drawn);
 }
 
-/* Some ranks are slow: what each rank does is the same whether the rank is simulated
- * by itself or by another of its class (folded). */
+/* Checks, where some ranks are slow, that folding changes no result: each rank ends,
+ * idles and peaks in memory exactly as the rank that stands for its class. */
 static void check_folded(const subject *s, const ms_plan *plan, const ms_planned *planned,
                          ms_simulate_options options)
 {

@@ -73,8 +73,8 @@ static double stage_s(const ms_workload *w, const ms_bill_set *bills, long stage
 
 /* ---- brute force ---- */
 
-/* Time of the longest stage in the best split, when the stages from `stage` on hold
- * the layers from `first` on. */
+/* The least possible time of the longest stage among stages `stage` .. `num_stages` - 1,
+ * over all splits of the layers from layer `first` on among these stages. */
 static double least_longest_s(const ms_workload *w, const ms_bill_set *bills, long stage,
                               long num_stages, long first)
 {

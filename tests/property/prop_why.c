@@ -16,7 +16,8 @@ typedef struct trial {
     ms_workload *workload;
     ms_space space;
     ms_search_result list,
-        /* list: from the search; brute: every plan of the space replayed */
+        /* `list`: result of the search; `brute`: result of replaying every plan of the
+         * space */
         brute;
     ms_prediction *best; /* the fastest plan; NULL: none fits */
     ms_rng rng;
@@ -68,7 +69,8 @@ static bool is_tried(int choice)
     return ms_plan_fields[choice].search == MS_SEARCH_TRIES;
 }
 
-/* A random value for the choice; 0 only for words, switches and the ZeRO stage. */
+/* A random one of the `values` listed for the plan choice. Choices that are words or
+ * switches, and the ZeRO stage, may also get 0. */
 static long pick_value(trial *t, int choice)
 {
     int num = 0;
@@ -203,8 +205,8 @@ static void check_inside(trial *t, const ms_search_result *want)
     check_verdict(t, found);
 }
 
-/* If the answer proposes other values ("would do: "), the first one, put in place of
- * the value asked for, leaves legal plans. */
+/* Checks the first value that the answer proposes ("would do: "), if it proposes any:
+ * with this value in place of the value asked for, there are legal plans. */
 static void check_mend(trial *t, const char *text)
 {
     static const char before[] = "would do: ";
@@ -348,7 +350,8 @@ static ms_plan ask_for_plan(trial *t)
         bool plain = dense || !is_tried(i) || ms_rng_below(&t->rng, 3) == 0;
         chosen[i] = plain ? 1 : pick_value(t, i);
     }
-    /* the remaining axis usually makes the product the number of GPUs */
+    /* dp_shard, the axis not drawn, gets the GPUs that the other axes leave, where these
+     * divide the number of GPUs */
     long others = chosen[MS_CHOOSE_PP] * chosen[MS_CHOOSE_DP_REPLICATE] *
                   chosen[MS_CHOOSE_CP] * chosen[MS_CHOOSE_TP];
     if (plan.gpus % others == 0)
@@ -403,8 +406,8 @@ static void listed_plans_are_said_to_be_listed(void **state)
     }
 }
 
-/* Axis orders whose groups lie on the same network levels are one: the answer is about
- * the order that the search tries. */
+/* Axis orders whose groups lie on the same network levels count as one. A question that
+ * fixes such an order is answered for the one among them that the search tries. */
 static void orders_that_lie_alike_are_one(void **state)
 {
     (void)state;

@@ -81,7 +81,8 @@ static void whole_spaces_of_64_gpus(void **state)
     COVER(cases);
 }
 
-/* Spaces of 512 GPUs in which only the given axis sizes are fixed. */
+/* Search spaces on 512 GPUs in which one or two axis sizes are fixed (`tp=8`) and all
+ * other choices are free. */
 static void parts_of_the_space_of_512_gpus(void **state)
 {
     (void)state;

@@ -87,7 +87,7 @@ static void write_file(ms_ctx *cx, const char *name, const char *text)
 /* ---- running ---- */
 
 typedef struct outcome {
-    int exit_code; /* exit status of the command; -1: ended by a signal */
+    int exit_code; /* exit status of the command; -1: a signal ended it */
     char out[4096], err[65536];
 } outcome;
 

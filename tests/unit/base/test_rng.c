@@ -26,7 +26,7 @@ static void draws_stay_below_the_bound_and_reach_it(void **state)
         assert_true(drawn < 6);
         seen[drawn]++;
     }
-    /* 1000 draws of each are expected, with a standard deviation of 29 */
+    /* each of the 6 values is expected 1000 times, with a standard deviation of 29 */
     for (int i = 0; i < 6; i++)
         assert_true(seen[i] > 850 && seen[i] < 1150);
     ASSERT_INT(ms_rng_below(&rng, 1), 0);

@@ -27,8 +27,8 @@ static void few_samples_stay(void **state)
     ASSERT_INT(out.peak, 2);
 }
 
-/* A sample that another one replaces at the same time is dropped, unless it is the
- * peak. */
+/* Where several samples have the same time, only the last is kept, and the peak if it is
+ * among them. */
 static void instants_go(void **state)
 {
     (void)state;
@@ -54,7 +54,8 @@ static void long_tracks_keep_their_extremes(void **state)
     for (int i = 0; i < MANY; i++)
         in[i] = sample_of(i, 7.0, 100.0 + 50.0 * sin(0.001 * i) + i % 7);
     in[123457].bytes[MS_MEMORY_ACTIVATIONS] = 1000.0;
-    in[200001].bytes[MS_MEMORY_ACTIVATIONS] = 1000.0; /* an equal peak later */
+    /* a second peak, as high as the first, but later */
+    in[200001].bytes[MS_MEMORY_ACTIVATIONS] = 1000.0;
     in[250001].bytes[MS_MEMORY_ACTIVATIONS] = 0.0;
     ms_thinned_samples thin = ms_memory_samples_thin(cx->arena, in, MANY, MANY, COLUMNS);
     const ms_memory_sample *out = thin.samples;

@@ -66,7 +66,7 @@ static ms_plan plan_of(long gpus, long pp, const char *cluster)
     return plan;
 }
 
-/* A predicted plan of 4 pp GPUs, with its workload open. */
+/* Predicts a plan on 4 x `pp` GPUs; its workload stays open. */
 static ms_memory_plan predicted(ms_ctx *cx, long pp, const char *cluster)
 {
     ms_plan *plan = MS_NEW(cx->arena, ms_plan);

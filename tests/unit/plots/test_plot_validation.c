@@ -41,8 +41,9 @@ static ms_validation summarise(made *m)
     return v;
 }
 
-/* Measured runs: nine of source "a", ten of "b", of which eight have a memory peak but
- * no time, and one of "c", which is too few to be shown by itself. */
+/* Measured runs: nine of source "a" with a step time; ten of source "b", all with a
+ * memory peak, the last two also with a step time; one of source "c" with a step time,
+ * too few runs for "c" to be shown by itself. */
 static void make(made *m)
 {
     *m = (made){0};
@@ -93,8 +94,8 @@ static void data_has_a_point_for_each_error(void **state)
             block = 1;
         num[block] += line[0] != '#' && line[0] != '\n';
     }
-    ASSERT_INT(num[0], 9 + 2 + 1); /* points of step times */
-    ASSERT_INT(num[1], 10);        /* points of memory peaks */
+    ASSERT_INT(num[0], 9 + 2 + 1); /* points of step times, of sources "a", "b" and "c" */
+    ASSERT_INT(num[1], 10);        /* points of memory peaks, all of source "b" */
 }
 
 static char folder[] = "/tmp/meshsim-test-validation-XXXXXX";

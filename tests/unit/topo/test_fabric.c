@@ -59,7 +59,8 @@ static void capacities_follow_the_levels(void **state)
     } rows[] = {{"nvlink out 5", 1, 450e9},
                 {"nic in 12", 1, 50e9},
                 {"leaf uplink out 0 rail 7", 1, 32 * 50e9},
-                /* only 4 GPUs are in the second unit */
+                /* the second scalable unit has only 4 GPUs: rail 3 has one of them, rail
+                 * 4 has none */
                 {"leaf uplink in 1 rail 3", 1, 50e9},
                 {"leaf uplink in 1 rail 4", 1, 0.0},
                 {"nvlink 5", 2, 450e9},

@@ -83,9 +83,9 @@ static void a_shape_alone_is_compact(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    /* CuTe's LayoutLeft */
+    /* the strides of LayoutLeft in CuTe: the first mode is fastest */
     expect_text(cx, cute(cx, "(2,(2,3))"), "(2,(2,3)):(1,(2,4))");
-    /* CuTe's LayoutRight */
+    /* the strides of LayoutRight in CuTe: the last mode is fastest */
     expect_text(cx, torch(cx, "(2,(2,3))"), "(2,(2,3)):(6,(3,1))");
     expect_text(cx, torch(cx, " 16 "), "16:1");
 }

@@ -60,7 +60,8 @@ static void flattened_fsdp_axis_covers_dp_shard_and_cp(void **state)
     (void)state;
     ms_mesh mesh = dense_mesh();
     ms_group group = ms_mesh_group(&mesh, (const int[]){3, 2}, 2);
-    /* cp and dp_shard are adjacent: one mode 4:2 (size 4, stride 2) */
+    /* cp and dp_shard are adjacent axes, so their group is a single mode 4:2 (size 4,
+     * stride 2) */
     ASSERT_INT(group.num_modes, 1);
     ASSERT_INT(group.modes[0].size, 4);
     ASSERT_INT(group.modes[0].stride, 2);
@@ -83,8 +84,8 @@ static void axes_that_do_not_touch_stay_two_modes(void **state)
 {
     (void)state;
     ms_mesh mesh = dense_mesh();
-    ms_group group =
-        ms_mesh_group(&mesh, (const int[]){2, 4}, 2); /* dp_shard and tp, without cp */
+    /* a group over dp_shard and tp, between which the mesh has cp */
+    ms_group group = ms_mesh_group(&mesh, (const int[]){2, 4}, 2);
     ASSERT_INT(group.num_modes, 2);
     expect_group(&mesh, &group, 3, (const long[]){2, 3, 6, 7}, 4);
 }
@@ -130,8 +131,8 @@ static void ranks_per_node_follow_the_closed_form(void **state)
         }
 }
 
-/* Ranks per domain of the group that touches the most domains, by looking at the ranks
- * of every group. */
+/* The mean ranks per domain, rounded up, of the group that touches the most domains;
+ * counted from the ranks of every group. */
 static long slowest_by_hand(const ms_mesh *mesh, const ms_group *group, long domain)
 {
     long most = 0;
@@ -148,9 +149,9 @@ static long slowest_by_hand(const ms_mesh *mesh, const ms_group *group, long dom
     return (group->size + most - 1) / most;
 }
 
-/* Fewest ranks that any group has in a domain that does not hold the whole group; a
- * last domain that the job fills only partly is not counted. 0: there is no such
- * domain. */
+/* The fewest ranks of one group in a domain, over all groups and all domains that hold
+ * some but not all ranks of a group. A last domain that the job fills only partly is left
+ * out. 0: no domain is left. */
 static long narrowest_by_hand(const ms_mesh *mesh, const ms_group *group, long domain)
 {
     long least = 0;

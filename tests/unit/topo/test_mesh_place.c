@@ -32,9 +32,9 @@ static ms_axis_place place(long size, long stride, long num_ranks,
     return ms_axis_place_of(cx->arena, layout, ranks, num_ranks, cluster);
 }
 
-/* An axis of n ranks at stride d: p = min(n, G/d) ranks share a node of G GPUs; a
- * group spans n/p nodes; G/p groups share a node's NICs. Source: jax-ml/scaling-book
- * gpus.md. */
+/* An axis of n ranks at stride d on nodes of G GPUs: p = min(n, G/d) ranks of a group
+ * share a node, a group spans n/p nodes, and G/p groups share the NICs of a node. Source:
+ * jax-ml/scaling-book gpus.md. */
 static void places_follow_the_closed_form(void **state)
 {
     (void)state;
@@ -75,12 +75,12 @@ static void oversubscribed_levels_and_more_nics_count(void **state)
 {
     (void)state;
     ms_cluster cluster = nodes_of(8);
-    /* a group of one rank under each of two leaf switches */
+    /* a group of two ranks, each under a leaf switch of its own */
     ms_axis_place got = place(2, 256, 512, &cluster);
     ASSERT_TEXT(got.tier, "spine");
     ASSERT_NEAR(got.bytes_per_s, 12.5e9, 1e-15);
     cluster.levels[1].nics_per_gpu = 4.0;
-    /* 2 ranks in a node, of 4 NICs each */
+    /* the group has 2 ranks in each node, and each rank has 4 NICs */
     ASSERT_NEAR(place(16, 4, 64, &cluster).nics, 8.0, 1e-15);
 }
 

@@ -272,9 +272,9 @@ static void generations_of_ep_take_their_ranks(void **state)
     expect_groups(sixteen, c, "ep", "{0,2,4,6} {1,3,5,7} {8,10,12,14} {9,11,13,15}");
     expect_groups(sixteen, c, "etp", "{0,1} {2,3}");
     expect_groups(sixteen, c, "dp_shard_in_ep", "{0,4} {1,5} {2,6} {3,7} {8,12}");
-    /* groups of one rank: dp_shard_mod_ep has size 1 */
+    /* experts are sharded over dp_shard_mod_ep, which has size 1: groups of one rank */
     expect_groups(sixteen, c, "efsdp", "{0} {1}");
-    /* ep takes the cp ranks alone, so experts are sharded over all of dp_shard */
+    /* ep 2 takes the cp ranks alone, so experts are sharded over all dp_shard ranks */
     c.ep = 2;
     expect_groups(sixteen, c, "ep", "{0,2} {1,3} {4,6} {5,7}");
     expect_groups(sixteen, c, "efsdp", "{0,4} {1,5} {2,6} {3,7} {8,12}");
@@ -282,7 +282,8 @@ static void generations_of_ep_take_their_ranks(void **state)
     expect_groups(sixteen, c, "ep", "{0,1,2,3} {4,5,6,7}");
     c.etp = 2;
     expect_groups(sixteen, c, "ep", "{0,2,4,6} {1,3,5,7}");
-    c.ep_generation = 3; /* etp = tp: the tp ranks split each expert */
+    /* etp 2: the tp ranks split each expert, so ep takes the cp and dp_shard ranks */
+    c.ep_generation = 3;
     expect_groups(sixteen, c, "ep", "{0,2,4,6} {1,3,5,7}");
     c = (ms_zoo_choices){.zero = 3, .ep = 2, .ep_generation = 3};
     expect_groups(sixteen, c, "ep", "{0,1} {2,3}"); /* ep takes the tp ranks first */
@@ -296,7 +297,7 @@ static void one_mesh_serves_experts_too(void **state)
     ms_zoo_choices c = {.zero = 3, .ep = 1, .ep_generation = 3};
     expect_groups(mesh, c, "ep", "{0,2,4,6} {1,3,5,7}");
     expect_groups(mesh, c, "fsdp", "{0,2,4,6} {1,3,5,7}");
-    c.etp = 1; /* whole experts: ep takes the tp ranks, too */
+    c.etp = 1; /* etp 1: experts are whole, so ep takes the tp ranks, too */
     expect_groups(mesh, c, "ep", "{0,1,2,3,4,5,6,7} {8,9,10,11,12,13,14,15}");
 }
 

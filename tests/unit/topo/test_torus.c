@@ -19,9 +19,11 @@ static ms_torus_span span_of(const ms_torus *torus, long size, long stride)
     return ms_torus_span_of(torus, &group, size);
 }
 
-/* Wires, hops and cut of groups of `inner` adjacent ranks, and wires of the groups
- * across the rest of the slice. A rank has 2 wires along a ring and 1 along a line,
- * divided by the groups that lie between two of its ranks. */
+/* How groups of `inner` adjacent ranks lie on a slice of so many `gpus`. A rank has
+ * `inner_wires` in its group: 2 along a ring and 1 along a line, divided by the number of
+ * groups that share them. `inner_hops`: wires from end to end of a group. `inner_cut`:
+ * bytes on the busiest wire per byte that a rank sends in an all-to-all. `outer_wires`:
+ * wires of a rank in its group across the rest of the slice. */
 static void groups_get_blocks_of_the_slice(void **state)
 {
     (void)state;
@@ -30,8 +32,8 @@ static void groups_get_blocks_of_the_slice(void **state)
         long gpus, inner;
         double inner_wires, inner_hops, inner_cut, outer_wires;
     } rows[] = {
-        /* slice 4 x 8 x 12, closed: a group of 8 is the ring along the side of 8; 4 x
-         * 12 are left */
+        /* slice 4 x 8 x 12, closed (rings): a group of 8 is the ring along the side of 8;
+         * the groups across have the sides of 4 and 12 */
         {"tpu-v5p", 384, 8, 2, 4, 1, 4},
         /* slice 12 x 16 x 16: a group of 12 is the side of 12, as PaLM's tensor
          * parallel groups */
@@ -43,11 +45,11 @@ static void groups_get_blocks_of_the_slice(void **state)
         /* slice 16 x 16 x 24: a group of 256 takes two whole sides, 16 x 16, rather
          * than parts of 24 */
         {"tpu-v5p", 6144, 256, 4, 16, 2, 2},
-        /* slice 16 x 16 x 16: no side is 8, so the group is 2 x 2 x 2, three lines;
-         * every second chip of each ring is left to the other groups */
+        /* slice 16 x 16 x 16: no side is 8, so a group is a block of 2 x 2 x 2, whose
+         * three sides are lines; the groups across get every second chip of each ring */
         {"tpu-v4", 4096, 8, 3, 3, 0.5, 3},
-        /* slice 4 x 4 x 6, open: the group is 2 x 2 x 2; lines of 4, 4 and 6 chips are
-         * left, which two groups share */
+        /* slice 4 x 4 x 6, open (lines): a group is a block of 2 x 2 x 2; the groups
+         * across lie on lines of 4, 4 and 6 chips, each of which two groups share */
         {"tpu-v5p", 96, 8, 3, 3, 0.5, 1.5},
         {"tpu-v5e", 256, 16, 2, 8, 2, 2},
         {"tpu-v5e", 256, 4, 2, 2, 0.5, 2},
@@ -90,8 +92,9 @@ static void every_axis_of_a_mesh_gets_its_sides(void **state)
     ASSERT_INT(where[2], 11);
 }
 
-/* A torus is cut at the numbers of ranks at which the axes of two meshes end, where
- * these form a chain of divisors: 12 joins 4 and 48, 6 does not. */
+/* A torus is laid out in blocks of the numbers of ranks at which the axes of two meshes
+ * end, if all these numbers form a chain of divisors. The first mesh has 4 and 48: 12 of
+ * the second fits between these, 6 does not. */
 static void cuts_are_a_chain_of_divisors(void **state)
 {
     (void)state;
@@ -134,10 +137,11 @@ static void every_rank_has_a_chip_of_its_own(void **state)
     }
 }
 
-/* A group of ranks 0, 5 and 10 on a ring of 16 chips communicates as a ring: hops of
- * 5, 5 and 6 wires, 16/3 on average over two wires a rank, twice that on the busiest
- * wire. Sampled pairs for all-to-all: 0-2, 0-1, 1-2 and 1 with itself, 4 wires on
- * average. */
+/* A group of ranks 0, 5 and 10 on a ring of 16 chips communicates as a ring of its own,
+ * with hops of 5, 5 and 6 wires, 16/3 on average. A rank sends over two wires, and the
+ * busiest wire carries twice the average, which leaves 3/16 of a wire to the rank. The
+ * cut for all-to-all is the mean distance of sampled pairs of group members: 0-2, 0-1,
+ * 1-2 and 1-1, 4 wires. */
 static void ranks_that_fill_no_block_are_a_ring_in_their_order(void **state)
 {
     (void)state;
@@ -152,7 +156,8 @@ static void ranks_that_fill_no_block_are_a_ring_in_their_order(void **state)
 
 /* ---- against routes ---- */
 
-/* Bytes on the busiest wire when all groups of an axis run the collective at once. */
+/* The largest number of bytes on any wire, when all groups of `size` ranks at `stride`
+ * run the collective at once. */
 static double busiest(ms_link_load *load, ms_collective collective, long size,
                       long stride)
 {

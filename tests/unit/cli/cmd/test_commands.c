@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 #define MAX_WORDS 40
-/* A name in JSON, and as it is printed: an escape sequence, a newline, a C1 control
- * character, and "<|", which may look like a separator of cells. */
+/* STRANGE_NAME is a name as JSON files hold it, STRANGE_SHOWN the same name as commands
+ * must print it. It holds "<|", which may look like a separator of table cells, an escape
+ * sequence, a newline and a C1 control character. */
 #define STRANGE_NAME  "<|we\\u001b[31m\\n\\u009b"
 #define STRANGE_SHOWN "<|we\\x1B[31m\\x0A\\xC2\\x9B"
 

@@ -247,9 +247,10 @@ static ms_shortfall shortfall_of(ms_ctx *cx, const char *line, ms_workload **wor
     return shortfall;
 }
 
-/* Where not even the model states fit (671e9 parameters of 18 bytes on 64 GPUs of 80
- * GB) no plan is looked at; where few plans fit, the proposal is found without looking
- * at hundreds of millions. */
+/* The advice for a plan that does not fit is found after looking at no more than `most`
+ * plans. It is none where parameters and optimizer states alone do not fit (deepseek-v3:
+ * 671e9 parameters of 18 bytes); where few plans fit, it is far from hundreds of
+ * millions. */
 static void a_plan_that_does_not_fit_is_told_without_long_searches(void **state)
 {
     (void)state;
@@ -301,7 +302,7 @@ static void the_proposed_change_fits_when_its_flags_are_used(void **state)
         "--model 8b --gpus 8 --seq 200k --global-batch 8",
         "--model 8b --gpus 8 --seq 200k --global-batch 8 --pp 8 --layers-per-stage "
         "4,4,4,4,4,4,4,4 --loss-parallel off",
-        /* this plan fits only on more GPUs */
+        /* the proposal for this command is a plan on more GPUs */
         "--model llama-3.1-405b --gpus 8 --global-batch 500",
     };
     for (int i = 0; i < 8; i++) {
@@ -324,8 +325,8 @@ static void the_proposed_change_fits_when_its_flags_are_used(void **state)
     }
 }
 
-/* A proposed plan names its ZeRO stage when the default stage on other GPUs, or along
- * another axis, would be another one. */
+/* A proposal to use other GPUs or axis sizes states the ZeRO stage, if the proposed plan
+ * would otherwise get another default stage. */
 static void the_proposed_layout_says_its_zero(void **state)
 {
     (void)state;

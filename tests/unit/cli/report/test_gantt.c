@@ -42,8 +42,8 @@ static void bars_show_letter_number_and_length(void **state)
                                   "        F forward, B backward, . idle\n");
 }
 
-/* Micro-batch numbers are printed in the bars that are wide enough, if most are; one
- * unit of time is two columns here. */
+/* Bars show their micro-batch's number where they are wide enough, provided that most
+ * bars are. The diagram has two columns per unit of time. */
 static void numbers_are_shown_where_most_have_room(void **state)
 {
     (void)state;
@@ -60,8 +60,8 @@ static void numbers_are_shown_where_most_have_room(void **state)
     assert_non_null(strstr(draw(cx, &gantt), "rank 0  FFFF......\n"));
 }
 
-/* A hundred thousand bars in ten columns: each column shows the kind that takes most
- * of its time, idle time included. */
+/* A diagram of a hundred thousand bars in ten columns. Each column shows what fills most
+ * of its time: forward, backward or idle time. */
 static void crowded_cells_show_what_they_mostly_are(void **state)
 {
     (void)state;
@@ -94,8 +94,8 @@ static void windows_cut_bars(void **state)
     assert_non_null(strstr(text, "ms                  5\n"));
 }
 
-/* Pieces of one action are drawn as one bar; a gap between them is idle only if it is
- * as wide as a column. */
+/* Bars of the same group (pieces of one action) are drawn as one bar. A gap between them
+ * is drawn as idle only where it is at least a column wide. */
 static void groups_are_drawn_as_one(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The printed comparison of axis orders: the best order first, and for each axis where
- * it would cost and gain most. */
+/* The printed comparison of axis orders: the best order first; then, for each axis, its
+ * places in the order that would cost and that would gain most time. */
 #include "cli/report/report.h"
 
 #include "tests/test.h"

@@ -179,8 +179,8 @@ static long expert_number(const char *mesh, const char *key)
     return number;
 }
 
-/* The sizes ep and etp and the generation of expert axes follow from the mesh's own
- * axes, too, not only from --ep. */
+/* The report reads ep, etp and the generation of expert axes, without --ep, off a mesh
+ * that itself has expert axes (dp_shard_in_ep, or efsdp, ep and etp). */
 static void axes_say_what_experts_take(void **state)
 {
     (void)state;

@@ -49,7 +49,8 @@ static bench *open_bench(void)
     return b;
 }
 
-/* Adds a sample that takes about `seconds` in every launch, with noise of +-1 %. */
+/* Adds a copy of the sample for every launch; each takes `seconds` with random noise of
+ * +-1 %, and a typical time 10 % longer. */
 static void add(bench *b, ms_sample sample, double seconds)
 {
     for (int launch = 0; launch < LAUNCHES; launch++) {

@@ -98,8 +98,9 @@ static void a_large_source_does_not_swamp_the_others(void **state)
     ASSERT_INT(with.num_runs[MS_ERRORS_OF_ALL], 30 * 8 + 5000);
 }
 
-/* The interval of a stack with few runs is nearly that of all stacks; with many
- * sources of small errors it is the stack's own. */
+/* The stack "quiet" has smaller errors than all others. With few sources of it, the
+ * interval predicted for it is nearly as wide as that of all stacks; with 30 sources it
+ * is as wide as its own errors. */
 static void classes_with_few_sources_lean_on_all(void **state)
 {
     (void)state;
@@ -181,8 +182,9 @@ static double normal(ms_rng *rng)
     return sum;
 }
 
-/* Adds the runs of a random source, of one of five stacks, or (`own_stack`) of a stack
- * of its own. */
+/* Adds the runs of one random source, number `s`. Its mean log error has the standard
+ * deviation `source_width`. Its stack is one of five, or, if `own_stack`, one that no
+ * other source has. */
 static void draw_source(made *m, int s, bool own_stack, double source_width)
 {
     double bias = source_width * normal(&m->rng);
@@ -212,10 +214,10 @@ static double share_held(made *m, bool own_stack, double source_width)
     return held / (m->num - num_fitted);
 }
 
-/* About 90 % of the runs of a new source lie in their 90 % intervals: of a source with
- * an unseen stack, even where sources differ much; of one with a known stack, where
- * they differ little. Known stacks have somewhat fewer, since only the class of all
- * runs allows for an unseen source. */
+/* About 90 % of the runs of a new source lie in the 90 % intervals predicted for them.
+ * This holds for a source whose stack is new, even if sources differ much, and for a
+ * source with a known stack, if sources differ little. With a known stack the share is
+ * somewhat below 90 %, since only the class of all runs allows for an unseen source. */
 static void intervals_hold_what_they_promise(void **state)
 {
     (void)state;
@@ -333,8 +335,9 @@ static void files_that_are_none_are_refused(void **state)
     }
 }
 
-/* Two hundred sources have log errors between -0.2 and 0.6: half of the measurements
- * are at most exp(0.2) of the prediction; a source still unseen may lie beyond all. */
+/* Two hundred sources have log errors spread evenly over -0.2 to 0.6. So a new run takes
+ * at most exp(0.2) of its predicted time with probability 1/2. Times far beyond all seen
+ * errors keep a small probability, since the new run's source is unseen. */
 static void probabilities_are_those_of_the_mixture(void **state)
 {
     (void)state;

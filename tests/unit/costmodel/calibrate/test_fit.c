@@ -23,8 +23,9 @@ typedef struct data {
     ms_fit_problem problem;
 } data;
 
-/* Points of sizes 1 to about 1e6 in each launch; all points of a launch are slower by
- * one random factor, each point also by noise within +-`noise_frac`. */
+/* Makes points that follow the law with parameters `truth`, of sizes 1 to about 1e6 in
+ * each launch. All points of a launch are multiplied by one random factor within 1 +-
+ * `launch_frac`, and each point by a factor of its own within 1 +- `noise_frac`. */
 static ms_fit_problem *synthetic(data *d, const double truth[3], double launch_frac,
                                  double noise_frac, uint64_t seed)
 {
@@ -63,8 +64,8 @@ static void coefficients_are_recovered(void **state)
     ASSERT_OK(ms_fit_make(cx, synthetic(&d, truth, 0.0, 0.0, 1), &fit), cx);
     ASSERT_NEAR(fit.values[0].value, 3e-6, 1e-5);
     ASSERT_NEAR(fit.values[1].value, 2e9, 1e-5);
-    assert_true(
-        fit.values[2].dropped); /* the parameter k acts as the start time a does */
+    /* the parameter k only adds k / rate to the law, as the start time a does */
+    assert_true(fit.values[2].dropped);
     assert_true(fit.max_error_frac < 1e-5);
     ASSERT_INT(fit.num_launches, LAUNCHES);
 }
@@ -84,8 +85,9 @@ static void noise_does_not_hide_small_sizes(void **state)
     assert_true(fit.median_error_frac > 0.03 && fit.max_error_frac < 0.2);
 }
 
-/* The 90 % interval of the rate covers the true rate in most of 40 data sets: fewer
- * than 90 %, since five launches give narrow intervals. */
+/* The 90 % interval of the fitted rate covers the true rate in most of 40 data sets, but
+ * not in 90 % of them, since with only five launches the intervals come out too
+ * narrow. */
 static void intervals_cover(void **state)
 {
     (void)state;
@@ -119,8 +121,9 @@ static void the_same_seed_gives_the_same_fit(void **state)
     assert_true(second.values[1].low != first.values[1].low);
 }
 
-/* A tenth of the points are three times as slow: they move the rate when errors count
- * by their squares, but hardly when soft_frac makes large errors count by their size. */
+/* A tenth of the points are three times as slow as the law. They shift the fitted rate
+ * when the squares of errors are minimised, but hardly with soft_frac, beyond which an
+ * error counts by its size instead of its square. */
 static void few_slow_points_hardly_count_when_softened(void **state)
 {
     (void)state;

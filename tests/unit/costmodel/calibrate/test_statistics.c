@@ -9,8 +9,8 @@ static void quantiles_interpolate_between_order_statistics(void **state)
     (void)state;
     double values[] = {4, 1, 3, 2};
     ASSERT_NEAR(ms_quantile(values, 4, 0.5), 2.5, 1e-15);
-    ASSERT_NEAR(ms_quantile(values, 4, 0.9), 3.7,
-                1e-15); /* the quantile at position 2.7 of 0 .. 3 */
+    /* sorted values at positions 0 .. 3: the 0.9 quantile is at position 2.7 */
+    ASSERT_NEAR(ms_quantile(values, 4, 0.9), 3.7, 1e-15);
     ASSERT_NEAR(ms_quantile(values, 4, 0.0), 1.0, 1e-15);
     ASSERT_NEAR(ms_quantile(values, 4, 1.0), 4.0, 1e-15);
     ASSERT_NEAR(values[0], 1.0, 0); /* the values were sorted in place */
@@ -97,8 +97,8 @@ static void groups_share_variance(void **state)
     assert_true(isnan(ms_intraclass_correlation(values, one, 4)));
 }
 
-/* The bootstrap of the mean of 100 zeros and ones: its standard error is 0.05, and 90
- * % of means lie within 1.645 standard errors. */
+/* The 90 % bootstrap interval of the mean of 50 zeros and 50 ones: the mean's standard
+ * error is 0.05, and the interval ends 1.645 standard errors below and above 0.5. */
 static void means_drawn_again_spread_as_they_should(void **state)
 {
     (void)state;

@@ -46,8 +46,8 @@ static int stream(const bench *b)
 
 /* ---- loss ---- */
 
-/* The loss of 2 x 8 x 100 logits moves 16 bytes per logit: a quarter for the maximum,
- * a quarter for the sum, a half for the gradient. */
+/* The loss moves 16 bytes for each of 2 x 8 x 100 logits: a quarter of the bytes in
+ * finding the maximum, a quarter in the sum, a half in the gradient. */
 static void the_loss_moves_its_bytes_per_logit(void **state)
 {
     (void)state;
@@ -84,9 +84,10 @@ static void a_rank_moves_its_own_logits(void **state)
 
 /* ---- streaming kernels ---- */
 
-/* Unfused elementwise chains move their tensors more often: with unfused_traffic u =
- * 1.5, 2.8 times for a norm or a sum, 2 times for an activation, 2.5 times for a
- * rotary embedding. A tensor [2, 8, 4] has 128 bytes, a norm's weight 8. */
+/* Unfused elementwise operations move more bytes with a stack's unfused_traffic u = 1.5
+ * than with u = 0: a norm or a sum 2.8 times as many, an activation 2 times, a rotary
+ * embedding 2.5 times. A tensor [2, 8, 4] has 128 bytes, a norm's weight 8; memory moves
+ * 100 B/s. */
 static void chains_that_are_not_fused_pass_more_often(void **state)
 {
     (void)state;
@@ -150,15 +151,17 @@ static void a_product_takes_its_local_shape(void **state)
     ASSERT_NEAR(seconds_of(b, product), 1280, 1e-12);
     ms_hand_set_mesh(b->hand, MS_DENSE_MESH, 1, 1, 2);
     ASSERT_NEAR(seconds_of(b, product), 640, 1e-12);
-    /* now memory traffic is the limit: 128 + 40 + 160 bytes */
+    /* now memory traffic at 100 B/s is the limit: 128 bytes of x, 40 of the rank's
+     * weight, 160 of its result */
     b->pricer.gemm_flop_per_s = 1e9;
     b->pricer.gemm_hbm_bytes_per_s = 100;
     ASSERT_NEAR(seconds_of(b, product), 3.28, 1e-12);
 }
 
-/* A product for a weight's gradient reads and writes its fp32 result where it adds to
- * the accumulated gradient, and writes it in 16 bits where a separate kernel
- * accumulates (128 + 160 + 40 elements). */
+/* A product that gives a weight's gradient. Where the product adds to the accumulated
+ * gradient itself, it reads and writes this fp32 sum. Where a separate kernel
+ * accumulates, the product only writes a result of 16 bits. Elements: x 64, `grad` 160,
+ * the result 40. */
 static void products_that_add_to_sums_move_the_sums(void **state)
 {
     (void)state;
@@ -180,7 +183,8 @@ static void products_that_add_to_sums_move_the_sums(void **state)
     b->stack.accumulate_bytes.value = 9;
     apart_s = seconds_of(b, product);
     ASSERT_NEAR(apart_s, (operands_bytes + 2.0 * elements[2]) / 100.0, 1e-9);
-    /* half of the result's bytes beyond 16 bits are not hidden by the product */
+    /* fused: 8 bytes of sum an element are read and written; half of the time of the 6
+     * beyond a 16-bit result is not hidden by the product */
     ASSERT_NEAR(fused_s,
                 pow(pow((operands_bytes + 8.0 * elements[2]) / 100.0, 4) +
                         pow(0.5 * 6.0 * elements[2] / 100.0, 4),
@@ -244,8 +248,8 @@ static void a_bill_tells_passes_apart(void **state)
     ASSERT_NEAR(bill.output_bytes, 320, 0);
 }
 
-/* The gradient of a weight of 4 x 10 is a result of 2 bytes an element, or,
- * accumulated by the product, an fp32 sum that is read and written. */
+/* A product for the gradient of a weight of 4 x 10 writes 2 bytes an element, or, where
+ * the product accumulates, reads and writes an fp32 sum. */
 static void fused_accumulation_moves_sums(void **state)
 {
     (void)state;
@@ -303,10 +307,11 @@ static void grouped_products_keep_the_host_for_each_expert(void **state)
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 33);
 }
 
-/* Operations on the rows of experts move 10 bytes an element (7 of them for biases) of
- * 12 rows of 4 elements, over memory of 100 B/s: 4 bytes forward, 6 backward. They are
- * free with the first product, and in FP8 where experts are fused. Where the exchange
- * of tokens pads the rows itself, only the bytes for biases remain. */
+/* Operations on the rows of experts: 12 rows of 4 elements, over memory of 100 B/s. They
+ * move 10 bytes an element (expert_row_bytes 3 and expert_bias_bytes 7), 4 of them in
+ * forward and 6 in backward. No bytes are charged to an expert's first product, nor to
+ * any product in FP8 where the stack fuses experts. Where the exchange of tokens pads the
+ * rows itself, only the bytes for biases are charged. */
 static void operations_on_experts_rows_move_them(void **state)
 {
     (void)state;

@@ -50,8 +50,8 @@ static ms_node *binary(bench *b, ms_pass pass, int x, int y, int out, const char
     return node;
 }
 
-/* Forward is out = x w; backward is gx = gout w' and gw = x' gout, where `x_again` is
- * the tensor that the last product reads as x. */
+/* Writes the forward out = x w. write_backward writes gw = x' gout and gx = gout w',
+ * where its parameter `x_again` is the tensor that stands for x in gw. */
 static void write_forward(bench *b)
 {
     b->x = ms_hand_tensor(b->hand, "bsh", MS_ROLE_ACTIVATION, "RRR");
@@ -113,10 +113,10 @@ static void expect_bytes(const ms_bill *bill, double saved, double delayed,
         ASSERT_NEAR(memory->transient[half].activation_bytes, transient[half], 0);
 }
 
-/* The saved x has 128 bytes; gout, given from outside, 320. In one piece x is freed
- * before gx (128) is made, so at most 128 + 320 are alive. In halves x and gout both
- * wait for the weight's gradient: 128 + 320 + 128 at once, of which 128 + 320 stay
- * between the halves. */
+/* Bytes alive: the saved x has 128, gout, given from outside, 320, gx 128. In a backward
+ * of one piece, x is freed before gx is made, so at most 128 + 320 are alive. In a split
+ * backward, x and gout both stay for the weight half: 128 + 320 + 128 are alive in the
+ * input half, and 128 + 320 between the halves. */
 static void operands_wait_for_the_weight_half(void **state)
 {
     (void)state;
@@ -188,9 +188,9 @@ static void gradients_of_logits_are_counted_apart(void **state)
     ASSERT_NEAR(bill.memory.delayed.logits_bytes, 3200, 0);
 }
 
-/* The gradient of 1600 saved logits of 4 bytes overwrites them. When the gradient is
- * split into two ranks' halves (of 2 bytes an element, as stored), a half is alive
- * beside the whole until the whole is freed. */
+/* The gradient of 1600 saved logits, of 4 bytes each, takes the place of the logits. When
+ * the whole gradient is then cut to one tp rank's half (800 elements of 2 bytes), this
+ * half is alive beside the whole gradient until that is freed. */
 static void the_gradient_of_logits_overwrites_them(void **state)
 {
     (void)state;
@@ -216,10 +216,10 @@ static void the_gradient_of_logits_overwrites_them(void **state)
 
 /* ---- communication ---- */
 
-/* The tensor x, split over two ranks, is gathered either by a redistribution in the
- * weight half, which is listed for the half and for the whole backward, or by a
- * recomputation, which is listed for the whole backward only. Both may hide behind the
- * product for the weight's gradient, which the input half does not have. */
+/* The tensor x is split over two ranks and gathered in backward. If a redistribution of
+ * the weight half gathers it, the gather is listed for the weight half and for the whole
+ * backward; if a recomputation does, for the whole backward only. Either gather may hide
+ * behind the product for the weight's gradient, which the input half does not have. */
 static void collectives_belong_to_the_half_of_their_node(void **state)
 {
     (void)state;

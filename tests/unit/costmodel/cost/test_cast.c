@@ -67,8 +67,10 @@ static const ms_program *part_of(ms_ctx *cx, const ms_planned *p, ms_block_kind 
     return ms_program_make(cx->arena, p->workload->model, &key, 4096, 1, MS_FP8);
 }
 
-/* Query, key and value share one cast of a quarter of the tokens (a twelfth for each);
- * the operand of the output projection is cast for it alone. */
+/* `share`: tokens that a product is charged to cast, as a fraction of the sequence.
+ * Products of one operand share its cast, which is of this tp rank's quarter of the
+ * tokens: query, key and value 1/12 each, gate and up 1/8 each. The output and down
+ * projections cast the whole of their own operands. */
 static void an_operand_is_cast_once_where_it_is_smallest(void **state)
 {
     (void)state;
@@ -150,8 +152,8 @@ static void projections_of_one_matrix_are_one_product(void **state)
     int num_sums = 0;
     for (int n = 0; n < layer->num_nodes; n++)
         num_sums += ms_node_sums_joined(layer, &layer->nodes[n]);
-    /* additions of gradients that joined products do by themselves: two for query, key
-     * and value, one for gate and up */
+    /* Joined products add up the input gradients of their parts by themselves: query, key
+     * and value save two additions, gate and up one. */
     ASSERT_INT(num_sums, 3);
     ms_workload_close(p->workload);
 }
@@ -205,9 +207,9 @@ static void gate_and_up_of_an_expert_are_one_product(void **state)
     ms_workload_close(workload);
 }
 
-/* Megatron-LM of 2022 overlaps, of the four collectives in backward, those that reduce
- * two gradients and that gather two inputs again with other products; that of 2021
- * overlaps none. */
+/* In the backward of a layer, Megatron-LM of 2022 runs two kinds of collective beside
+ * products: reducing the gradients of two inputs (of attention and of the MLP), and
+ * gathering these two inputs again. Megatron-LM of 2021 runs none beside products. */
 static void gradients_run_beside_traffic(void **state)
 {
     (void)state;

@@ -303,10 +303,10 @@ static void all_to_all_is_bound_by_one_nic_each(void **state)
     ASSERT_NEAR(seconds(&system, MS_ALL_TO_ALL, 16, 1e12), 0.5e12 / (0.93 * 50e9), 0.01);
 }
 
-/* Each node gets one copy of a token for all its experts: the 8 choices of a token lie
- * on 4 (1 - 0.75^8) = 3.6 of 4 nodes, 3/4 of them not its own, where 8 separate copies
- * would cross 6 times. Inside a node the exchange reaches the bandwidth of ring
- * collectives. */
+/* A token's copies for 8 chosen experts cross nodes once per node instead of once per
+ * expert. The 8 choices lie on 4 (1 - 0.75^8) = 3.6 of 4 nodes on average, 3/4 of which
+ * are not the token's own; 8 separate copies would cross 6 times. Inside a node the
+ * exchange reaches the bandwidth of ring collectives. */
 static void nodes_share_the_copies_of_a_token(void **state)
 {
     (void)state;
@@ -371,10 +371,11 @@ static void mi300x_uses_the_wires_of_its_group(void **state)
     ASSERT_NEAR(seconds(&system, MS_SEND, 2, 1e12), 1e12 / (0.721 * 64e9), 1e-3);
 }
 
-/* TPU torus (jax-ml/scaling-book sharding.md), 4 x 4 x 4 chips: an all-gather of S
- * bytes over d ring dims takes S / (W d), with W the bandwidth of a dim in both
- * directions; an all-reduce twice that; an all-to-all on a ring a quarter of the
- * all-gather of what all ranks hold. A line of chips has half of W. */
+/* A TPU torus of 4 x 4 x 4 chips, after jax-ml/scaling-book sharding.md. An all-gather of
+ * S bytes over a group that spans d rings takes S / (W d), where W is the bandwidth of a
+ * ring in both directions together. An all-reduce takes twice that. An all-to-all on a
+ * ring takes a quarter of an all-gather of all that the ranks hold. Chips in a line, not
+ * a ring, have half of W. */
 static void a_torus_follows_the_laws_of_rings(void **state)
 {
     (void)state;

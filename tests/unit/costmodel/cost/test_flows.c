@@ -84,8 +84,9 @@ static void a_ring_over_nodes_uses_every_nic(void **state)
     ASSERT_INT(p.load.num_loaded, 8); /* four NICs, each in both directions */
 }
 
-/* A group of 9 ranks with 8 in one domain of 72 GPUs and 1 in the next: all bytes of
- * the single rank pass its one NIC. */
+/* A ring of 9 ranks, 8 of them in one domain of 72 GPUs and 1 in the next. All bytes that
+ * this single rank sends and receives pass its one NIC; the other 8 ranks share what
+ * their domain sends over 8 NICs. */
 static void uneven_domains_share_what_crosses(void **state)
 {
     (void)state;
@@ -96,9 +97,9 @@ static void uneven_domains_share_what_crosses(void **state)
     ASSERT_NEAR(bytes_on(&p, "nic out 64"), 100, 1e-12);
 }
 
-/* A double-tree all-reduce sends half of the S bytes through each of two trees. A node
- * inside one tree sends once up and twice down there, and as a leaf of the other tree
- * once up: twice S in all. Two nodes send S each way. Sanders et al. 2009. */
+/* An all-reduce of S bytes by two trees, S/2 through each (Sanders et al. 2009). A node
+ * that is inside one tree sends S/2 up and twice S/2 down in this tree. In the other tree
+ * it is a leaf and sends S/2 up: 2 S in all. With two nodes, each sends S. */
 static void a_tree_sends_at_most_twice_the_bytes(void **state)
 {
     (void)state;
@@ -126,8 +127,9 @@ static void an_all_to_all_goes_from_each_to_each(void **state)
     add(&p, MS_ALL_TO_ALL, MS_ALGORITHM_DIRECT, 0, 1, 16, 1600);
     ASSERT_NEAR(bytes_on(&p, "nic out 4"), 800, 1e-12);
     ASSERT_NEAR(bytes_on(&p, "nic in 12"), 800, 1e-12);
-    /* bytes for 7 peers in the node, and for 7 of the 8 outside by way of the GPU on
-     * their rail */
+    /* NVLink carries 100 bytes to each of 7 peers in the node. It also carries 100 for
+     * each of the 7 GPUs of the other node that are on other rails, to the GPU on the
+     * same rail. */
     ASSERT_NEAR(bytes_on(&p, "nvlink out 4"), 1400, 1e-12);
     place m = open_place("mi300x", 8);
     add(&m, MS_ALL_TO_ALL, MS_ALGORITHM_DIRECT, 0, 1, 8, 800);
@@ -196,12 +198,12 @@ static long fewest_in_domain(const place *p, const long *ranks, long size)
     return fewest;
 }
 
-/* How much more than a link's capacity a cost law may ask for, as a factor; 1 for a
- * group that lies evenly. For an uneven group the law takes the mean number of ranks
- * in a domain, rounded up, while the domain with the fewest has fewer NICs (rings and
- * trees) or more peers outside (all-to-all), and a tree over three domains is taken
- * for one over two. A group may also lie in fewer domains than the one that the law
- * describes: then its chains inside nodes are longer. */
+/* The factor by which a cost law may ask for more than a link's capacity; 1 if all
+ * domains hold equally many ranks of the group. `fewest`: the fewest ranks in a domain.
+ * The law reckons with p ranks in every domain, the mean rounded up. A domain with fewer
+ * has fewer NICs (rings and trees) or more peers outside (all-to-all) than the law
+ * reckons with, and a tree over three domains is taken for one over two. Where every
+ * domain has more than p ranks, chains inside nodes are longer than in the law. */
 static double granted_ratio(const ms_span *span, ms_collective collective, long fewest)
 {
     double n = (double)span->size, p = (double)span->per_domain[0],
@@ -214,7 +216,8 @@ static double granted_ratio(const ms_span *span, ms_collective collective, long 
                    : 1.0;
     if (collective == MS_ALL_TO_ALL)
         return (n - least) / (n - p);
-    /* all-reduce priced as over two domains */
+    /* the law prices the all-reduce as a tree over two domains, even if there are
+     * three */
     bool pair = collective == MS_ALL_REDUCE && n <= 2.0 * p;
     return (pair ? 2.0 : 1.0) * p / least;
 }
@@ -235,8 +238,9 @@ static double most_load(place *p, const ms_collective_law *law, int algorithm, i
     return most;
 }
 
-/* Checks that the cost law of the group overloads no link. Returns the largest load of
- * a link by a group that lies evenly, or 0. */
+/* Checks that no link must carry more than its capacity for the time of the group's cost
+ * law, or than `granted_ratio` times that for an uneven group. Returns the largest load
+ * of a link relative to its capacity; 0 for an uneven group. */
 static double compare(place *p, const ms_span *span, ms_collective collective,
                       const long *ranks)
 {
@@ -284,7 +288,8 @@ static double try_group(place *p, long size, long stride)
     return largest;
 }
 
-/* Checks a group on a torus whose ranks are laid out to suit the group; 0 if the
+/* Checks the cost law of a group of `size` ranks at `stride` on a torus, with ranks laid
+ * out so that such groups form blocks. Returns the largest load of a link; 0 if the
  * cluster is no torus. */
 static double try_arranged(const place *p, long size, long stride)
 {

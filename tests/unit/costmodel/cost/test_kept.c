@@ -24,11 +24,12 @@ static double layer_bytes(const char *model, int tp, const char *stack, ms_dtype
     return bytes;
 }
 
-/* Bytes that FP8 saves for a Llama layer (h hidden, f MLP width): the results of two
- * norms (4 h, gathered again for the products) and of the MLP's product (2 f) halve;
- * the result of attention (2 h) is also read by attention's own gradient, so its cast
- * (h) is added. torchtitan saves operands in 16 bits. HAI-LLM saves casts alone, also
- * of gate and up (4 f). */
+/* `less`: bytes a token by which a Llama layer saves less in FP8 than in BF16 (h hidden
+ * size, f MLP width). nemo: inputs of products are saved as casts of half the bytes,
+ * namely two norms (2 h less) and the input of the down projection (f less); the result
+ * of attention stays in BF16 for attention's own gradient, with a cast beside it (h
+ * more). hai-llm: casts only, also of attention's result (h less) and of gate and up (2 f
+ * less). torchtitan: saves operands in BF16. */
 static void gradients_of_weights_keep_casts(void **state)
 {
     (void)state;

@@ -72,9 +72,10 @@ static double fourth_root_of_sum(double x, double y, double z)
     return pow(pow(x, 4) + pow(y, 4) + pow(z, 4), 0.25);
 }
 
-/* The cost law of matrix products with round coefficients, by hand: 4 x 3 tiles of 128
- * x 256 on 10 multiprocessors are 1.2 waves, and half of the idle 0.8 is lost. Tiles
- * half as large have twice the loss, and are 24 in 2.4 waves. */
+/* The cost law of matrix products with round coefficients, by hand. A result of 512 x 768
+ * is 4 x 3 tiles of 128 x 256; on 10 multiprocessors these are 1.2 waves. Half of the
+ * idle 0.8 wave is lost, which makes 1.6. Tiles of half the size, 24 in 2.4 waves, are no
+ * better, since they lose twice as much efficiency. */
 static void law_of_products_by_hand(void **state)
 {
     (void)state;
@@ -95,13 +96,13 @@ static void law_of_products_by_hand(void **state)
     double traffic = (2.0 * 1000 * (512 + 768) + 2.0 * 512 * 768) / 1e12;
     ASSERT_NEAR(ms_gemm_kernel_s(&pricer, product(512, 768, 1000, 2)),
                 fourth_root_of_sum(1.6 * wave, traffic, 1e-7) + 1e-6, 1e-12);
-    /* One row more needs 5 x 3 tiles of 128 x 256, 1.5 waves, or 3 x 6 tiles of 256 x
-     * 128, 1.8 waves. */
+    /* A result of 513 rows needs 5 x 3 tiles of 128 x 256, 1.5 waves (1.75 with half of
+     * the idle rest), or 3 x 6 tiles of 256 x 128, 1.8 waves. */
     traffic = (2.0 * 1000 * (513 + 768) + 2.0 * 513 * 768) / 1e12;
     ASSERT_NEAR(ms_gemm_kernel_s(&pricer, product(513, 768, 1000, 2)),
                 fourth_root_of_sum(1.75 * wave, traffic, 1e-7) + 1e-6, 1e-12);
-    /* If small tiles cost no efficiency, one row needs 1 x 12 tiles of 64 x 64: 1.2
-     * waves of an eighth of the time. */
+    /* A result of one row takes 1 x 12 tiles of 64 x 64, if small tiles lose no
+     * efficiency: 1.2 waves (1.6 with half of the idle rest), each an eighth as long. */
     profile.small_tile_loss.value = 0.0;
     ASSERT_NEAR(
         ms_gemm_kernel_s(&pricer, product(1, 768, 1000, 2)),
@@ -177,9 +178,9 @@ static void sustained_rate_is_below_the_isolated_one(void **state)
     (void)state;
     static const char *const clusters[] = {"hgx-h100", "hgx-b200", "h100-96g-500w"};
     static const double peaks[] = {989e12, 2250e12, 989e12};
-    /* Fractions of the peak that an earlier model, fitted to the same runs, gave; 0:
-     * not compared, since it gave 0.51 without regard to the power limit, where the
-     * present law gives 0.46. */
+    /* Expected fraction of `peaks`, as given by an earlier model fitted to the same
+     * training runs. 0: not compared, since the earlier model ignored the power limit and
+     * gave 0.51, where the present cost law gives 0.46. */
     static const double of_peak[] = {0.67, 0.44, 0};
     ms_ctx *cx = test_cx();
     for (int i = 0; i < 3; i++) {
@@ -268,8 +269,9 @@ static void attention_approaches_its_rate_with_length(void **state)
     ASSERT_NEAR(shape.flop / ms_attention_s(&pricer, shape), 0.5 * fastest, 1e-9);
 }
 
-/* Attention by cuDNN on B200 at 1000 W is limited by the energy per FLOP of bf16
- * products, on GB300 at 1400 W by its own rate, whatever the compute type. */
+/* Attention by cuDNN runs at the lower of two rates, whatever the compute type: the power
+ * limit times the FLOP per joule of bf16 products, which is lower on B200 (1000 W), and
+ * the kernel's own rate, which is lower on GB300 (1400 W). */
 static void attention_takes_the_energy_of_products(void **state)
 {
     (void)state;
@@ -321,7 +323,7 @@ static void narrow_values_are_padded_by_kernels_of_one_head_dim(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    /* use FlashAttention 3, 2 */
+    /* stacks that use FlashAttention 3 and FlashAttention 2 */
     static const char *const stacks[] = {"generic", "meshsim"};
     for (int i = 0; i < 2; i++) {
         ms_pricer pricer = make_pricer(cx, "hgx-h100", stacks[i], MS_BF16);
@@ -339,8 +341,8 @@ static void narrow_values_are_padded_by_kernels_of_one_head_dim(void **state)
     }
 }
 
-/* Unfused attention takes two products forward and four backward for each head, and
- * passes over the scores in memory. */
+/* Unfused attention runs two matrix products forward and four backward for each head, and
+ * kernels between them read and write the scores in memory. */
 static void unfused_attention_moves_its_scores(void **state)
 {
     (void)state;

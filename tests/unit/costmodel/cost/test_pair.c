@@ -18,9 +18,10 @@ static double backward_s(const ms_pair_backward *b)
            b->dispatch_s + b->exposed_s;
 }
 
-/* Timeline in seconds, F forward, B backward. Compute: attention F 0-3, experts B 3-6,
- * experts' weights 6-9, experts F 9-12, attention B 12-15. Exchanges: combine B 0-2,
- * dispatch F 3-5, dispatch B 6-8, combine F 12-14, all hidden behind compute. */
+/* A forward F and a backward B as a pair, from second to second. Compute: attention F
+ * 0-3, experts B 3-6, gradients of experts' weights 6-9, experts F 9-12, attention B
+ * 12-15. Exchanges of expert tokens: combine B 0-2, dispatch F 3-5, dispatch B 6-8,
+ * combine F 12-14; all are hidden behind compute. */
 static void short_exchanges_hide(void **state)
 {
     (void)state;
@@ -29,10 +30,11 @@ static void short_exchanges_hide(void **state)
     ASSERT_NEAR(ms_pair_s(&f, &b, 0), 15, 1e-12);
 }
 
-/* Timeline in seconds, F forward, B backward. Compute: result B 0-1, attention F 1-2,
- * experts B 11-12, experts' weights 12-13, experts F 21-22, attention B 31-32, result
- * F 41-42. Exchanges: combine B 1-11, dispatch F 11-21, dispatch B 21-31, combine F
- * 31-41. Without overlap all takes 47. */
+/* A forward F and a backward B as a pair, from second to second. Compute: result B 0-1,
+ * attention F 1-2, experts B 11-12, gradients of experts' weights 12-13, experts F 21-22,
+ * attention B 31-32, result F 41-42. Exchanges of expert tokens: combine B 1-11, dispatch
+ * F 11-21, dispatch B 21-31, combine F 31-41. If nothing overlaps, the pair takes 47
+ * s. */
 static void long_exchanges_follow_each_other(void **state)
 {
     (void)state;
@@ -43,10 +45,10 @@ static void long_exchanges_follow_each_other(void **state)
     ASSERT_NEAR(ms_pair_s(&f, &b, 1), 47, 1e-12);
 }
 
-/* Timeline in seconds of a forward without experts (5 s) beside a backward B with
- * experts: result B 0-1, combine B 1-4 beside the forward 1-6, experts B 6-10,
- * dispatch B 10-13 beside the experts' weights 10-12, attention B 13-19. Other
- * communication is not hidden. */
+/* A forward of a layer without experts, 5 s, in a pair with a backward B of a layer with
+ * experts, from second to second: result B 0-1, combine B 1-4 beside the forward 1-6,
+ * experts B 6-10, dispatch B 10-13 beside the gradients of experts' weights 10-12,
+ * attention B 13-19. Communication other than combine and dispatch is added whole. */
 static void one_layer_without_experts_hides_what_it_can(void **state)
 {
     (void)state;
@@ -72,8 +74,9 @@ static double some(ms_rng *rng)
     return (double)ms_rng_below(rng, 9);
 }
 
-/* The time of a pair of random layers lies between the longer of compute and exchanges
- * and the sum of both; interference never shortens it, nor does a longer part. */
+/* A pair of random layers takes at least the longer of all compute and all exchanges, and
+ * at most the sum of both. Interference between them never shortens the pair, nor does
+ * making a part of it longer. */
 static void pairs_stay_between_their_bounds(void **state)
 {
     (void)state;

@@ -199,9 +199,10 @@ static double flop_of(const ms_program *program, ms_pass pass, bool of_scan)
     return flop;
 }
 
-/* FLOP of a Mamba layer on 64 tokens: projections 2 * 8 * 84 and 2 * 8 * 8 a token;
- * the scan, in chunks of 8 with 2 groups of states of 16 and 8 channels: scores 2 * 8
- * * 16 * 2, results 9 * 8, states 2 * 16 * 8 twice. */
+/* FLOP of a Mamba layer on 64 tokens. Its two projections take 2 * 8 * 84 and 2 * 8 * 8
+ * for each token. Its scan, in chunks of 8 tokens with 2 groups, states of 16 and 8
+ * channels, takes for each token: scores 2 * 8 * 16 * 2, results 9 * 8, states 2 * 16 *
+ * 8, twice. */
 static void a_layer_executes_the_flop_counted_by_hand(void **state)
 {
     (void)state;
@@ -228,8 +229,9 @@ static double saved_bytes(const ms_program *program)
     return bytes;
 }
 
-/* Saved for backward: the layer's input, its norm, the projection (width 84), and of
- * the inner width (8) the result before the gate, after the gate, and its norm. */
+/* A Mamba layer saves for backward its input and the input's norm (8 channels each), the
+ * projection (84), and three results of the inner width (8): before the gate, after the
+ * gate, and the latter's norm. */
 static void a_layer_keeps_the_inputs_of_its_kernels(void **state)
 {
     (void)state;
@@ -247,8 +249,9 @@ static void a_layer_keeps_the_inputs_of_its_kernels(void **state)
 
 /* ---- the scan ---- */
 
-/* A scan of 1 token, 1 head of 1 channel, 1 group, states of 1 and chunks of 1: 3
- * channels and all other sizes 1, so that the traffic is the number of passes. */
+/* A scan with all sizes 1: tokens, heads, channels of a head, groups, states, chunk. Its
+ * convolution has 3 channels. So the traffic is 2 bytes (4 in fp32) times the number of
+ * passes over memory. */
 static void a_scan_moves_what_its_kernels_share(void **state)
 {
     (void)state;
@@ -275,9 +278,9 @@ static void a_scan_is_linear_in_tokens_and_not_in_chunks(void **state)
     assert_true(ms_scan_flop(wide) > ms_scan_flop(shape));
 }
 
-/* On an H100 the scan's products take a tenth of the time of its traffic; they are the
- * limit where memory is infinitely fast. A scan_loss of 3 makes four times the
- * traffic's time. */
+/* On an H100 the scan takes the time of its memory traffic. Its matrix products would
+ * take a tenth of that; they set the time only where memory is infinitely fast. With
+ * scan_loss 3 the scan takes four times the time of its traffic. */
 static void a_scan_takes_the_time_of_its_traffic(void **state)
 {
     (void)state;

@@ -55,8 +55,8 @@ static void totals_are_those_of_the_checkpoints(void **state)
         {"mpt-7b", 6649286656.0},
         {"falcon-7b", 6921720704.0},
         {"falcon-40b", 41303293952.0},
-        /* total as quoted elsewhere, not read from the checkpoint; so are the rows
-         * below */
+        /* totals of this row and of those below are quoted, not read from the
+         * checkpoints */
         {"falcon-180b", 179522565120.0},
         {"yi-34b", 34388917248.0},
         {"dbrx", 131596523520.0},
@@ -322,8 +322,8 @@ static void a_small_model_is_counted_by_hand(void **state)
                          "\"head_dim\": 4, \"ffn_hidden\": 16, \"vocab\": 10}",
                          &model),
               cx);
-    /* embedding and head of 80 each; two layers of attention 64 + 32 + 32 + 64, MLP 3
-     * * 128, norms 16; a last norm of 8 */
+    /* parameters: embedding and head 80 each; each of two layers attention 64 + 32 + 32 +
+     * 64, MLP 3 * 128, norms 16; the last norm 8 */
     ASSERT_NEAR(ms_model_params(&model).attention, 384.0, 0.0);
     ASSERT_NEAR(ms_model_params(&model).total, 160.0 + 384.0 + 768.0 + 40.0, 0.0);
     /* defaults of members that the file leaves out */

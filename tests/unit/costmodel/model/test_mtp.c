@@ -65,9 +65,9 @@ static void programs_are_sound_on_any_mesh(void **state)
     }
 }
 
-/* Weights that an MTP module of DeepSeek-V3 (hidden size h = 7168) multiplies a token
- * by: projection 2 h^2, a layer with 8 + 1 experts of 3 h 2048 each, latent attention
- * 187,105,280, router 256 h, head 129280 h. */
+/* Weights by which an MTP module of DeepSeek-V3 (hidden size h = 7168) multiplies each
+ * token: a projection 2 h^2; a layer with latent attention (187,105,280), a router (256
+ * h) and the 8 + 1 experts of the token (3 h 2048 each); and the head 129280 h. */
 static void a_module_adds_a_projection_a_layer_and_a_head(void **state)
 {
     (void)state;
@@ -82,8 +82,9 @@ static void a_module_adds_a_projection_a_layer_and_a_head(void **state)
     double tokens = 4.0 * 64 / 4; /* tokens of one rank */
     ASSERT_NEAR(forward_flop(with) - forward_flop(without), 2.0 * tokens * weights,
                 1e-12);
-    /* held besides: the other 256 - 8 experts, biases of the router, and norms (5 h and
-     * those of the latents); the copy of the embedding stands for the shared head */
+    /* The module also holds the 256 - 8 experts that a token does not visit, 256 biases
+     * of the router, and norms: 5 h, and 1536 + 512 of the latents. Its copy of the
+     * embedding is as large as the head that it shares, which `weights` counts. */
     double held = weights + 248.0 * 3 * h * 2048 + 256 + 5 * h + 1536 + 512;
     ASSERT_NEAR(params(with) - params(without), held, 1e-12);
 }

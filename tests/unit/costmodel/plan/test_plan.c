@@ -181,7 +181,8 @@ static void experts_take_tp_ranks_first_then_cp_then_dp_shard(void **state)
     expect_group(&mesh, "efsdp", 3, (const long[]){3, 7}, 2);
     expect_group(&mesh, "pp", 7, (const long[]){7, 15}, 2);
 
-    /* the tp ranks split each expert's matrices, so ep takes cp and dp_shard */
+    /* tp ranks split each expert's matrices (etp 2), so ep spans the cp and dp_shard
+     * ranks */
     plan.etp = 2;
     mesh = ms_plan_expert_mesh(&plan);
     expect_group(&mesh, "ep", 1, (const long[]){1, 3, 5, 7}, 4);
@@ -224,7 +225,7 @@ static void heads_and_mlp_must_divide_by_tp(void **state)
     (void)state;
     ms_model model = dense_model();
     ms_plan plan = dense_plan();
-    model.num_kv_heads = 4; /* each key-value head is on two of the eight tp ranks */
+    model.num_kv_heads = 4; /* tp 8: each key-value head is copied to two tp ranks */
     expect_refusal(&plan, &model, MS_LEGAL);
     model.num_kv_heads = 6;
     expect_refusal(&plan, &model, MS_REFUSE_HEADS);

@@ -21,8 +21,9 @@ static ms_plan full_plan(void)
     return plan;
 }
 
-/* Changes a choice that is a switch, a word or a number to another value that a plan
- * may have; false: the choice is not tested. */
+/* Sets the plan's `choice` to another value that a plan may have, if the choice is a
+ * switch, a word or a whole number. False: the choice is of another kind or an axis size,
+ * and is not tested. */
 static bool change(ms_plan *plan, ms_choice choice)
 {
     long value = ms_plan_get(plan, choice);
@@ -96,7 +97,8 @@ static void every_choice_counts_and_is_kept(void **state)
             fail_msg("%s does not count", ms_plan_fields[choice].name);
         if (!ms_plan_equal(&plan, &read))
             fail_msg("%s is lost in JSON", ms_plan_fields[choice].name);
-        /* another ZeRO stage also makes the resharding flag meaningless */
+        /* flags of a plan with another ZeRO stage leave out the resharding flag, which
+         * then has no effect, so the two plans may differ in it */
         bool idle = choice == MS_CHOOSE_ZERO;
         if (!idle && !ms_plan_equal(&plan, &taken))
             fail_msg("%s is lost in flags: %s", ms_plan_fields[choice].name,

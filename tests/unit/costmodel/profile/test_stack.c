@@ -78,8 +78,9 @@ static void host_floor_is_in_seconds(void **state)
     ASSERT_INT(stack->attention, MS_ATTENTION_UNFUSED);
 }
 
-/* Compares a stack's bytes per parameter (stored, gradient, master, moments, reduced
- * gradient, gathered parameter) and per logit. */
+/* Compares a stack's bytes with `bytes`, whose order is: of a parameter its stored value,
+ * gradient, master copy, moments, reduced gradient and gathered value; then of a
+ * logit. */
 static void expect_bytes(const ms_stack *stack, const double bytes[7])
 {
     ASSERT_NEAR(stack->param_bytes.value, bytes[0], 0);
@@ -105,7 +106,7 @@ static void the_runner_keeps_everything_in_the_compute_type(void **state)
     ASSERT_NEAR(fp64.optimizer_bytes.value, 64, 0);
     ASSERT_NEAR(fp64.loss_bytes.value, 4 * bf16.loss_bytes.value, 0);
     ASSERT_NEAR(fp64.head_grad_bytes.value + fp64.accumulate_bytes.value, 0, 0);
-    /* an adapted stack is not adapted twice */
+    /* adapting an adapted stack to another type changes nothing */
     ms_stack again = ms_stack_adapt(&fp64, MS_FP32);
     expect_bytes(&again, (double[]){8, 8, 0, 16, 8, 8, 8});
 }

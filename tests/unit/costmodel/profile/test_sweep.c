@@ -105,7 +105,7 @@ static void curves_are_straight_in_logarithms(void **state)
     assert_true(ms_sweep_curve_s(curve, sqrt(8.0 * 64.0), &seconds));
     ASSERT_NEAR(seconds, sqrt(1e-6 * 1.5e-6), 1e-12);
     assert_true(ms_sweep_curve_s(curve, 1024, &seconds));
-    /* the time of 64 bytes: more bytes never take less time */
+    /* 1024 bytes get the longer time of 64 bytes: more bytes never take less time */
     ASSERT_NEAR(seconds, 1.5e-6, 1e-12);
     assert_true(ms_sweep_curve_s(curve, 4096, &seconds));
     ASSERT_NEAR(seconds, 6e-6, 1e-12);
@@ -202,7 +202,8 @@ static void measured_collectives_take_what_was_measured(void **state)
     ASSERT_NEAR(ms_collective_s(&law, 0), 0, 0);
     law = ms_collective_law_make(MS_ALL_REDUCE, &span, &s.cluster, &s.profile);
     assert_null(law.measured);
-    /* measurements do not say on which of two network levels a group lies */
+    /* measurements are not used with two network levels: they do not say which of the two
+     * levels the measured group spanned */
     s.cluster.num_levels = 2;
     law = ms_collective_law_make(MS_ALL_GATHER, &span, &s.cluster, &s.profile);
     assert_null(law.measured);

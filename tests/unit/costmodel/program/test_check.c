@@ -123,16 +123,18 @@ static void redistributions_are_those_of_the_table(void **state)
     }
 }
 
-/* A dim s sharded over dp and, inside, over tp: dp ranks hold halves, tp ranks
- * quarters. Only the inner axis can change by itself; dp alone has no collective for
- * it. */
+/* Dim s is sharded over dp and, inside each dp shard, over tp: dp ranks hold halves, tp
+ * ranks quarters. A redistribution may change the sharding over the inner axis alone; no
+ * collective changes that over the outer axis alone. With a split factor on dp, tp is the
+ * outer axis. */
 static void only_the_innermost_split_moves(void **state)
 {
     (void)state;
     static const struct {
         const char *from, *to;
         int axis;
-        short strided; /* split factor of the placement on dp before or after */
+        /* split factor of the shards over dp in `from` and `to`; 0: none */
+        short strided;
         bool legal;
     } rows[] = {{"sRs", "sRR", 2, 0, true},  {"sRs", "RRs", 0, 0, false},
                 {"sRs", "bRs", 0, 0, false}, {"RRs", "sRs", 0, 0, false},

@@ -44,14 +44,16 @@ static void use_instead(ms_program *p, int from, int to)
                 p->nodes[n].in[i] = to;
 }
 
-/* Removes a redistribution: its input is used, and saved, in place of its output. */
+/* Removes the redistribution `change`: nodes that read its output now read its input,
+ * which is saved for backward if the output was. */
 static void drop(ms_program *p, const ms_node *change)
 {
     p->tensors[change->in[0]].saved |= p->tensors[change->out[0]].saved;
     use_instead(p, change->out[0], change->in[0]);
 }
 
-/* Removes a redistribution, and claims that its input has the placement of its output. */
+/* Removes the redistribution `change`, and lets the tensor that was its input claim the
+ * placement that its output had. */
 static void forget(ms_program *p, const ms_node *change)
 {
     drop(p, change);

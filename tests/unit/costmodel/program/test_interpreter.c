@@ -319,8 +319,9 @@ static void balanced_routing_gives_every_expert_as_many_rows(void **state)
         ASSERT_INT(c[i], i % NUM_EXPERTS);
 }
 
-/* Runs the exchange of routed rows on dp 2 x tp 2 with ep 4: every rank owns one
- * expert. */
+/* Runs the exchange of routed rows to their experts and back, on dp 2 x tp 2 with ep 4,
+ * where every rank owns one expert. Outputs are tensors: `choice` of experts, `rows`
+ * before the exchange, `sent` at the experts, `back` after the return. */
 static ms_interp *run_dispatch(ms_hand *h, int *choice, int *rows, int *sent, int *back)
 {
     int weight;
@@ -349,8 +350,8 @@ static void dispatch_orders_rows_by_expert_then_source(void **state)
         for (int source = 0; source < 4; source++) {
             const ms_cell *c = &run->cells[choice * 4 + source], *x = &run->cells[source];
             for (long i = 0; i < c->count; i++)
-                if ((int)c->values[i] ==
-                    owner) { /* rows arrive by source rank, then token */
+                /* an owner's rows are ordered by source rank, then by token */
+                if ((int)c->values[i] == owner) {
                     ASSERT_NEAR(got->values[row * 4], x->values[i / TOP_K * 4], 0);
                     row++;
                 }
@@ -378,8 +379,8 @@ static void combine_brings_every_row_back(void **state)
         for (long i = 0; i < c->count; i++)
             num_rows += (int)c->values[i] != rank;
     }
-    ASSERT_NEAR(there, num_rows * 4 * 2,
-                0); /* rows for other ranks, of 4 elements of 2 bytes */
+    /* bytes of all rows for other ranks, of 4 elements of 2 bytes each */
+    ASSERT_NEAR(there, num_rows * 4 * 2, 0);
     ASSERT_NEAR(here, there, 0);
 }
 
@@ -404,8 +405,8 @@ static void grouped_products_use_the_matrix_of_the_rows_expert(void **state)
     for (int rank = 0; rank < 4; rank++) {
         const ms_cell *x = &run->cells[sent * 4 + rank], *got = &run->cells[y * 4 + rank];
         const ms_cell *matrix = &run->cells[w * 4 + rank];
-        long first[2] = {
-            0, 0}; /* rows of the rank's first expert, from both ranks of its group */
+        /* first[0]: rows for the rank's first expert, from both ranks of its ep group */
+        long first[2] = {0, 0};
         for (int source = rank / 2 * 2; source < rank / 2 * 2 + 2; source++)
             for (long i = 0; i < 8; i++)
                 first[0] +=
@@ -445,8 +446,9 @@ static void changes_of_placement_keep_the_tensor_and_count_bytes(void **state)
     ms_interp *run = run_hand(h);
     const double *want = whole(run, x);
     const int tensors[] = {gathered, turned, all, sliced, divided};
-    const double bytes[] = {16 * 2, 8 * 2, 32 * 2, 0,
-                            0}; /* bytes sent by a rank; it has 16 elements of x */
+    /* bytes that a rank sends in each redistribution; its part of x is 16 elements of 2
+     * bytes */
+    const double bytes[] = {16 * 2, 8 * 2, 32 * 2, 0, 0};
     for (int i = 0; i < 5; i++) {
         assert_true(ms_interp_difference(whole(run, tensors[i]), want, 64) == 0);
         for (int rank = 0; rank < 4; rank++)

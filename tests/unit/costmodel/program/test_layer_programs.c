@@ -90,9 +90,9 @@ static double claimed_bytes(const ms_program *program, const ms_node *node)
         comm.collective, program->mesh_size[comm.mesh][comm.axis], comm.size_bytes);
 }
 
-/* Checks that nodes send the bytes they claim. Ranks have unequal numbers of expert
- * rows, so for these only sums over ranks are exact, and for their exchanges only when
- * routing is balanced. */
+/* Checks that every node sends the bytes that it claims: on each rank, or, for nodes on
+ * rows of experts, whose number differs by rank, in the sum over ranks. The exchange of
+ * such rows is checked only when routing is balanced. */
 static void check_bytes(const ms_interp *run, const char *label)
 {
     const ms_program *program = run->program;
@@ -215,8 +215,9 @@ static void check_case(const reference *ref, const ms_model *model,
     ms_arena_close(arena);
 }
 
-/* Checks programs with sequence parallelism on and off and every recomputation mode,
- * with each way to run attention and to keep gathered tensors. */
+/* Checks the model's program in all combinations of the recomputation modes, sequence
+ * parallelism on or off, attention fused or unfused, and gathered tensors kept for
+ * backward or gathered again. */
 static void check_modes(const reference *ref, const ms_model *model, ms_program_key key)
 {
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
@@ -230,8 +231,9 @@ static void check_modes(const reference *ref, const ms_model *model, ms_program_
     }
 }
 
-/* Checks every recomputation mode with sequence parallelism on and off, each with one
- * way to run attention and to keep gathered tensors. */
+/* Checks every recomputation mode with sequence parallelism on and off. Each mode has
+ * only one choice of fused or unfused attention, and one of keeping gathered tensors or
+ * gathering them again. */
 static void check_few_modes(const reference *ref, const ms_model *model,
                             ms_program_key key)
 {
@@ -291,7 +293,8 @@ static void check_ends(const ms_model *model, ms_block_kind part)
 
 #define STEP            1e-5
 #define NUM_COORDINATES 3
-/* rounding error of the difference of two losses near 10, divided by STEP */
+/* a slope is the difference of two losses divided by STEP; ROUNDING bounds its error from
+ * rounding losses of about 10 */
 #define ROUNDING 1e-8
 
 static double loss_at(const ms_program *program, ms_interp_options options, double nudge)

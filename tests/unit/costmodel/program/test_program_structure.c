@@ -127,9 +127,9 @@ static double recomputed_flop(const ms_program *program)
     return flop;
 }
 
-/* No backward node reads the last product's result without dropout: frameworks that
- * recompute only what backward needs skip the product, those that call the whole layer
- * again run it. */
+/* In a layer without dropout, no backward node reads the result of the layer's last
+ * product. Frameworks that recompute only what backward needs skip this product;
+ * frameworks that call the whole layer again (`reruns_layer`) run it. */
 static void a_layer_that_is_called_again_runs_as_a_whole(void **state)
 {
     (void)state;

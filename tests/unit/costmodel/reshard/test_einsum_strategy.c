@@ -15,8 +15,9 @@ typedef struct setting {
     ms_einsum_backward backward;
 } setting;
 
-/* Numbers of tokens that all meshes of this file divide: with 512 tokens weights are
- * larger than activations and are not moved, with 4096 they are smaller. */
+/* Two numbers of tokens. The axis sizes of all meshes in this file divide both.
+ * FEW_TOKENS make weights larger than activations, so that the weights are not moved;
+ * MANY_TOKENS make weights smaller than activations. */
 #define FEW_TOKENS  512
 #define MANY_TOKENS 4096
 
@@ -91,8 +92,8 @@ static const char *move_text(const setting *s, const ms_einsum_move *move)
     return text;
 }
 
-/* Compares texts of redistributions; a `want` that ends in ':' leaves open which
- * collectives are used. */
+/* Checks that the redistribution `got`, as text, is `want`. If `want` ends in ':', only
+ * the placements before the ':' are compared, not the collectives after it. */
 static void check_move(const char *got, const char *want)
 {
     size_t length = strlen(want);
@@ -107,7 +108,8 @@ typedef struct pattern {
     long tokens;
     const char *in[2];
     const char *wanted;
-    const char *inputs[2]; /* redistributions of the inputs before the product */
+    /* expected redistribution of each input before the product, as text */
+    const char *inputs[2];
     const char *output, *output_gradient;
     const char *gradients[2];
 } pattern;
@@ -280,8 +282,8 @@ static void conflicts_are_resolved_by_redistributions(void **state)
         const char *inputs[2];
         const char *output;
     } cases[] = {
-        /* partial sums cannot be multiplied: both are reduce-scattered along i, so
-         * that the output is partial */
+        /* partial sums cannot be multiplied, so both inputs are first reduce-scattered
+         * along i; contracting over the sharded i then makes the output partial */
         {{"P@tp", "P@tp"},
          MS_CONFLICT_TWO_PARTIALS,
          {"P@tp -> S(i)@tp: reduce-scatter tp", "P@tp -> S(i)@tp: reduce-scatter tp"},

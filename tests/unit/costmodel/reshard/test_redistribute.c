@@ -255,8 +255,9 @@ static void uneven_parts_are_padded_to_the_largest(void **state)
     (void)state;
     const struct {
         const char *from, *to;
-        double before, after,
-            size; /* elements: local before and after, in the collective */
+        /* elements: held by a rank `before` and `after`; `size`: carried by the
+         * collective */
+        double before, after, size;
     } rows[] = {{"S(a)@tp", "R", 3 * 6, 10 * 6, 4 * 3 * 6},
                 {"P@tp", "S(a)@tp", 10 * 6, 3 * 6, 4 * 3 * 6},
                 {"P@tp", "R", 10 * 6, 10 * 6, 10 * 6},
@@ -324,8 +325,9 @@ static void too_many_placements_leave_a_direct_plan(void **state)
     ASSERT_INT(plan.steps[0].axes, 1);
 }
 
-/* Planning ends soon with split factors that make 10^11 index ranges over all ranks,
- * which a proof about uneven parts would enumerate. */
+/* Planning ends soon even if split factors cut the tensor into 10^11 index ranges over
+ * all ranks. A proof that the plan is optimal with uneven parts would go through all
+ * ranges, so the plan does not claim to be optimal. */
 static void large_split_factors_end_soon(void **state)
 {
     (void)state;

@@ -88,9 +88,10 @@ static void uneven_strided_shards_cut_every_piece(void **state)
     ASSERT_TEXT(held(cx->arena, &dp, &spec, 10, 1), "2-2 5-5 8-8");
 }
 
-/* 14 rows over dp 3 are 5, 5 and 4; these are cut into 4 pieces, and each piece is
- * split over cp 4. The first cp rank holds 3 of 5 rows (2, 2, 1), but 4 of 4 rows (1,
- * 1, 1, 1): the largest part is not on rank 0. */
+/* 14 rows are sharded over dp 3 into parts of 5, 5 and 4 rows. Each part is cut into 4
+ * pieces, and each piece is split over cp 4. In a part of 5 rows the pieces have 2, 2 and
+ * 1 rows, so the first cp rank holds 3; in the part of 4 rows each piece has 1, so the
+ * first cp rank holds 4. Thus the largest share is not on rank 0. */
 static void the_largest_part_is_found_wherever_it_is(void **state)
 {
     (void)state;
@@ -116,7 +117,8 @@ static void factors_say_the_order_of_axes(void **state)
     ms_mesh mesh =
         ms_mesh_make((const char *const[]){"a", "b", "c"}, (const long[]){2, 3, 4}, 3);
     static const struct {
-        int order[3], factors[3]; /* split factors of the axes a, b, c */
+        /* `order`: the axes a 0, b 1, c 2 from the outermost in; `factors`: of a, b, c */
+        int order[3], factors[3];
     } cases[] = {{{0, 1, 2}, {0, 0, 0}}, {{0, 2, 1}, {0, 4, 0}},
                  {{1, 0, 2}, {3, 0, 0}}, {{1, 2, 0}, {12, 0, 0}},
                  {{2, 0, 1}, {4, 4, 0}}, {{2, 1, 0}, {12, 4, 0}}};

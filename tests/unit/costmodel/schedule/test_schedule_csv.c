@@ -120,9 +120,10 @@ static void every_schedule_reads_back_as_it_was_written(void **state)
 
 typedef struct mistake {
     const char *text;
-    int line, column;  /* place of the message; 0: none */
-    const char *says;  /* part of the error message */
-    const char *hints; /* part of the hint; NULL: no hint */
+    int line, column; /* expected place of the error message; 0, 0: it names no place */
+    const char *says; /* text that the error message must contain */
+    /* text that the message's hint must contain; NULL: any hint or none */
+    const char *hints;
 } mistake;
 
 static const mistake mistakes[] = {

@@ -53,8 +53,10 @@ static const char *const combined_lists[] = {
     "<3F7+3B2> <7F4+3B3> <7F5+7B4> <7F6+7B5> <7F7+7B6> 7B7 3B4 3B5 3B6 3B7",
 };
 
-/* A schedule on 4 ranks with 8 micro-batches. A chunk is in flight from its forward to
- * its weight gradient W (or whole backward). */
+/* A schedule on 4 ranks with 8 micro-batches: its lists of actions by rank and the
+ * expected times. `in_flight`: by rank, the most chunks in flight at once, where a chunk
+ * is in flight from its forward to the end of its weight gradient W (or of its whole
+ * backward). */
 typedef struct example {
     ms_schedule_shape shape;
     const char *const *lists;
@@ -250,8 +252,9 @@ static void groups_are_refused_exactly_when_they_deadlock(void **state)
 
 /* ---- formulas, inside their ranges ---- */
 
-/* On rank r of p with v chunks and groups of g, the combined order warms up with 2(p -
- * 1 - r) + (v - 1) g + 1 forwards, and its first pair adds one more. */
+/* The combined order on rank r of p, with v chunks a rank and groups of g micro-batches:
+ * before its first pair the rank runs 2(p - 1 - r) + (v - 1) g + 1 forwards, and the pair
+ * adds one more to those in flight. */
 static void combined_holds_one_more_than_interleaved(void **state)
 {
     (void)state;
@@ -285,7 +288,8 @@ static void zero_bubble_orders_keep_the_bubbles_and_peaks_of_the_paper(void **st
         const ms_schedule *h2 = made_schedule(test_cx()->arena, shape);
         ASSERT_NEAR(largest_span_bubble(h1, ones), p - 1, 0);
         ASSERT_NEAR(largest_span_bubble(h2, ones), 0, 0);
-        /* equal: a step that waits for its own end shows both ramps */
+        /* The makespans are equal, since a step that waits for its own last action
+         * includes both the ramp at its start and the ramp at its end. */
         ASSERT_NEAR(run(h2).makespan, run(h1).makespan, 0);
         for (int r = 0; r < p; r++) {
             ASSERT_INT(ms_schedule_in_flight(h1, r), p);

@@ -90,8 +90,10 @@ typedef struct example {
     ms_schedule_kind kind;
     const char *const *lists;
     double makespan, busy, span_bubble;
-    int in_flight;          /* chunks in flight on every rank */
-    int before_backward[4]; /* chunks between forward and input gradient I, by rank */
+    int in_flight; /* most chunks in flight at once; equal on all ranks */
+    /* most chunks at once, by rank, whose forward has run, but not yet their input
+     * gradient I */
+    int before_backward[4];
 } example;
 
 static const example examples[] = {
@@ -179,8 +181,9 @@ static void expect_sound(ms_schedule_shape shape, int most_in_flight)
 static const int some_microbatches[] = {1, 2, 3, 4, 5, 7, 8, 12, 13, 20, 33};
 #define NUM_SOME (sizeof some_microbatches / sizeof some_microbatches[0])
 
-/* Chunks alive in V-Half (and V-Min below) on p ranks, counted for p = 1 .. 16: about
- * p and 2p/3, where ZB-V has 2p. */
+/* The most chunks alive at once on a rank of V-Half over p ranks, found by counting for p
+ * = 1 .. 16: about p. `least_peak` gives the number for V-Min: about 2p/3. ZB-V has
+ * 2p. */
 static int half_peak(int p)
 {
     return 2 * (p / 2) + 2;
@@ -203,7 +206,8 @@ static void vs_of_any_size_run_within_their_memory(void **state)
         }
 }
 
-/* V-Half and V-Min have 6/8 and 4/8 of ZB-V's memory on 4 ranks, 10/16 and 8/16 on 8. */
+/* Peak memory relative to that of ZB-V (2p chunks on p ranks): on 4 ranks 6/8 in V-Half
+ * and 4/8 in V-Min, on 8 ranks 10/16 and 8/16. */
 static void patterns_keep_the_published_shares_of_memory(void **state)
 {
     (void)state;
@@ -247,8 +251,9 @@ static void zb_auto_keeps_any_limit_with_any_times(void **state)
                 }
 }
 
-/* Peak activations of a rank, in micro-batches, when an input gradient frees all but
- * weight_share of its micro-batch. */
+/* Peak activations of a rank, in units of one micro-batch's activations. An input
+ * gradient I frees the share 1 - weight_share of its micro-batch, the weight gradient W
+ * frees the rest. */
 static double most_kept(const ms_schedule *schedule, int rank)
 {
     double kept = 0, most = 0, share = schedule->shape.weight_share;

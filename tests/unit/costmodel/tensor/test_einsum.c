@@ -165,8 +165,9 @@ static const rule_row rows[] = {
     {"sbi,io->sbo", {"R", "R"}, "R", {"R", "R"}},
     /* batch letters: attention scores split by heads */
     {"bnqd,bnkd->bnqk", {"n", "n"}, "n", {"n", "n"}},
-    /* linear in each input: from one partial input the output is partial; the partial
-     * input's gradient is whole, those of the other inputs are partial */
+    /* An einsum is linear in each input. If one input is partial, the output is partial;
+     * the gradient of the partial input is whole, the gradients of the other inputs are
+     * partial. */
     {"sbi,io->sbo", {"P", "R"}, "P", {"R", "P"}},
     {"ab,bc,cd->ad", {"R", "P", "R"}, "P", {"P", "R", "P"}},
     /* strided shards propagate unchanged */

@@ -85,8 +85,8 @@ static double sum_of(const double *x, int stride, int at)
     return sum;
 }
 
-/* Applies a type change to local values x of four ranks (one value each if varying,
- * otherwise four), giving y. */
+/* Applies a type change to the local values `x` of four ranks, which gives `y`. A rank's
+ * value is one number if varying, otherwise four numbers. */
 static void carry_out(const ms_spmd_change *change, const double *x, double *y)
 {
     int wide = change->primitive == MS_SPMD_REINTERPRET ? 1 : RANKS;
@@ -127,8 +127,9 @@ static void fill(ms_spmd_type type, bool narrow, unsigned seed, double *x)
         }
 }
 
-/* Inner product of a value with its gradient, counting each global element once: of an
- * invariant value, whose gradient is equal on all ranks, only one rank counts. */
+/* Inner product of a value x with its gradient g, counting each global element once. An
+ * invariant value and its gradient are equal on all ranks, so the sum over ranks is
+ * divided by their number. */
 static double pairing(ms_spmd_type type, const double *x, const double *g)
 {
     double sum = 0;
@@ -221,10 +222,11 @@ typedef struct traffic {
     int count[MS_MESH_AXES][MS_NUM_SPMD_PRIMITIVES];
 } traffic;
 
-/* Counts the collectives that a program makes in backward, and those implied by its
- * forward changes. With sequence parallelism every gathered tensor has a partial
- * gradient, so the forward pass implies all of backward. The branches of a parallel
- * block add up to one sum, so they share a gradient and its gather. */
+/* Counts collectives by mesh axis: in `made` those that the program has in backward, in
+ * `implied` the transposes of those that it has in forward. The two agree with sequence
+ * parallelism, where every gathered tensor has a partial gradient. The branches of a
+ * parallel block add up to one sum, so they share one gradient, which is gathered
+ * once. */
 static void count_changes(const ms_program *program, traffic *implied, traffic *made)
 {
     for (int n = 0; n < program->num_nodes; n++) {

@@ -6,11 +6,11 @@
 
 #define MAX_TASKS 8
 
-/* A task of a hand-made graph. Link 0 has 100 bytes/s, link 1 has 50; the pool has 132
- * SMs. */
+/* A task of a hand-made graph: its costs and the time at which it must end. Link 0 has a
+ * bandwidth of 100 bytes/s, link 1 of 50 bytes/s; there is one pool of 132 SMs. */
 typedef struct row {
     int stream;
-    int after; /* index of a task that it waits for; 0: none */
+    int after; /* index of the task that this task waits for; 0: none */
     double duration_s, latency_s;
     double bytes_per_s[2]; /* bandwidth that it wants on each link */
     int held_sms;
@@ -148,8 +148,8 @@ static void options_choose_what_is_shared(void **state)
     const ms_graph *graph = make(arena, find_sample("limited by both"));
     ASSERT_NEAR(run(arena, graph, false, false).end_s[1], 2.0, 0.0);
     ASSERT_NEAR(run(arena, graph, false, true).end_s[1], 4.0, 1e-12);
-    /* Links are shared, SMs are not: the two tasks get 50 each of the link's 100
-     * bytes/s, so the first one has half its rate. */
+    /* Links are shared here, SMs are not: each of the two tasks gets 50 of the link's 100
+     * bytes/s, half of the rate that the first task wants. */
     ASSERT_NEAR(run(arena, graph, true, false).end_s[1], 4.0, 1e-12);
     ms_event_result alone = run(arena, graph, false, false);
     ASSERT_INT(alone.num_rate_changes, 0);
@@ -175,7 +175,8 @@ static void samples_tell_changes_only(void **state)
     ASSERT_NEAR(r.samples[0].used_frac, 1.0, 1e-12);
     ASSERT_NEAR(r.samples[1].time_s, 5.0, 1e-12);
     ASSERT_NEAR(r.samples[1].used_frac, 0.0, 0.0);
-    /* rates change when the late transfer slows the first, and back */
+    /* rates change when the late transfer starts, which slows the first transfer, and
+     * when one of the two ends */
     ASSERT_INT(r.num_rate_changes, 3);
     r = run(arena, make(arena, find_sample("the small transfer")), true, true);
     ASSERT_INT(r.num_samples, 2);

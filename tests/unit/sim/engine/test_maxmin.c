@@ -110,8 +110,9 @@ static void known_rates_come_out(void **state)
     }
 }
 
-/* A flow alone gets its own largest rate, bit for bit, although (use / most) * most
- * need not give `use` again in floating point. */
+/* A flow alone gets exactly `most`, its own largest rate. At this rate it fills link 0,
+ * whose capacity is `use`, although in floating point (use / most) * most may exceed
+ * `use`. */
 static void a_flow_alone_gets_its_rate_bit_for_bit(void **state)
 {
     (void)state;
@@ -128,11 +129,13 @@ static void a_flow_alone_gets_its_rate_bit_for_bit(void **state)
         if (rate < most || rate > most)
             fail_msg("%d: got %.17g, want %.17g", i, rate, most);
     }
-    assert_true(num_uneven > 0); /* use / most * most rounded up in some cases */
+    /* use / most * most exceeded `use` by rounding in some cases */
+    assert_true(num_uneven > 0);
 }
 
-/* The first of two flows has a largest rate that equals its fair share of the link up
- * to rounding: it gets that rate bit for bit, and the other flow gets the rest. */
+/* The first of two flows has a bound, most[0], that equals its fair share of the link up
+ * to rounding. This flow gets exactly its bound, and the other flow, whose bound is ten
+ * times as high, gets the rest. */
 static void a_bound_at_the_level_is_met_bit_for_bit(void **state)
 {
     (void)state;
@@ -150,7 +153,8 @@ static void a_bound_at_the_level_is_met_bit_for_bit(void **state)
             fail_msg("%d: got %.17g, want %.17g", i, rate[0], most[0]);
         ASSERT_NEAR(rate[1], most[0], 1e-12);
     }
-    assert_true(num_lower > 0); /* the fair share rounded down in some cases */
+    /* in some cases rounding made the fair share smaller than the bound most[0] */
+    assert_true(num_lower > 0);
 }
 
 int main(void)

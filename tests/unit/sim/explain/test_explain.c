@@ -250,7 +250,7 @@ static void figures_that_do_not_enter_are_left_out(void **state)
     assert_null(figure_named(inside, "networks.infiniband.bandwidth_frac"));
     assert_null(figure_named(inside, "levels.leaf.bandwidth"));
     assert_null(figure_named(inside, "all_to_all.frac"));
-    /* unused: the plan has no large all-reduce */
+    /* not among the figures, since the plan has no all-reduce large enough for NVLS */
     assert_null(figure_named(inside, "nvls.base"));
     /* a switch has no relative effect */
     assert_true(isnan(figure_named(inside, "dp_overlap")->step_effect));
@@ -323,7 +323,8 @@ static void activations_are_those_of_the_paper(void **state)
     ms_explain_options options = {.rank = -1, .answers = true};
     const ms_explanation *e = explain(cx, &plan, &options);
     const char *text = answer_of(e, "activations");
-    /* .03: log-sum-exp of attention, 4 b s a bytes */
+    /* the .03 beyond the paper's 24: log-sum-exp of attention, 4 b s a bytes with a
+     * heads */
     assert_holds(text, "10 + 24.03/8 with tp 8");
     assert_holds(text, "0 + 34.03/8 with sequence parallelism (this plan)");
     close_explained(e);
@@ -354,11 +355,12 @@ static void answers_rest_on_predictions(void **state)
     close_explained(e);
 }
 
-/* The MLP width at which products take as long as tensor-parallel traffic, for Llama
- * 3.1 70B with tp 8: products are gate, up and down of f/8 columns or rows, each with
- * the gradients of both operands; traffic is gathers before and after (and again for
- * the weights' gradients) and reduce-scatters after and before: 5 movements of 2 s h
- * bytes. */
+/* The MLP width at which matrix products take as long as tensor-parallel traffic, for
+ * Llama 3.1 70B with tp 8. Products: gate, up and down with f/8 columns or rows on a
+ * rank, each run for its result and for the gradients of both operands. Traffic: 5
+ * movements of 2 s h bytes, namely all-gathers before the MLP in forward, before it in
+ * backward, and of its input again for the weights' gradients; and a reduce-scatter after
+ * it in forward and in backward. */
 static void the_width_makes_products_as_long_as_traffic(void **state)
 {
     (void)state;
@@ -375,8 +377,8 @@ static void the_width_makes_products_as_long_as_traffic(void **state)
                         in = {1, h, part, s, 2, 8},
                         out = {1, part, h, s, 2, 8}; /* results are fp32 sums */
     const ms_pricer *pricer = &workload->pricer;
-    /* gate and up: result, input's gradient, weight's gradient; down: the same with
-     * inner and outer sizes exchanged */
+    /* gate and up each run `wide` for the result, `narrow` for the input's gradient and
+     * `in` for the weight's gradient; down runs `narrow`, `wide` and `out` for these */
     double products_s = 3 * ms_gemm_s(pricer, wide) + 3 * ms_gemm_s(pricer, narrow) +
                         2 * ms_gemm_s(pricer, in) + ms_gemm_s(pricer, out);
     const ms_collective_law *gather = &e->planned->links.law[MS_BILL_TP][MS_ALL_GATHER];

@@ -28,8 +28,8 @@ static asked open_search(const char *model, long gpus, const char *limit)
     return a;
 }
 
-/* Asks why the plan that `text` describes is not the best. `stop_ask`, `stop_search`:
- * the answer or the search is interrupted from its start. */
+/* Asks why the plan that `text` describes is not the best. `stop_ask`: answering is
+ * interrupted from its start; `stop_search`: the search after it is. */
 static void ask(asked *a, const char *text, bool stop_ask, bool stop_search)
 {
     ms_search_options first = {

@@ -192,8 +192,8 @@ static void jitter_is_drawn_from_the_seed(void **state)
     ms_workload_close(b->workload);
 }
 
-/* Where ranks keep whole weights, the first step gathers none: it equals, to the last
- * bit, the replay of durations without gathers. */
+/* Where ranks keep whole weights, the first step gathers no weights. Its time equals, to
+ * the last bit, a replay in which gathers neither delay nor slow the first forwards. */
 static void a_first_step_gathers_no_whole_weights(void **state)
 {
     (void)state;
@@ -223,8 +223,8 @@ static void a_first_step_gathers_no_whole_weights(void **state)
     ms_workload_close(b->workload);
 }
 
-/* In the first step optimizer moments are allocated by the update, when activations
- * are freed. */
+/* Optimizer moments are allocated by the first update, at the end of the first step, when
+ * its activations are already freed. */
 static void moments_come_with_the_first_update(void **state)
 {
     (void)state;

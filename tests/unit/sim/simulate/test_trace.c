@@ -38,9 +38,9 @@ static void a_pipeline_has_processes_threads_and_arrows(void **state)
     ASSERT_TEXT(facts->processes[0].name, "rank 0 (pp 0, stands for 64 ranks)");
     ASSERT_TEXT(facts->processes[2].name, "rank 127 (pp 1, computes 1.5 times as long)");
     ASSERT_INT(facts->num_threads, 6); /* compute and send of 3 ranks */
-    /* three times 4 actions and the optimizer; 2 sends each */
+    /* 3 ranks with 4 actions and the optimizer each; 3 ranks with 2 sends each */
     ASSERT_INT(facts->num_slices, 15 + 6);
-    /* messages: 2 to two ranks, 2 back */
+    /* messages: 2 forward to each of two ranks, 2 back */
     ASSERT_INT(facts->num_flows, 2 * 2 + 2);
     ASSERT_INT(facts->num_counters, 9);
     assert_non_null(strstr(text, "\"name\": \"forward 1\""));
@@ -126,7 +126,7 @@ static void links_have_counters(void **state)
     const ms_trace_facts *facts = check(cx, text);
     ASSERT_INT(facts->num_processes, 4);
     ASSERT_TEXT(facts->processes[3].name, "links");
-    /* fewer than changes: two fall on one instant */
+    /* 3 counters for 4 samples, since two samples have the same time */
     ASSERT_INT(facts->processes[3].num_counters, 3);
     assert_non_null(strstr(text, "\"name\": \"leaf out\""));
     assert_null(strstr(text, "\"used_frac\": 1}"));

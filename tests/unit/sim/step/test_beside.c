@@ -5,9 +5,11 @@
 
 #include "tests/unit/stage_bench.h"
 
-/* ZeRO-3 needs 10 s of gathering and 20 s of reducing per layer beside a backward of 8
- * s: the last forward hides 4 / 0.75 s of the first gather; the embedding's reduction
- * is exposed; in the last backward the embedding waits for no reduction. */
+/* ZeRO-3 on two layers, each of which needs 10 s of gathering and 20 s of reducing beside
+ * a backward of 8 s. Compute of the last layer's forward, 4 / 0.75 s long, hides as much
+ * of the first gather for backward. The embedding's reduction of 4 s is exposed in a
+ * backward. In the last backward of a step, the embedding waits for no layer's
+ * reduction. */
 static void what_no_layer_waits_for_does_not_delay_a_backward(void **state)
 {
     (void)state;
@@ -36,9 +38,10 @@ static void what_no_layer_waits_for_does_not_delay_a_backward(void **state)
 
 /* ---- beside communication ---- */
 
-/* Overlap of communication with 8 s of kernels, which lose a quarter of the time of
- * communication beside them, and 4 s of other traffic, which shares the links with it:
- * each gets half of the bandwidth. */
+/* The time until work and communication beside it both end. Work is kernels, other
+ * traffic, or both (such as 8 s and 4 s). Kernels lose a fraction (the first argument,
+ * such as 0.25) of the time in which communication runs beside them. The other traffic
+ * shares links with the communication: each gets half of the bandwidth. */
 static void work_beside_communication_shares_links(void **state)
 {
     (void)state;
@@ -49,8 +52,8 @@ static void work_beside_communication_shares_links(void **state)
     ASSERT_NEAR(ms_overlap_s(0.25, 12, 4, 100), 104, 1e-12);
     ASSERT_NEAR(ms_overlap_s(0.25, 4, 4, 3), 7, 1e-12);
     ASSERT_NEAR(ms_overlap_s(1, 12, 4, 3), 15, 1e-12);
-    /* both end together after 8 / 0.75 + 2 x 4 s, in which the communication moves for
-     * 8 / 0.75 + 4 s */
+    /* Work and communication end together: kernels take 8 / 0.75 s and the other traffic
+     * 2 x 4 s, during which communication at half of the bandwidth advances by 4 s. */
     double moves_s = 8 / 0.75 + 4;
     ASSERT_NEAR(ms_overlap_s(0.25, 12, 4, moves_s), 8 / 0.75 + 8, 1e-12);
     ASSERT_NEAR(ms_slowed_s(0.25, 12, 4, 1000), 8 / 0.75 + 8 - 12, 1e-12);
@@ -67,9 +70,10 @@ static void collectives_contend_where_a_link_is_too_narrow(void **state)
     ASSERT_NEAR(ms_contended_frac(inside, half), 0, 0);
 }
 
-/* Shares of link bandwidth that collectives take, with domains of 8 GPUs at 100 B/s
- * inside, 20 and then 10 B/s outside, of which half is reached: a ring of 32 ranks
- * with 4 in each domain sends 31/32 of its bytes, a quarter of them across domains. */
+/* Shares of link bandwidth that collectives take. A GPU has 100 B/s inside a domain of 8
+ * GPUs, 20 B/s on the first network level and 40 / 4 = 10 B/s on the second; collectives
+ * reach half of each. A ring of 32 ranks, 4 in each domain, sends 31/32 of its bytes on
+ * every hop, and a quarter of the hops cross domains. */
 static void a_collective_takes_its_share_of_links(void **state)
 {
     (void)state;

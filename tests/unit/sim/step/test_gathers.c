@@ -31,8 +31,9 @@ static bool holds(const ms_plan *plan)
     return held;
 }
 
-/* An 8B layer computes 5.4 TFLOP a sequence forward and backward, 1 ms with tp 8,
- * while the host takes 4 to 24 ms: inputs are kept only with large micro-batches. */
+/* For each sequence, the GPUs compute a layer of the 8B model (5.4 TFLOP forward and
+ * backward) in 1 ms with tp 8. The host takes 4 to 24 ms to launch a layer, so it is
+ * ahead of the GPUs only with large micro-batches; only then are gathered inputs held. */
 static void a_host_that_is_ahead_holds_them(void **state)
 {
     (void)state;

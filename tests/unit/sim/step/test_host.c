@@ -5,9 +5,9 @@
 
 #include <math.h>
 
-/* A block costs the host as many layers as its forward launches relative to a layer's.
- * Here a layer has 4 kernels and two collectives, twice each, 8 launches; launches of
- * backward and of experts do not count. */
+/* How many layers a block counts as in host time: its launches in forward divided by
+ * those of a layer. The layer here has 8 launches: 4 kernels and two collectives that
+ * each run twice. Launches in backward and of experts are not counted. */
 static void a_part_is_as_many_layers_as_it_launches(void **state)
 {
     (void)state;
@@ -29,14 +29,14 @@ static void the_host_is_with_a_part_for_its_layers(void **state)
     ms_links links = {0};
     ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 0.25, MS_BILL_FORWARD), 1, 1e-12);
     ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 0.25, MS_BILL_BACKWARD), 2, 1e-12);
-    /* launches on top of a layer without experts */
+    /* launches of experts come on top of the host time of a layer without experts */
     bill.expert_kernels[MS_BILL_FORWARD] = 6;
     ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_FORWARD), 4 + 3, 1e-12);
 }
 
-/* Host time of forward collectives by their ranks: 2 collectives of 4 ranks and one of
- * 8; the 3 sends of a ring cost none. It comes on top of the host's time per layer, or
- * of its launches. */
+/* Host time of the collectives in forward, which grows with their ranks: two collectives
+ * of 4 ranks and one of 8 count; the 3 sends of a ring cost none. This time is added to
+ * the host time per layer, or to that of launches. */
 static void collectives_keep_the_host_for_their_ranks(void **state)
 {
     (void)state;

@@ -83,7 +83,8 @@ static void groups_are_the_products_of_their_axes(void **state)
     expect_span(&links.span[MS_BILL_TP], 2, 2);
     expect_span(&links.span[MS_BILL_CP], 2, 2);
     expect_span(&links.span[MS_BILL_EP], 1, 1);
-    expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 4);      /* 4 x 2 ranks, at stride 2 */
+    /* a shard group: 4 x 2 ranks, 2 apart */
+    expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 4);
     expect_span(&links.sync_span[MS_SYNC_REPLICATE], 2, 1); /* 2 ranks, 16 apart */
     expect_span(&links.sync_span[MS_SYNC_ALL], 16, 4);
     expect_span(&links.pipeline_span, 2, 1);
@@ -97,12 +98,13 @@ static void groups_follow_the_order_of_axes(void **state)
     set_order(&plan,
               (const ms_plan_axis[]){MS_PP, MS_TP, MS_DP_REPLICATE, MS_DP_SHARD, MS_CP});
     ms_links links = make_links(&plan);
-    expect_span(&links.span[MS_BILL_TP], 2, 1);        /* 2 ranks, 16 apart */
-    expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 8); /* the 8 ranks of a node */
+    expect_span(&links.span[MS_BILL_TP], 2, 1); /* a tp group: 2 ranks, 16 apart */
+    /* a shard group: the 8 ranks of a node */
+    expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 8);
     expect_span(&links.sync_span[MS_SYNC_REPLICATE], 2, 1);
     expect_span(&links.sync_span[MS_SYNC_ALL], 16, 8);
-    /* dp_replicate between dp_shard and cp: a shard group is pairs of ranks 2 apart,
-     * every 8 ranks */
+    /* dp_replicate now lies between dp_shard and cp. A shard group has 4 pairs of ranks:
+     * the ranks of a pair are 2 apart, and a pair begins every 8 ranks. */
     set_order(&plan,
               (const ms_plan_axis[]){MS_PP, MS_DP_SHARD, MS_DP_REPLICATE, MS_CP, MS_TP});
     links = make_links(&plan);
@@ -111,8 +113,8 @@ static void groups_follow_the_order_of_axes(void **state)
     expect_span(&links.sync_span[MS_SYNC_ALL], 16, 4);
 }
 
-/* Expert groups of a mesh of their own: ep 4 takes the innermost 4 of the 16 ranks
- * that dp_shard, cp and tp have together; efsdp takes the rest, 4 apart. */
+/* Experts have a mesh of their own. dp_shard, cp and tp have 16 ranks together: a group
+ * of ep 4 is the innermost 4 of these, a group of efsdp is 4 of these at stride 4. */
 static void experts_have_groups_of_a_mesh_of_their_own(void **state)
 {
     (void)state;
@@ -124,7 +126,8 @@ static void experts_have_groups_of_a_mesh_of_their_own(void **state)
     expect_span(&links.sync_span[MS_SYNC_EXPERT_ALL], 8, 2);
     /* groups of dense parameters do not change */
     expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 4);
-    /* ep 4 is now at stride 2, efsdp has 2 ranks */
+    /* ep 4 is now at stride 2, since etp takes the tp ranks; an efsdp group has 2
+     * ranks */
     plan.etp = 2;
     links = make_links(&plan);
     expect_span(&links.span[MS_BILL_EP], 4, 4);
@@ -132,8 +135,9 @@ static void experts_have_groups_of_a_mesh_of_their_own(void **state)
     expect_span(&links.sync_span[MS_SYNC_EXPERT_ALL], 4, 1);
 }
 
-/* Every rank holds whole experts and routes tokens of its own without expert
- * parallelism, so experts are sharded over tp ranks, too. */
+/* If there is no expert parallelism, every rank holds all experts whole, also the ranks
+ * of one tp group, which route different tokens. So the experts are sharded over tp
+ * ranks, too. */
 static void whole_experts_are_sharded_over_tp_ranks_too(void **state)
 {
     (void)state;
@@ -150,8 +154,8 @@ static void whole_experts_are_sharded_over_tp_ranks_too(void **state)
 
 /* ---- laws ---- */
 
-/* A tp group of 2: one step (two for all-reduce) on links of 50 B/s, and half a step
- * more for the bytes. */
+/* The cost laws of a tp group of 2 ranks. Latency is that of one step (two for an
+ * all-reduce). Bytes take half a step more; a step moves half of the bytes at 50 B/s. */
 static void groups_in_a_node_use_its_links(void **state)
 {
     (void)state;

@@ -67,8 +67,9 @@ static void states_are_whole_or_a_shard(void **state)
     }
 }
 
-/* Bytes gathered: a block's gradients 160 x 4, two blocks' parameters 2 x 160 x 2, all
- * parameters 1600 x 2. */
+/* Bytes of gather buffers: ZeRO-2 holds one block's gradients (160 x 4); ZeRO-3 holds
+ * these and two blocks' parameters (2 x 160 x 2), or, if it keeps them, all parameters
+ * (1600 x 2). */
 static void units_are_gathered_as_the_sharding_asks(void **state)
 {
     (void)state;
@@ -134,9 +135,10 @@ static void what_a_framework_does_not_count_is_outside(void **state)
     }
 }
 
-/* A rank with 1600 parameters holds, whole with every sharding, 2 bytes each in
- * buckets when data parallel, 3 bytes each of late gradients in a pipeline, and 70
- * bytes of library workspace. */
+/* A rank with 1600 parameters holds, besides their gradients of 4 bytes each: 2 bytes a
+ * parameter in gradient buckets if it is data parallel, 3 bytes a parameter of late
+ * gradients if it is in a pipeline, and 70 bytes of library workspace. None of these is
+ * sharded. */
 static void buckets_and_late_gradients_come_with_their_ranks(void **state)
 {
     (void)state;
@@ -204,9 +206,9 @@ typedef struct optimized {
     int rank;
 } optimized;
 
-/* Time of the optimizer and the rank that sets it: ranks 0 and 1 hold 1000 dense
- * parameters, ranks 2 and 3 hold 200 dense and 600 expert ones; the gradient norm
- * takes 3 s. */
+/* Time of the optimizer in a pipeline of 4 ranks, and the rank that needs longest for it.
+ * Ranks 0 and 1 hold 1000 dense parameters each, ranks 2 and 3 hold 200 dense and 600
+ * expert parameters each. The gradient norm takes 3 s. */
 static optimized optimize(ms_sharding sharding)
 {
     static const ms_rank_load loads[] = {{.dense_params = 1000},
@@ -224,9 +226,10 @@ static optimized optimize(ms_sharding sharding)
     return result;
 }
 
-/* The optimizer takes what the rank with the most parameters needs: whole, 1000
- * parameters of 20 bytes at 100 B/s; sharded 4 and 2 ways, 250 parameters against 50 +
- * 300. */
+/* The optimizer takes as long as the rank that updates the most parameters, of 20 bytes
+ * each at 100 B/s. Unsharded this is a rank with 1000 dense parameters. Sharded, dense
+ * parameters 4 ways and expert parameters 2 ways, it is a rank with 50 + 300, more than
+ * 250. */
 static void the_optimizer_takes_what_the_fullest_rank_owns(void **state)
 {
     (void)state;

@@ -4,8 +4,9 @@
 #include "sim/step/planned.h"
 #include "tests/test.h"
 
-/* A stage's sends run beside compute, or hold the stage for once or twice their time,
- * as framework (stack) and schedule have it. */
+/* For how long a send of 3 s holds the stage that sends: 0 if sends run beside compute,
+ * otherwise once or twice the send's time. Framework (stack) and schedule decide
+ * which. */
 static void a_stage_waits_as_its_stack_says(void **state)
 {
     (void)state;
@@ -58,9 +59,9 @@ static void ranks_that_have_all_send_their_part(void **state)
     ms_workload_close(parts->workload);
 }
 
-/* When sends hold a stage, stages in the middle take longer by a send after each
- * forward and each backward, the first and last after one of them; then messages have
- * no latency left. */
+/* Where sends hold a stage, the time of a send is added to each forward of every stage
+ * but the last, and to each backward of every stage but the first. A message then has no
+ * latency of its own. */
 static void waiting_is_part_of_the_actions(void **state)
 {
     (void)state;

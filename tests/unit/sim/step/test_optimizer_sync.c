@@ -102,10 +102,11 @@ static double plain_step_s(ms_schedule_kind kind, ms_optimizer_sync sync)
     return time.step_s - time.optimizer_s;
 }
 
-/* Zero-bubble schedules with equal passes F = I = W (Qi et al. 2023): m micro-batches
- * are 3 m of work, which each rank of ZB-H2 does without a gap; but that only helps
- * when steps may overlap: waiting for all p ranks costs p - 1 forwards, in ZB-H2 as in
- * ZB-H1. */
+/* Zero-bubble schedules whose passes F, I and W take 1 s each (Qi et al. 2023). m
+ * micro-batches are 3 m s of work on every rank. ZB-H2 does this work without a gap, but
+ * its step is as short only if a rank's next step may begin before the other ranks end
+ * theirs (post-validation). If every step ends on all p ranks together, it is p - 1 s
+ * longer, in ZB-H2 as in ZB-H1. */
 static void zero_bubbles_need_steps_that_overlap(void **state)
 {
     (void)state;

@@ -100,8 +100,8 @@ static ms_prediction predict(bench *b, const ms_plan *plan)
 
 /* ---- times ---- */
 
-/* Host time of embedding and head in layers: they launch 1 and 5 kernels forward, a
- * layer 15. */
+/* Host time of the embedding and of the head, in units of a layer's host time: they
+ * launch 1 and 5 kernels in forward, a layer launches 15. */
 static const double embed_layers = 1.0 / 15, head_layers = 5.0 / 15;
 
 /* Two stages of two layers (1 s forward, 2 s backward each) and the embedding or the
@@ -199,9 +199,10 @@ static void stages_report_their_own_memory(void **state)
     assert_true(p.fits);
 }
 
-/* A plan on two data-parallel ranks fits a device with exactly its bytes, including
- * the context and communicators (of the world and the shards) that the framework does
- * not report, and does not fit with one byte less; the reported peak is the same. */
+/* A plan on two data-parallel ranks needs, besides the peak that its framework reports,
+ * memory for the context (1000 bytes) and two communicators (of the world and of the
+ * shards, 100 each). It fits a device with exactly the sum, and does not with one byte
+ * less. The reported peak is the same in both cases. */
 static void a_plan_fits_with_what_its_framework_does_not_count(void **state)
 {
     (void)state;
@@ -257,17 +258,17 @@ static void peaks_are_classed_alike_on_any_number_of_gpus(void **state)
 
 /* ---- rates ---- */
 
-/* Model FLOP of a token: 6 for each of 11408 parameters, in 4 layers of 1536
- * (attention) + 1152 (MLP) + 32 (norms), a norm of 16 and a head of 512; and 6 x 4 x 8
- * x (4 + 4) x 16 for all pairs of its attention. */
+/* Model FLOP of a token. 6 for each of 11408 parameters: 4 layers of 1536 (attention) +
+ * 1152 (MLP) + 32 (norms), a last norm of 16, a head of 512. For attention 6 x 4 x 8 x (4
+ * + 4) x 16 more: 4 layers, 8 heads, keys and values of 4 each, all 16 tokens. */
 #define FULL_FLOP (6.0 * 11408 + 24576)
-/* FLOP executed for a sequence of 16 tokens: 6 for each of 4 (1536 + 1152) + 512
- * weights of products, and 2 (4 + 4) + 2 (3 x 4 + 2 x 4) = 56 for each of 136 causal
- * pairs, 8 heads and 4 layers. */
+/* FLOP executed for a sequence of 16 tokens. For each token 6 for each weight of
+ * products: 4 (1536 + 1152) + 512. For attention 56 for each of 136 causal pairs of
+ * tokens, 8 heads and 4 layers: 2 (4 + 4) forward and 2 (3 x 4 + 2 x 4) backward. */
 #define SEQUENCE_FLOP (16 * 6.0 * 11264 + 56.0 * 136 * 8 * 4)
-/* FLOP recomputed for a sequence and layer: 2 (1536 + 768) a token for the products,
- * without the MLP's last, whose result no backward needs, and 16 for each pair and
- * head of attention. */
+/* FLOP executed again by the recomputation of one layer for a sequence. For each token 2
+ * for each of 1536 + 768 weights: without the MLP's last product, whose result backward
+ * does not read. For attention 16 for each causal pair and head. */
 #define AGAIN_FLOP (16 * 2.0 * 2304 + 16.0 * 136 * 8)
 
 static void expect_rates(const ms_prediction *p, const ms_plan *plan, double flop)
@@ -421,9 +422,9 @@ static void stages_may_all_differ(void **state)
 
 /* ---- copies of key-value heads ---- */
 
-/* 2 key-value heads on 4 tp ranks: each rank has a copy of one and keeps, computes and
- * sends as with 4 heads, with 2 (k, v) x 16 x 4 weights more per layer and rank than
- * half a head would have; the model's own FLOP are those of 2 heads. */
+/* A model with 2 key-value heads on 4 tp ranks: each rank has a copy of one head, with 2
+ * (key, value) x 16 x 4 weights in a layer. So a rank holds, computes and sends as much
+ * as with 4 key-value heads. Only the model's own FLOP are those of 2 heads. */
 static void ranks_beyond_the_key_value_heads_hold_copies(void **state)
 {
     (void)state;

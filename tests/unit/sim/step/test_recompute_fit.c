@@ -48,9 +48,9 @@ static void fit(ms_ctx *cx, ms_plan *plan)
     ms_workload_close(workload);
 }
 
-/* Llama 405B on 16 stages does not fit without recomputation, and has 40 GiB to spare
- * with full recomputation. The budget found fits, and a larger one does not fit or
- * takes as long. */
+/* Llama 405B on 16 stages does not fit without recomputation, and leaves 40 GiB free with
+ * full recomputation. So a budget in between is found, with which the plan fits. With a
+ * larger budget the plan does not fit or is no faster. */
 static void the_largest_budget_that_fits_is_found(void **state)
 {
     (void)state;

@@ -26,7 +26,8 @@ static ms_links make_links(void)
     return links;
 }
 
-/* Two collectives of 3 s that may hide behind products of window_s seconds. */
+/* Two collectives of 4 bytes, of 3 s each, that may hide behind products that take
+ * `window_s` seconds. */
 static ms_bill_comm two_of(ms_bill_axis axis, ms_collective collective, double window_s)
 {
     return (ms_bill_comm){.axis = (unsigned char)axis,
@@ -118,8 +119,8 @@ static ms_block_costs price(const bench *b, const ms_bill *bill, const ms_links 
     return parts;
 }
 
-/* Only the priced programs of the recomputation modes asked for need to exist; the
- * first one that does gives the size of a layer. */
+/* Block costs can be made from the priced programs (ms_bill) of only the recomputation
+ * modes that are asked for. The first of these gives the size of a layer. */
 static void parts_are_priced_from_the_modes_that_are_there(void **state)
 {
     (void)state;
@@ -139,8 +140,8 @@ static void parts_are_priced_from_the_modes_that_are_there(void **state)
     }
 }
 
-/* Sharding groups with a rate of their own each, in which every collective takes 1 s
- * more. */
+/* Links on which each kind of group has a rate of its own, and every collective takes 1 s
+ * of latency in addition. */
 static ms_links sync_links(void)
 {
     ms_links links = {0};
@@ -157,8 +158,8 @@ static ms_links sync_links(void)
     return links;
 }
 
-/* 80 dense and 24 expert parameters: 160 and 48 bytes are gathered, 320 and 96
- * reduced; shards have 20 + 12 parameters. */
+/* A block of 80 dense and 24 expert parameters: their gathers carry 160 and 48 bytes,
+ * their reductions 320 and 96. A rank's shard has 80 / 4 + 24 / 2 parameters. */
 static void parameters_and_gradients_travel_over_their_groups(void **state)
 {
     (void)state;
@@ -250,7 +251,8 @@ static void host_time_of_a_layer_goes_to_the_forward_by_a_third(void **state)
     ms_links links = {0};
     b->profile.launch_s.value = 1;
     b->stack.launch_frac.value = 1;
-    b->stack.host_s_per_layer.value = 9; /* replaces the host time per launch */
+    /* a host time per layer is used instead of the time per launch */
+    b->stack.host_s_per_layer.value = 9;
     ms_bill bill = {.kernels = {100, 100}, .compute_s = {0, 6}};
     ms_block_cost layer = price(b, &bill, &links).layer[0][MS_RECOMPUTE_NONE];
     ASSERT_NEAR(layer.forward_s, 3, 1e-12);
@@ -285,9 +287,9 @@ static ms_block_costs make_parts(void)
 
 static const ms_stage_layout first_two = {.num_layers = 2, .has_embedding = true};
 
-/* Backward seconds of a stage, from which the kinds and recomputation modes of its
- * layers can be read: units (kind 0) and hundreds (kind 1) without recomputation, tens
- * and thousands with it. */
+/* Backward seconds of a stage, as a number whose digits count its layers: units those of
+ * kind 0 and hundreds those of kind 1 without recomputation, tens those of kind 0 and
+ * thousands those of kind 1 with recomputation. An embedding adds 0.5. */
 static double backward_of(bool embedding, long first, long num, ms_recompute mode, long k)
 {
     bench *b = open_bench();
@@ -341,9 +343,10 @@ static void a_stage_with_both_ends_holds_a_tied_matrix_once(void **state)
     ASSERT_NEAR(stage_of(b, &parts, first_two).sum.dense_params, 330, 0);
 }
 
-/* In frameworks whose gather buffers count the head as a block (fixed_unit_buffers), a
- * head tied to the embedding gathers (ZeRO-3) and reduces (ZeRO-2 and 3) the matrix
- * again with every micro-batch; collectives made once a step do not change. */
+/* A head that is tied to the embedding, in frameworks whose gather buffers count the head
+ * as a block of its own (fixed_unit_buffers). For the head, the shared matrix is gathered
+ * (ZeRO-3) and its gradient reduced (ZeRO-2 and 3) again with every micro-batch.
+ * Collectives that are made once a step do not change. */
 static void a_tied_head_with_a_room_of_its_own_moves_the_matrix_again(void **state)
 {
     (void)state;
@@ -399,8 +402,9 @@ static void expect_times(ms_stage_times t, ms_stage_times want)
     ASSERT_NEAR(t.reduce_tail_s, want.reduce_tail_s, 1e-12);
 }
 
-/* No sharding: all-reduces of 5, 5 and 7 s run beside the last backward of 17 s, which
- * loses a quarter of their time; the embedding's 7 s come after it. */
+/* No sharding: all-reduces of 5, 5 (layers) and 7 s (embedding) slow the last backward of
+ * 17 s by a quarter of their time, 4.25 s. The embedding's all-reduce of 7 s comes after
+ * the backward. */
 static void without_sharding_gradients_are_reduced_beside_the_last_backward(void **state)
 {
     (void)state;
@@ -415,10 +419,10 @@ static void without_sharding_gradients_are_reduced_beside_the_last_backward(void
                                   .reduce_tail_s = 7 + 0.5});
 }
 
-/* Gathers of 7 s beside the first forward of 9 s slow it by a quarter of 7; it waits
- * only for the embedding's gather. ZeRO-3 that keeps gathered parameters is the same.
- * With ZeRO-2 every backward reduces gradients, from 8, 16.75 and 19.75 s on, and ends
- * at 23.75 s. */
+/* ZeRO-1: the gathers of a step, 7 s, slow its first forward of 9 s by a quarter of 7 s;
+ * the forward waits for the embedding's gather only. ZeRO-3 that keeps gathered
+ * parameters takes the same times. ZeRO-2: every backward reduces the gradients of three
+ * blocks, from 8, 16.75 and 19.75 s after its start on, and ends at 23.75 s. */
 static void gathers_of_a_step_slow_the_first_forward(void **state)
 {
     (void)state;
@@ -437,10 +441,10 @@ static void gathers_of_a_step_slow_the_first_forward(void **state)
     expect_times(times_of(b, &parts, MS_ZERO_2), want);
 }
 
-/* In a pipeline, gathers do not lengthen the first forward of a stage. The first stage
- * reduces gradients beside its last backward, any other stage all at once after it.
- * With ZeRO-2 the last backward waits for its own reductions, and sums over replicas
- * come at the rank's end. */
+/* Stages of a pipeline. Gathers do not lengthen a stage's first forward. The first stage
+ * reduces gradients beside its last backward; any other stage reduces all of them after
+ * its last backward. With ZeRO-2, the last backward of a stage waits for the stage's own
+ * reductions, and sums over replicas come after the rank's last backward. */
 static void stages_of_a_pipeline_do_not_wait_for_each_others_traffic(void **state)
 {
     (void)state;
@@ -470,9 +474,10 @@ static void stages_of_a_pipeline_do_not_wait_for_each_others_traffic(void **stat
     assert_true(t.reduces_last);
 }
 
-/* Gathers of 3 + 2 x 10 s and then the last layer take 27 s, beside a forward of 9 /
- * 0.75 s. Reductions of 13 + 13 + 4 s begin after 8 s of a backward; those at the end
- * of the step, 14 + 14 + 4.5 s, last 23.5 s longer than the backward of 17 s. */
+/* ZeRO-2. The first forward takes 9 / 0.75 s beside gathers of 3 + 2 x 10 s; the last
+ * layer can only run after these, and ends at 27 s. In every backward, reductions of 13 +
+ * 13 + 4 s begin after 8 s. At the end of the step the reductions are 14 + 14 + 4.5 s and
+ * end 23.5 s later than the backward of 17 s would. */
 static void long_gathers_delay_the_first_forward(void **state)
 {
     (void)state;
@@ -580,8 +585,9 @@ static void an_even_split_gives_every_stage_the_same(void **state)
     expect_split(b, MS_SPLIT_EVEN, 5, (const long[]){1, 2, 2, 2, 1});
 }
 
-/* Split by FLOP: a layer counts 4 x 100 + 3 x 10 x 10 + 30 x 10 = 1000, the head 400 x
- * 10 = 4000, all 12000; a stage ends with the layer that reaches its share. */
+/* A split of layers by FLOP. A layer counts 4 x 100 + 3 x 10 x 10 + 30 x 10 = 1000, the
+ * head 400 x 10 = 4000, 8 layers and the head 12000. A stage ends with the layer at which
+ * the count reaches the stage's share of the 12000. */
 static void a_split_by_flop_ends_where_a_share_is_reached(void **state)
 {
     (void)state;

@@ -23,9 +23,9 @@ static double total(ms_tensor_bytes bytes)
     return bytes.activation_bytes + bytes.logits_bytes;
 }
 
-/* Peak bytes of a half of backward, which runs the blocks from last to first: what the
- * running block holds, what earlier blocks still have saved, and what later blocks
- * have left for the weight half. */
+/* Peak bytes of the whole backward or of one `half`. Blocks run from last to first. While
+ * a block runs, alive are: its own tensors, tensors that forward saved for the blocks
+ * before it, and tensors that the blocks after it have left for the weight half. */
 static double worst_bytes(const ms_block_cost *const *parts, int num, int half,
                           double head_grad_bytes)
 {

@@ -63,8 +63,9 @@ static void halves_add_up_to_the_whole_backward(void **state)
 
 /* ---- pairs ---- */
 
-/* A forward of the first stage paired with a backward of the last (s): each alone,
- * what the pair saves, and the exchanges that it can hide. */
+/* Seconds of a pair, a forward of the first stage run together with a backward of the
+ * last stage: `forward_s` and `backward_s` of each run alone, `saved_s` by running them
+ * together, `hidden_s` of the exchanges that the pair can hide. */
 typedef struct pair {
     double forward_s, backward_s, saved_s, hidden_s;
 } pair;

@@ -27,8 +27,8 @@ static ms_span span_of(const line *l)
     return ms_group_span(&group, l->size * l->stride, &cluster);
 }
 
-/* The fraction of hops from each rank to the next that leave a domain; only in a ring
- * the last rank has a hop to the first. */
+/* The fraction of the hops from a rank of the group to the next that leave a domain. With
+ * `ring` there is also a hop from the last rank to the first. */
 static double walked(const line *l, bool ring)
 {
     double crossing = 0.0, hops = 0.0;

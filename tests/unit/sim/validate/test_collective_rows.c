@@ -106,10 +106,14 @@ static void fitted_rows_are_told_apart(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_collective_rows rows = load_sample(cx);
-    assert_true(on_line(&rows, 2)->fitted);  /* fitted to nccl-tests of H100 */
-    assert_true(on_line(&rows, 6)->fitted);  /* fitted to AWS p5 (H100) */
-    assert_false(on_line(&rows, 8)->fitted); /* H100 with RoCE: fitted to A100 */
-    assert_true(on_line(&rows, 11)->fitted); /* H20 gave InfiniBand's latency */
+    /* a coefficient is fitted to this row's source: nccl-tests of H100 */
+    assert_true(on_line(&rows, 2)->fitted);
+    /* a coefficient is fitted to this row's source: AWS p5 (H100) */
+    assert_true(on_line(&rows, 6)->fitted);
+    /* a row of H100 with RoCE, whose coefficients are fitted to A100 */
+    assert_false(on_line(&rows, 8)->fitted);
+    /* a row of H20, to which InfiniBand's latency is fitted */
+    assert_true(on_line(&rows, 11)->fitted);
     assert_false(on_line(&rows, 12)->fitted);
 }
 

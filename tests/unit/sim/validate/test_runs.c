@@ -54,7 +54,7 @@ static void shard_groups_with_context_parallelism_are_taken_apart(void **state)
     const ms_pubrun *run = sample_row(test_cx(), "tt-005");
     ASSERT_TEXT(run->reason, NULL);
     ASSERT_INT(run->plan.size[MS_CP], 2);
-    /* the table's 8 shards include cp: 4 x 2 */
+    /* the publication counts 8 shards, which are dp_shard 4 x cp 2 */
     ASSERT_INT(run->plan.size[MS_DP_SHARD], 4);
     ASSERT_INT(run->plan.compute, MS_FP8);
 }
@@ -68,7 +68,8 @@ static void a_truncated_model_keeps_its_kind(void **state)
     ASSERT_INT(run->model->hidden, 8192);
     ASSERT_TEXT(run->plan.stack, "simumax");
     ASSERT_INT(run->plan.zero, 1);
-    /* moved here from dp_replicate, as ZeRO-1 shards */
+    /* the row's dp_replicate 4 becomes dp_shard 4, since ZeRO-1 shards optimizer
+     * states */
     ASSERT_INT(run->plan.size[MS_DP_SHARD], 4);
     ASSERT_INT(run->plan.size[MS_DP_REPLICATE], 1);
     ASSERT_NEAR(run->measured_step_s, 1.387, 1e-12);
@@ -110,8 +111,8 @@ static void rows_that_cannot_be_predicted_say_why(void **state)
 static void layouts_must_have_as_many_ranks_as_gpus(void **state)
 {
     (void)state;
-    /* columns from dp_replicate, dp_shard, tp, sp, async_tp, pp, schedule, cp, ep,
-     * zero, recompute on */
+    /* the third argument holds the row's cells of the columns dp_replicate, dp_shard, tp,
+     * sp, async_tp, pp, schedule, cp, ep, zero, recompute and those after them */
     reason_is(GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
               NULL);
     reason_is(GPT_ROW("a", "8", "4,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
@@ -317,7 +318,8 @@ static void networks_are_those_that_the_row_states(void **state)
         {"H100", "GPUDirect-TCPX", "ethernet", 12.5},
         {"A100 80GB", "NVLink only 600 GB/s", "infiniband", 25},
         {"A100 80GB", "InfiniBand EDR", "infiniband", 12.5},
-        {"V100", "EDR", "infiniband", 6.25}, /* four adapters for eight GPUs */
+        /* 12.5 GB/s an adapter, four adapters for eight GPUs */
+        {"V100", "EDR", "infiniband", 6.25},
     };
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -334,7 +336,8 @@ static void a_network_that_stands_for_another_is_noted(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *note; /* note among the run's defaults; NULL: none */
+        /* `note`: what the run's list of defaults must contain; NULL: no such note */
+        const char *text, *note;
     } known[] = {{"Slingshot 11", "Slingshot priced as infiniband"},
                  {"8x200G HDR", NULL}};
     ms_ctx *cx = test_cx();

@@ -81,7 +81,8 @@ static void constants_are_found_again(void **state)
 }
 
 /* A constant with a list of choices takes the choice with the least error, even if the
- * error has no slope at the start; the prior (0.02, far off) does not count. */
+ * error does not change near the start value. The value for the case that no run
+ * determines the constant (`unknown`, here 0.02) does not draw the fit towards it. */
 static void choices_are_found_again(void **state)
 {
     (void)state;
@@ -151,10 +152,12 @@ static void what_no_other_source_tells_is_unknown(void **state)
     double all = fit.constants[1].value;
     ASSERT_OK(ms_pubruns_fit_cross_validate(cx, &fit, scores), cx);
     ASSERT_NEAR(fit.constants[1].value, all, 0.0);
-    double error = 0.0; /* most negative error, of the run with the longest host time */
+    /* the most negative error, that of the run with the longest host time */
+    double error = 0.0;
     for (int i = 0; i < fit.constants[1].num_rows; i++)
         error = fmin(error, scores[fit.constants[1].rows[i]].step_error_frac);
-    /* the fitted host is too fast without this run's source */
+    /* A fit without this run's source takes the host to be too fast, so it predicts too
+     * short a step. */
     assert_true(error < -0.05);
     ms_pubruns_fit_close(&fit);
 }

@@ -64,9 +64,10 @@ static void a_batch_that_is_left_open_is_the_most_that_fits(void **state)
     ms_pubrun_prices_close(prices);
 }
 
-/* An empty micro-batch is all of a rank's batch if that fits (64 sequences on 8 ranks:
- * 8); torchtitan's, usually whole, is cut where it does not fit (2 of 12). The
- * measured step stays as stated, and so does a pipeline's micro-batch of 1. */
+/* A micro-batch that a row leaves open is the whole batch of a rank if that fits: 8 for
+ * 64 sequences on 8 ranks. In torchtitan it is usually the whole, and is cut where the
+ * whole does not fit: 2 of 12. In a pipeline it is 1. The measured step time stays as
+ * stated. */
 static void a_microbatch_that_is_left_open_is_the_most_of_the_batch_that_fits(
     void **state)
 {

@@ -9,7 +9,8 @@ static void models_are_known_whatever_their_spelling(void **state)
 {
     (void)state;
     static const struct {
-        const char *name, *base; /* base: the known model; NULL: unknown name */
+        /* `base`: the known model that `name` stands for; NULL: `name` is unknown */
+        const char *name, *base;
     } known[] = {
         {"GPT-3 1.3B", "gpt3-1.3b"},
         {"GPT3-175B", "gpt3-175b"},

@@ -101,7 +101,8 @@ static void llama_3_interleaves_single_layers(void **state)
 {
     (void)state;
     static const char *const layouts[] = {
-        /* framework, schedule, zero; some rows are known by their source alone */
+        /* cells of framework, schedule and zero; the last two rows do not name Meta, but
+         * their source tells that they are of Llama 3 */
         "Meta internal,interleaved,2", "Meta internal,,", ",,", "in-house,,2"};
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
@@ -129,8 +130,10 @@ static void llama_3_interleaves_single_layers(void **state)
     }
 }
 
-/* Cells of the ZeRO stage (words may deny it) and of degrees: a range, a sign, or a
- * comma other than between thousands is an error. */
+/* Numbers within one cell are not joined: in cells of GPUs, of degrees of parallelism and
+ * of the ZeRO stage, a range, a sign, or a comma other than between thousands is an
+ * error. A ZeRO stage may be words, which may also deny it ("no distributed
+ * optimizer"). */
 static void words_of_counts_are_not_joined(void **state)
 {
     (void)state;
@@ -224,17 +227,17 @@ static void asynchronous_tensor_parallelism_is_a_column_or_a_flag(void **state)
     }
 }
 
-/* A measured rate hardly depends on the batch, so a batch that is not stated, or that
- * the ranks cannot share, is replaced; a row with a measured step time is refused
- * then. */
+/* A row with a measured rate (tokens/s) does not need a batch, since the rate hardly
+ * depends on it: a batch that is missing, or that the ranks cannot share, is replaced. A
+ * row with a measured step time and such a batch is refused. */
 static void a_rate_needs_no_batch(void **state)
 {
     (void)state;
     static const struct {
-        const char *batch; /* columns mbs, gbs_seqs, gpus */
+        const char *batch; /* cells of micro-batch, batch (both in sequences) and GPUs */
         const char *layout;
-        const char *measured; /* columns tokens/s, step time */
-        long global_batch;    /* 0: the row is refused */
+        const char *measured; /* cells of tokens/s and step time */
+        long global_batch;    /* expected batch in sequences; 0: the row is refused */
     } known[] = {
         {"2,,8", "8,,1,0,,1,", "4000,", 16},
         {",,8", "8,,1,0,,1,", "4000,", 8},
@@ -297,7 +300,8 @@ static void counts_may_be_words(void **state)
     (void)state;
     static const struct {
         const char *pp, *zero, *sp;
-        long virtual_stages, stage; /* stage: of ZeRO; -1: malformed */
+        /* `stage`: the ZeRO stage; -1: the row is malformed */
+        long virtual_stages, stage;
         bool sequence_parallel;
     } known[] = {
         {"2 (vpp 2)", "ZeRO-1", "yes", 2, 1, true},
@@ -365,7 +369,8 @@ static void measurements_may_have_units_and_marks(void **state)
     (void)state;
     static const struct {
         const char *rate, *step, *peak;
-        double step_s, peak_gib; /* NaN: not measured; negative: malformed */
+        /* expected values; NaN: not measured; negative: the row is malformed */
+        double step_s, peak_gib;
     } known[] = {
         {"4096", "", "", 1.0, NAN},
         {"4,096", "", "", 1.0, NAN},

@@ -44,8 +44,10 @@ static ms_validation summarise(made *m)
     return v;
 }
 
-/* Coverage of intervals: 6 of 8 measurements of one source, and 1 of 2 of the other,
- * of which one has no interval: 0.75 and 1 as the mean over sources, 7 of 9 over runs. */
+/* Coverage is the fraction of measurements that lie in their predicted intervals: 6 of 8
+ * for source "big"; 1 of 1 for the two small sources, which are pooled, and one of which
+ * has no interval. That makes 0.875 as the mean of both, and 7 of 9 as a fraction of all
+ * runs. */
 static void measurements_in_intervals_are_counted(void **state)
 {
     (void)state;
@@ -60,7 +62,8 @@ static void measurements_in_intervals_are_counted(void **state)
     }
     m.scores[9].step_low_s = m.scores[9].step_high_s = (double)NAN;
     ms_validation v = summarise(&m);
-    /* runs predicted as 1.5 and 1.6 s lie outside */
+    /* runs predicted as 1.5 and 1.6 s, but measured as 1 s, lie outside their
+     * intervals */
     ASSERT_NEAR(v.time.sources[0].coverage_frac, 0.75, 1e-12);
     ASSERT_NEAR(v.time.sources[1].coverage_frac, 1.0, 1e-12);
     ASSERT_NEAR(v.time.macro_coverage_frac, 0.875, 1e-12);
@@ -72,7 +75,8 @@ static void small_sources_are_pooled_and_medians_averaged(void **state)
 {
     (void)state;
     made m = {0};
-    /* errors -10 % .. +60 %: their median is 0.25, signed and absolute */
+    /* relative errors from -10 % to +60 %: 0.25 is the median of the signed errors and of
+     * their absolute values */
     for (int i = 0; i < 8; i++)
         add(&m, "big", 1, 1.0, 0.9 + 0.1 * i);
     add(&m, "small", 1, 1.0, 0.9);
@@ -89,8 +93,9 @@ static void small_sources_are_pooled_and_medians_averaged(void **state)
     ASSERT_NEAR(v.time.sources[1].median_ape_frac, 0.3, 1e-9);
     ASSERT_NEAR(v.time.sources[1].bias_frac, -0.3, 1e-9);
     ASSERT_NEAR(v.time.macro_median_ape_frac, (0.25 + 0.3) / 2, 1e-9);
-    /* 90th percentiles: 0 .1 .1 .2 .3 .4 .5 .6 at position 6.3 is 0.53; the pooled
-     * sources' .1 .5 at 0.9 is 0.46 */
+    /* 90th percentiles of absolute errors. Source "big" has 0 .1 .1 .2 .3 .4 .5 .6, which
+     * gives 0.53 at position 6.3. The pooled sources have .1 .5, which gives 0.46 at
+     * position 0.9. */
     ASSERT_NEAR(v.time.macro_p90_ape_frac, (0.53 + 0.46) / 2, 1e-9);
     assert_true(isnan(v.memory.macro_median_ape_frac));
     assert_true(isnan(v.memory.under_frac));
@@ -114,9 +119,10 @@ static void memory_below_the_truth_is_counted(void **state)
     ASSERT_NEAR(v.memory.under_3_frac, 1.0 / 3.0, 1e-12);
 }
 
-/* Peaks predicted as a range are judged by its ends, all measured 100: 90-110 contains
- * it, 80-97.5 is below by more than 2 % but not 3 %, 103-120 is above it, 101-104
- * within 2 %. */
+/* A peak that is predicted as a range is judged by the ends of the range. All peaks here
+ * are measured as 100. The range 90-110 contains 100. The range 80-97.5 lies below 100,
+ * by more than 2 % but not by 3 %. The range 103-120 lies above 100. The range 101-104
+ * begins within 2 % of 100, so it counts as containing 100. */
 static void peaks_that_are_ranges_are_judged_by_their_ends(void **state)
 {
     (void)state;
@@ -204,7 +210,8 @@ static void errors_are_grouped_by_what_runs_share(void **state)
     ASSERT_TEXT(tp->key, "tp");
     ASSERT_INT(tp->num_memory, 0);
     ASSERT_INT(tp->num_time, 2);
-    ASSERT_TEXT(tp->time[0].source, "2"); /* sorted as numbers: before 16 */
+    /* groups are sorted as numbers, so tp 2 comes before tp 16 */
+    ASSERT_TEXT(tp->time[0].source, "2");
     ASSERT_INT(tp->time[0].num_runs, 2);
     ASSERT_NEAR(tp->time[0].median_ape_frac, 0.3, 1e-12);
     ASSERT_NEAR(tp->time[0].bias_frac, -0.3, 1e-12);
