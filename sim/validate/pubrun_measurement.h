@@ -19,8 +19,7 @@ double ms_score_predicted(const ms_pubrun_score *score, ms_measurement measureme
 /* Relative error (predicted - measured) / measured; NaN if either is not known. */
 double ms_score_error_frac(const ms_pubrun_score *score, ms_measurement measurement);
 
-/* Pointers to the ends of a measurement's interval in the score, in the unit of the
- * measurement. */
+/* Pointers to the ends of the interval in a score of a measurement, in its unit. */
 typedef struct ms_score_interval {
     double *low, *high; /* *low and *high are NaN if there is no interval */
 } ms_score_interval;

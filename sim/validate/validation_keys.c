@@ -58,8 +58,8 @@ static const char *pipeline_of(ms_arena *arena, const ms_pubrun *run)
     return run->plan.size[MS_PP] > 1 ? "pp > 1" : "pp 1";
 }
 
-/* Placement of tensor parallelism within or across nodes. tp is innermost: a group stays
- * in a node as long as it is no larger. */
+/* Placement of tensor parallelism, the innermost axis: a group stays within a node if it
+ * is no larger than the node. */
 static const char *tensor_of(ms_arena *arena, const ms_pubrun *run)
 {
     (void)arena;
