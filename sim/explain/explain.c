@@ -134,7 +134,7 @@ static bool is_ring_behind(const ms_program *program, const ms_node *node,
     return false;
 }
 
-/* Whether a ring sends gradients on their last hop, which overlaps with no attention. */
+/* Whether the entry is a ring's last hop, of gradients, which no attention overlaps. */
 static bool is_last_hop(const ms_traffic_entry *entry)
 {
     int pass = entry->phase == MS_TRAFFIC_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;

@@ -21,7 +21,7 @@ ms_status ms_explain_check_block(ms_ctx *cx, const ms_explanation *e, const char
 void ms_explanation_write_fields(ms_jout *out, ms_arena *arena, const ms_explanation *e,
                                  const ms_explain_view *view);
 
-/* Whether a block has the name; "layer" is the most frequent kind of layer. */
+/* Whether `block` has this name, or is the most frequent layer and `name` is "layer". */
 bool ms_explain_block_is(const ms_explanation *e, const ms_explain_block *block,
                          const char *name);
 

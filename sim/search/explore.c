@@ -358,7 +358,7 @@ typedef struct mesh_links {
     int num;
     const ms_orders *orders;
     ms_links *of_order;       /* (num): links of each order of axes */
-    ms_priced_blocks *priced; /* (num): block costs on `of_order` */
+    ms_priced_blocks *priced; /* (num): block costs on links `of_order` */
 } mesh_links;
 
 /* Whether plans with the chosen schedule may be among the best: judged by the schedule's

@@ -9,7 +9,7 @@ typedef struct ms_shortfall {
     const char *reason;  /* why nothing fits, one sentence */
     double needed_bytes; /* device memory that `plan` needs; NaN: no legal plan */
     double capacity_bytes;
-    double gpus_of_states; /* number of GPUs whose memory the model's states fill */
+    double gpus_of_states; /* GPUs whose memory parameters, gradients, optimizer fill */
     ms_plan plan;          /* the plan that needs needed_bytes */
     const char *change;    /* flags of the change: "--recompute full"; NULL: none found */
     ms_plan changed;       /* the plan after the change */

@@ -46,7 +46,7 @@ char *ms_space_choice_text(ms_arena *arena, ms_choice choice, long value);
 bool ms_space_allows(const ms_space *space, ms_choice choice, long value);
 
 /* Whether the search tries a context-parallel method with `cp` ranks; with cp 1 only the
- * all-gather, as a default. */
+ * default method, all-gather. */
 bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method method);
 
 /* Whether the search tries a schedule with this number of model chunks per rank: space
@@ -60,12 +60,12 @@ void ms_space_copy(const ms_choice_list *choices, const ms_plan *from, ms_plan *
  * values upwards or if `down` downwards; false after the last. `*begun` starts false. */
 bool ms_space_next(const ms_space *space, const ms_choice_list *choices, bool down,
                    ms_plan *plan, bool *begun);
-/* Whether the search tries a ZeRO stage: 1 to 3 need ranks to shard over (`shards`), and
- * resharding after forward in a pipeline needs the stack's support. */
+/* Whether the search tries ZeRO stage `zero`: 1 to 3 need ranks to shard over (`shards`),
+ * and 3 with reshard_after_forward in a pipeline needs the stack's support. */
 bool ms_space_tries_sharding(const ms_space *space, long pp, bool shards, long zero,
                              bool reshard_after_forward);
 
-/* Sizes of the five mesh axes (pp, dp, cp, tp ...) and of the two expert axes. */
+/* Sizes of the mesh axes pp, dp_replicate, dp_shard, cp, tp, and of the expert axes. */
 typedef struct ms_mesh_choice {
     long size[MS_NUM_PLAN_AXES];
     long ep, etp;

@@ -42,8 +42,8 @@ ms_algorithm ms_collective_row_algorithm(const ms_collective_row *row);
 /* Predicted seconds of a measured row whose `reason` is NULL: by the forced algorithm, or
  * by the one that its cost law chooses. */
 double ms_collective_row_s(const ms_collective_row *row);
-/* Name of a measured row's cost law: the group of coefficients in a profile that price
- * the row: "link", "nvls" (all-reduces that may be reduced in the switch), "all_to_all",
+/* Name of a measured row's cost law, and of the coefficients in a profile that price the
+ * row: "link", "nvls" (all-reduces that may be reduced in the switch), "all_to_all",
  * "send", or "networks.NAME". */
 const char *ms_collective_row_law_name(ms_arena *arena, const ms_collective_row *row);
 

@@ -29,7 +29,7 @@ typedef struct ms_collective_validation {
     const ms_collective_score *systems, *details; /* sorted by system name */
 } ms_collective_validation;
 
-/* Predicts every row whose `reason` is NULL; scores the predictions. Uses cx->arena. */
+/* Predicts every row whose `reason` is NULL; scores the errors. *out is in cx->arena. */
 void ms_collective_validate(ms_ctx *cx, const ms_collective_rows *rows,
                             ms_collective_validation *out);
 

@@ -20,8 +20,8 @@ typedef struct law_rows {
     const ms_collective_row **rows;
 } law_rows;
 
-/* State of a fit. `profile` and `cluster`, that of the rows that send between nodes, are
- * copies that hold the coefficients on trial. */
+/* State of a fit, with copies that hold the coefficients on trial: `profile`, and
+ * `cluster`, that of the rows that send between nodes. */
 typedef struct trial {
     ms_law_trial law;
     bool is_share[MS_FIT_PARAMETERS]; /* the coefficient is a fraction, below 1 */
@@ -206,7 +206,7 @@ static bool is_determined_by(const ms_collective_row *rows, int num_rows,
 static void add_coefficient(trial *t, const ms_figure *figure, double *target,
                             ms_law_fit *out)
 {
-    /* in-switch latency may not be 0: all small sizes would choose it */
+    /* 0 is allowed, but not as in-switch latency: small sizes would all use the switch */
     bool optional = figure->low <= 0.0 && strcmp(figure->key, NVLS_BASE) != 0;
     const ms_fit_parameter parameter = {figure->key, start_of(figure, t->rows), optional};
     int i = t->law.problem.num_parameters;
@@ -316,7 +316,7 @@ static double sum_of_errors(const trial *t)
     return sum;
 }
 
-/* Sets start `k` of a fit: `starts`, but k & 1: longer latencies, k & 2: lower rates. */
+/* Sets start `k` of a fit to `starts`; k & 1: longer latencies; k & 2: lower rates. */
 #define NUM_STARTS 4
 static void choose_start(trial *t, const ms_law_fit *fit, const double *starts, int k)
 {

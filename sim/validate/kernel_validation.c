@@ -143,7 +143,8 @@ static int compare_details_and_lines(const void *a, const void *b)
     return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Scores each GPU and source, or with `detail` each operation and data type of these. */
+/* Scores prediction errors by GPU and source, with `detail` also by operation and
+ * type. */
 static const ms_kernel_score *score_groups(ms_ctx *cx, const entry *entries,
                                            int num_entries, bool detail, int *num_scores)
 {
@@ -167,9 +168,9 @@ static double flop_of(const ms_kernel_row *row)
     return 2.0 * row->sequence * shape.batch * shape.m * shape.n * shape.k;
 }
 
-/* How much faster than predicted the fastest of many shapes, `best`, runs: the 99 %
- * quantile of predicted / measured time of the GEMMs that its cost law was fitted to and
- * that have at least half as many FLOP as `best`. 1 if there are too few. */
+/* How much faster than predicted `best`, the fastest of many shapes, runs: the 99 %
+ * quantile of predicted / measured time of the GEMMs that the same cost law was fitted to
+ * and that have at least half as many FLOP as `best`. 1 if there are too few. */
 static double upper_edge(ms_arena *arena, const ms_kernel_rows *all,
                          const double *predicted_s, const ms_kernel_row *best)
 {

@@ -28,7 +28,7 @@ typedef struct ms_kernel_validation {
     const ms_kernel_score *sources, *details; /* sorted by GPU, source */
 } ms_kernel_validation;
 
-/* Predicts every measured row whose `reason` is NULL; scores the predictions. Uses
+/* Predicts every measured row whose `reason` is NULL, and scores the errors. *out is in
  * cx->arena. Error statuses: those of ms_kernel_row_pricer. */
 ms_status ms_kernel_validate(ms_ctx *cx, const ms_kernel_rows *rows,
                              ms_kernel_validation *out);

@@ -9,8 +9,8 @@
 /* A device by its name in lower case; a space in `name` matches " -_", or nothing. */
 typedef struct ms_device_name {
     const char *name;
-    double gib;          /* device memory, 2 % more or less; 0 matches any */
-    const char *word;    /* text that GPU type or network contains; NULL: none needed */
+    double gib;          /* device memory, matched within 2 %; 0 matches any */
+    const char *word;    /* text needed in GPU type or network; NULL: none needed */
     const char *cluster; /* name in configs/clusters/; NULL if there is none */
     bool mixes; /* beside another device's name in a cell it means a second device */
     ms_list host_gib; /* (double) memory sizes of a Superchip's host */
@@ -34,9 +34,10 @@ typedef struct ms_system_name {
 /* A training framework; a word of the table row's framework cell begins with `name`. */
 typedef struct ms_framework_name {
     const char *name;
-    /* text that framework, flags or precision contain; NULL: none needed */
+    /* text needed in the cells of framework, flags or precision; NULL: none needed */
     const char *word;
-    /* text in framework, flags or precision, or at the start of a word of the source */
+    /* text needed in framework, flags, precision, or starting a source's word; NULL:
+     * none */
     const char *work;
     long before;       /* matches rows dated before this month, as 202301; 0: any */
     const char *stack; /* name in configs/stacks/; NULL if unknown */
@@ -60,7 +61,7 @@ typedef enum ms_unsupported {
  * `name`, or if `name` is '^' and a text, has a word that begins with the text. */
 typedef struct ms_known_model {
     const char *name;
-    bool gated;        /* matches only rows that state a gated MLP, or not which */
+    bool gated;        /* matches only rows whose MLP is, or may be, gated */
     const char *model; /* name in configs/models/; NULL if only the kind is known */
     /* Name in configs/models/ of a model of this kind, which supplies values that rows
      * do not state. */

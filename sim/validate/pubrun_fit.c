@@ -213,7 +213,7 @@ static void note_sources(ms_pubruns_fit *fit, ms_fit_constant *c, const double *
     }
 }
 
-/* Fits all constants in three rounds; `first`: approximation around their starts. */
+/* Fits all constants in three rounds; `first`: approximation around the start values. */
 static void fit_from(ms_pubruns_fit *fit, const ms_expansion *first,
                      const double *weights)
 {

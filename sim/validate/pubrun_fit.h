@@ -30,7 +30,7 @@ typedef struct ms_fit_constant {
     double unknown; /* constant's value when no run determines it */
     const char *unknown_source;
     /* Value where the search begins. Not 0 if the constant multiplies another one, since
-     * predictions would not depend on that. */
+     * predictions would not depend on the other. */
     double start;
     int num_targets;
     ms_fit_target *targets;

@@ -213,8 +213,8 @@ static bool fits_with_least(ms_pubrun_prices *prices, ms_pubrun *run)
     return found && fits(prices, run);
 }
 
-/* Recomputes more: what frees enough at least cost if the table row leaves recomputation
- * open; else selective, or full on as few layers as fit. False if nothing fits. */
+/* Recomputes more: the cheapest subset if the table row leaves recomputation open;
+ * otherwise selective, else full on as few layers as fit. False if nothing fits. */
 static bool fits_with_more(ms_pubrun_prices *prices, ms_pubrun *run)
 {
     if (run->recompute_open)

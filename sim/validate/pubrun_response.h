@@ -19,7 +19,7 @@ typedef struct ms_response {
     double *log_ratio;
 } ms_response;
 
-/* Approximation of each run's ln(predicted / measured): `log_error` + its responses. */
+/* Approximates each run's ln(predicted / measured): log_error + sum of responses. */
 typedef struct ms_expansion {
     double *values;    /* constants at the centre */
     double *log_error; /* (num_runs): log errors at the centre; NaN if not predicted */

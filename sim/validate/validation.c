@@ -137,7 +137,7 @@ static int score_sources(ms_arena *arena, const error_entry *entries, int num_en
     return num_sources;
 }
 
-/* Counts peaks predicted as ranges, and measured peaks above or within the predicted. */
+/* Finds the shares of peaks measured above the prediction, or in the predicted range. */
 static void count_ranges(const ms_pubruns *runs, const ms_pubrun_score *scores,
                          ms_error_summary *out)
 {

@@ -45,7 +45,7 @@ typedef struct ms_error_summary {
     int num_runs;
     double macro_median_ape_frac; /* mean over sources of their median errors */
     double macro_p90_ape_frac;
-    /* coverage_frac of sources, mean; of all runs together; NaN: no intervals */
+    /* mean coverage_frac of the sources; share of all runs covered; NaN: no intervals */
     double macro_coverage_frac, run_coverage_frac;
     /* bootstrap interval, over sources, of macro_coverage_frac */
     ms_mean_interval macro_coverage;
@@ -72,7 +72,7 @@ typedef struct ms_ranking_group {
     double kendall_tau, top1_regret_frac;
 } ms_ranking_group;
 
-/* Rankings of one source: over its groups of at least 8 layouts. */
+/* Mean tau and median regret over one source's groups of at least 8 layouts. */
 typedef struct ms_ranking_summary {
     const char *source;
     int num_groups;
