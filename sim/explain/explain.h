@@ -77,8 +77,8 @@ typedef struct ms_explanation {
 
 typedef struct ms_explain_options {
     int rank;     /* pipeline rank to explain; -1: the one that ends the step */
-    bool figures; /* list `figures`; costs predictions for each input number */
-    bool answers; /* answer all of `answers`; costs predictions of other plans */
+    bool figures; /* compute the explanation's `figures`: predicts for each number */
+    bool answers; /* compute the explanation's `answers`: predicts other plans */
 } ms_explain_options;
 
 /* Explains a legal plan (ms_plan_check); options->rank is below its pp. On ranks other

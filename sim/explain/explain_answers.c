@@ -24,7 +24,7 @@ typedef struct asker {
 static const char *seconds(const asker *a, double value)
 {
     if (value < 1e-9)
-        return "0 s"; /* a difference that is rounding */
+        return "0 s"; /* a time this short is a rounding error */
     return ms_arena_printf(a->cx->arena, "%.*f s", ms_decimals(value), value);
 }
 
@@ -461,7 +461,7 @@ static const char *answer_order(const asker *a)
     int num_others = 0;
     if (ms_mesh_orders_compare(a->cx, a->e->planned->workload, a->plan, &orders) != MS_OK)
         orders.num = 0;
-    for (int i = 0; i < orders.num; i++) { /* sorted, fastest first */
+    for (int i = 0; i < orders.num; i++) { /* `costs` are sorted, fastest first */
         if (orders.costs[i].is_plans)
             continue;
         num_others++;

@@ -58,7 +58,7 @@ typedef struct ms_schedule_bound {
 
 typedef struct ms_schedule_bounds {
     int num, capacity;
-    ms_schedule_bound *of; /* (capacity): `num` set; in scratch memory until complete */
+    ms_schedule_bound *of; /* (capacity): `num` used; in scratch memory until complete */
 } ms_schedule_bounds;
 
 /* Data of one search thread: options, caches, counts, and the best plans found. */

@@ -32,7 +32,7 @@ typedef struct ms_mesh_orders {
 ms_status ms_mesh_orders_compare(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                                  ms_mesh_orders *out);
 
-/* The traffic of one mesh axis in an order of axes; NULL if the axis has no traffic. */
+/* The traffic of mesh axis `axis` in the orders of `cost`; NULL if there is none. */
 const ms_axis_prediction *ms_order_axis(const ms_order_cost *cost, ms_traffic_group axis);
 
 /* The order in which sends of `axis` have the most exposed seconds (`least`: the fewest);

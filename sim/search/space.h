@@ -27,8 +27,7 @@ typedef struct ms_space {
     unsigned long seed;
 } ms_space;
 
-/* Space of the plans with `base`'s fixed choices that `stack` can run; keeps a
- * pointer. */
+/* Space of the plans with `base`'s fixed choices that `stack`, not copied, can run. */
 ms_space ms_space_all(const ms_plan *base, const ms_stack *stack);
 
 /* Narrows the space by a user's limit: "tp=8", "tp <= 8", "recompute=full",

@@ -40,7 +40,7 @@ static bool is_worth_trying(const ms_workload *workload, const ms_space *space,
     return value > 0 || choice != MS_CHOOSE_VIRTUAL_STAGES;
 }
 
-/* Distance of two values: the log of their ratio, each plus 1 so that 0 is allowed. */
+/* Distance of two values, |ln((1 + value) / (1 + from))|, which allows 0. */
 static double distance(long value, long from)
 {
     return fabs(log((1.0 + (double)value) / (1.0 + (double)from)));

@@ -9,7 +9,7 @@
 /* Fit of the coefficients of one cost law of one profile. */
 typedef struct ms_collective_fit {
     ms_law_fit law;
-    int num_systems; /* number of systems whose rows were fitted */
+    int num_systems; /* number of systems whose rows the fit uses */
 } ms_collective_fit;
 
 /* Errors of a profile's cost law on the rows of one system; large: from 1 MiB on. */

@@ -19,7 +19,7 @@ typedef struct ms_kernel_row {
     const char *source, *gpu, *op;
     const char *origin; /* `source` without the file: "owner/repository@revision" */
     const char *reason; /* why the measured row is not predicted; NULL if it is */
-    const char *fault;  /* text on the malformed cell; NULL if none */
+    const char *fault;  /* which cell is malformed, and how; NULL if none is */
     double measured_s;
     /* the row's shape is in the half of all shapes that a hash chooses for fitting */
     bool in_half;

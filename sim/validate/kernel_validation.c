@@ -143,8 +143,7 @@ static int compare_details_and_lines(const void *a, const void *b)
     return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Scores prediction errors by GPU and source, with `detail` also by operation and
- * type. */
+/* Scores prediction errors by GPU and source; if `detail`, also by operation, type. */
 static const ms_kernel_score *score_groups(ms_ctx *cx, const entry *entries,
                                            int num_entries, bool detail, int *num_scores)
 {

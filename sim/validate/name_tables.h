@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 
-/* A device by its name in lower case; a space in `name` matches " -_", or nothing. */
+/* A device by its name in lower case; a space in `name` matches ' ', '-', '_' or none. */
 typedef struct ms_device_name {
     const char *name;
     double gib;          /* device memory, matched within 2 %; 0 matches any */

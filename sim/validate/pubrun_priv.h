@@ -14,7 +14,7 @@ typedef struct ms_pubrun_cells {
         *precision, *compile, *framework;
     long layers, hidden, heads, kv_heads, head_dim, ffn_hidden, gated_ffn, vocab,
         tied_embeddings, experts, top_k, moe_ffn_hidden, shared_experts;
-    long gpus_per_node, flash_attention; /* optional columns */
+    long gpus_per_node, flash_attention; /* columns that a file may lack */
     long seq, mbs, gbs_seqs, gpus, dp_replicate, dp_shard, tp, sp, async_tp, pp, cp, ep,
         zero_stage;
     double tokens_per_s_per_gpu, step_s, peak_mem_gib;

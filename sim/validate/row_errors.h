@@ -24,7 +24,7 @@ typedef struct ms_skipped_row {
     int line;
     const char *system; /* system of the measured row; NULL in tables without systems */
     const char *reason;
-    const char *fault; /* text on the malformed cell; NULL if none */
+    const char *fault; /* which cell is malformed, and how; NULL if none is */
 } ms_skipped_row;
 
 typedef struct ms_skipped {

@@ -1,5 +1,5 @@
-/* Predicts published runs and summarises the errors. Medians, not means: published tables
- * hold outliers. */
+/* Predicts published runs and summarizes the errors, by medians rather than means since
+ * published tables hold outliers. */
 #include "sim/validate/validation.h"
 
 #include "costmodel/calibrate/statistics.h"

@@ -103,10 +103,10 @@ typedef struct ms_validation {
 #define MS_RANKING_TIE_FRAC 0.05
 #define MS_RANKING_LAYOUTS  8 /* groups with fewer layouts are ranked in the JSON only */
 
-/* Predicts every run whose `reason` is NULL, with the intervals of
- * configs/spreads/step-time.json and memory.json, made without the run's own source. A
- * run that cannot be predicted gets a `reason` in `runs`. Lives in cx->arena. Errors: a
- * spread file that cannot be read or is malformed. */
+/* Predicts every run whose `reason` is NULL. Intervals come from
+ * configs/spreads/step-time.json and memory.json, without the spread of the run's own
+ * source. A run that cannot be predicted gets a `reason` in `runs`. *out lives in
+ * cx->arena. Error: a spread file cannot be read or is malformed. */
 ms_status ms_validate(ms_ctx *cx, ms_pubruns *runs, ms_validation *out);
 /* Summarizes scores that are already known, one per run. */
 void ms_validation_summarise(ms_arena *arena, const ms_pubruns *runs,
