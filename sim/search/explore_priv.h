@@ -24,7 +24,7 @@ typedef struct ms_explore_level {
     ms_pipeline pipeline;
     ms_schedule_shape shape;
     const ms_split *split;
-    const ms_schedule *lists; /* the schedule, or a shorter one of equal peak memory */
+    const ms_schedule *lists; /* schedule, or one of fewer micro-batches, as many alive */
     ms_rank_live *live;       /* (split->num_runs): live micro-batches by rank class */
 } ms_explore_level;
 

@@ -46,7 +46,7 @@ static double distance(long value, long from)
     return fabs(log((1.0 + (double)value) / (1.0 + (double)from)));
 }
 
-/* The value nearest to the asked one with which a legal plan exists; -1: none. */
+/* The value of `choice` nearest to the asked one that allows a legal plan; -1: none. */
 static long nearest_value(ms_workload *workload, const ms_space *asked, ms_choice choice)
 {
     ms_space tried = *asked;

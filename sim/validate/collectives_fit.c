@@ -329,9 +329,8 @@ static void choose_start(trial *t, const ms_law_fit *fit, const double *starts, 
     }
 }
 
-/* Fits from several starts and takes the best: where the faster of two algorithms
- * determines the time, the coefficients of the slower one do not change it. MS_EIO if no
- * fit converges. */
+/* Fits from several starts and takes the best, since coefficients of an algorithm that
+ * another one beats do not change the predicted time. MS_EIO if no fit converges. */
 static ms_status fit_trial(ms_ctx *cx, trial *t, ms_law_fit *out)
 {
     ms_law_trial *law = &t->law;

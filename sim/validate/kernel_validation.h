@@ -15,7 +15,7 @@ typedef struct ms_kernel_score {
     ms_row_errors fitted, others;
     /* Effect of a source's clocks and host, measured = predicted / rate_frac + launch_s,
      * fitted to its rows in the half for fitting; NaN if fewer than 8. `adapted`: errors
-     * of the other half with this correction. */
+     * of rows in the other half if predictions are corrected thus. */
     double rate_frac, launch_s;
     ms_row_errors adapted;
 } ms_kernel_score;

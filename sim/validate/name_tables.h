@@ -36,8 +36,7 @@ typedef struct ms_framework_name {
     const char *name;
     /* text needed in the cells of framework, flags or precision; NULL: none needed */
     const char *word;
-    /* text needed in framework, flags, precision, or starting a source's word; NULL:
-     * none */
+    /* text in framework, flags, precision, or beginning a source's word; NULL: any */
     const char *work;
     long before;       /* matches rows dated before this month, as 202301; 0: any */
     const char *stack; /* name in configs/stacks/; NULL if unknown */

@@ -74,7 +74,7 @@ static const char *tensor_of(ms_arena *arena, const ms_pubrun *run)
 /* A key to group runs by: a text of the run, a whole number, or a function's result. */
 typedef struct known_key {
     const char *name;
-    size_t text_offset, number_offset; /* offset of the run's member; 0 if unused */
+    size_t text_offset, number_offset; /* offset of ms_pubrun's member; 0 if unused */
     const char *(*value)(ms_arena *arena, const ms_pubrun *run);
 } known_key;
 
