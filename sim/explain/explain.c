@@ -134,7 +134,7 @@ static bool is_ring_behind(const ms_program *program, const ms_node *node,
     return false;
 }
 
-/* Whether a ring sends gradients on their last hop, which overlaps with no attention. */
+/* Whether the entry is a ring's last hop, of gradients, which no attention overlaps. */
 static bool is_last_hop(const ms_traffic_entry *entry)
 {
     int pass = entry->phase == MS_TRAFFIC_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
@@ -204,8 +204,8 @@ static const ms_explain_cause state_causes[] = {
                           "micro-batches"},
 };
 
-/* The cause of a collective outside of layer programs. Before a gather of parameters a
- * rank has updated only a shard of them (ZeRO 1, 2), or has only a shard (ZeRO-3). */
+/* The cause of a collective outside of layer programs. Gathers of parameters before
+ * forward: a rank updated only a shard (`zero` 1, 2), or keeps only a shard (3). */
 static ms_explain_cause state_cause(ms_arena *arena, ms_traffic_cause kind, long zero,
                                     const char *group)
 {
@@ -261,8 +261,8 @@ static bool holds(const ms_traffic *traffic, const ms_held_block *block)
     return false;
 }
 
-/* Lists the collectives of the explained rank, and for each block that this rank does not
- * hold those of the first rank that does. */
+/* Lists all collectives of the explained rank. For each block that this rank lacks, adds
+ * the block's collectives as the first rank with the block runs them. */
 static void list_collectives(ms_ctx *cx, ms_explanation *e)
 {
     ms_traffic others[MS_MAX_EXPLAIN_BLOCKS];

@@ -13,8 +13,8 @@ typedef struct ms_explain_block {
     const char *name; /* "embedding", "head", "layer" or its kind: "layer.experts" */
     ms_held_block held;
     const ms_program *program; /* layer program with the plan's data-parallel ranks */
-    long num_layers;           /* equal layers in the model; 1 for embedding and head */
-    int first_rank;            /* first pipeline rank that holds such a block */
+    long num_layers; /* number of such layers in the model; 1 for embedding and head */
+    int first_rank;  /* first pipeline rank that holds such a block */
 } ms_explain_block;
 
 /* Why a collective exists: a tensor that changes its placement on ranks. */
@@ -27,8 +27,8 @@ typedef struct ms_explain_cause {
 
 typedef struct ms_explain_collective {
     const ms_traffic_entry *entry;
-    int rank;          /* explained pipeline rank, or the first that holds the block */
-    const char *block; /* name of the block; NULL: of the whole rank */
+    int rank; /* the explained rank; if that lacks the block, the first with it */
+    const char *block; /* block whose layer program sends; NULL: outside of programs */
     const char *axis;  /* communication group: ms_traffic_group_name */
     const ms_span *span;
     const char *tier;
@@ -36,8 +36,8 @@ typedef struct ms_explain_collective {
     const ms_explain_cause *causes;
 } ms_explain_collective;
 
-/* An input number (cluster, profile or stack) on which step time or memory depends, found
- * by predicting with the number changed by 1 % (a switch: off; 0: a small value). */
+/* A number of cluster, profile or stack that changes step time or peak memory when it
+ * changes by 1 %, is turned off (a switch), or from 0 becomes a small value. */
 typedef struct ms_explain_figure {
     const char *file; /* "profile h100-sxm", "stack generic" or "cluster hgx-h100" */
     const char *key, *help;
@@ -45,8 +45,8 @@ typedef struct ms_explain_figure {
     double value;
     ms_provenance from; /* kind of source; MS_SPEC for a cluster's numbers */
     const char *source;
-    /* relative change of step time and of peak memory, divided by the number's own; NaN:
-     * the number cannot be scaled */
+    /* relative change of step time (of peak memory) per relative change of `value`; NaN:
+     * `value` is 0, a switch or an integer */
     double step_effect, memory_effect;
 } ms_explain_figure;
 
@@ -77,13 +77,13 @@ typedef struct ms_explanation {
 
 typedef struct ms_explain_options {
     int rank;     /* pipeline rank to explain; -1: the one that ends the step */
-    bool figures; /* fill `figures`, by a prediction for each number */
-    bool answers; /* fill `answers`, by predictions of other plans */
+    bool figures; /* compute the explanation's `figures`: predicts for each number */
+    bool answers; /* compute the explanation's `answers`: predicts other plans */
 } ms_explain_options;
 
-/* Explains a legal plan (ms_plan_check) on a pipeline rank below pp. Exposed seconds of
- * parameters and gradients are NaN except on the rank that ends the step. The result
- * lives in cx->arena and points into the workload. Errors: those of ms_predict. */
+/* Explains a legal plan (ms_plan_check); options->rank is below its pp. On ranks other
+ * than the one that ends the step, exposed seconds of parameters and gradients are NaN.
+ * `*out` points into cx->arena and the workload. Error statuses: those of ms_predict. */
 ms_status ms_explain(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      const ms_explain_options *options, ms_explanation *out);
 

@@ -24,7 +24,7 @@ typedef struct asker {
 static const char *seconds(const asker *a, double value)
 {
     if (value < 1e-9)
-        return "0 s"; /* a difference that is rounding */
+        return "0 s"; /* a time this short is a rounding error */
     return ms_arena_printf(a->cx->arena, "%.*f s", ms_decimals(value), value);
 }
 
@@ -33,15 +33,15 @@ static double percent(double value, double of)
     return of > 0.0 ? 100.0 * value / of : 0.0;
 }
 
-/* Percent by which another plan's step is longer; 0 without sign if it rounds to 0.0. */
+/* Percent by which another plan's step is longer; +0 if the text would be "-0.0 %". */
 static double percent_longer(const asker *a, double step_s)
 {
     double change = percent(step_s - a->e->prediction.step_s, a->e->prediction.step_s);
     return fabs(change) < 0.05 ? 0.0 : change;
 }
 
-/* Predicts another plan, with the default split of layers if its pp differs; false if it
- * is illegal. */
+/* Predicts `plan`, a variant of the explained plan. If the two differ in pp, layers are
+ * split over the stages by default. Returns false if `plan` is illegal. */
 static bool predict_other(const asker *a, const ms_plan *plan, ms_prediction *out)
 {
     ms_plan other = *plan;
@@ -58,7 +58,7 @@ static bool predict_other(const asker *a, const ms_plan *plan, ms_prediction *ou
     return ms_predict(a->cx, a->e->planned->workload, &other, out) == MS_OK;
 }
 
-/* The plan with `size` ranks in an axis, taken from or given to dp_shard. */
+/* Copy of `plan` with `size` ranks in `axis`; dp_shard shrinks or grows to match. */
 static ms_plan moved(const ms_plan *plan, ms_plan_axis axis, long size)
 {
     ms_plan other = *plan;
@@ -134,7 +134,7 @@ static bool has_mlp_width(const ms_node *node)
            strpbrk(node->einsum, "fFi") != NULL;
 }
 
-/* Whether a GEMM of the MLP makes the tensor, or if it is a sum, one of its terms. */
+/* Whether `tensor` is the result of a GEMM of the MLP, or a sum with such a term. */
 static bool is_from_mlp(const ms_program *program, int tensor)
 {
     int producer = program->tensors[tensor].producer;
@@ -184,8 +184,8 @@ static void mlp_times(const ms_planned *p, const ms_program *program, double *pr
     }
 }
 
-/* Text of the MLP width at which the MLP's GEMMs would take as long as its collectives,
- * whose bytes do not depend on the width. */
+/* Text that states at which MLP width the MLP's GEMMs would take as long as the
+ * tensor-parallel collectives next to them, whose bytes do not depend on the width. */
 static const char *width_text(const asker *a, const ms_planned *p,
                               const ms_program *program)
 {
@@ -217,7 +217,7 @@ static const char *other_tp_text(const asker *a, long tp)
                            outcome_text(a, &p));
 }
 
-/* Text of width_text for the plan with another tp; "" if that plan is illegal. */
+/* Text of width_text for the explained plan with `tp` changed; "" if that is illegal. */
 static const char *width_with_tp_text(const asker *a, long tp)
 {
     ms_plan other = moved(a->plan, MS_TP, tp);
@@ -287,8 +287,8 @@ static const char *pipeline_text(const asker *a, const ms_prediction *other)
         ms_gib(p->memory[MS_MEMORY_ACTIVATIONS]));
 }
 
-/* Share of the step that the busiest rank waits in the plan's schedule, if forward, input
- * and weight gradients take equal time on all stages and sends take none. */
+/* Share of the step that the busiest rank waits, by the plan's schedule alone: forward,
+ * input and weight gradients take equal times on all stages, and sends take none. */
 static double equal_bubble_frac(const asker *a)
 {
     const ms_schedule *schedule = a->e->planned->schedule;
@@ -297,8 +297,8 @@ static double equal_bubble_frac(const asker *a)
     return run.makespan > 0.0 ? run.global_bubble / run.makespan : 0.0;
 }
 
-/* Answer for a plan with a pipeline: "yes" if `other`, the plan with a shorter pipeline,
- * is slower or does not fit. other NULL: no such plan is legal. */
+/* Answer for a plan with a pipeline. `other`: prediction of the plan with a shorter one,
+ * NULL if none is legal. "yes" if that plan is slower or does not fit. */
 static const char *with_pipeline_text(const asker *a, const ms_prediction *other,
                                       const char *which)
 {
@@ -320,8 +320,8 @@ static const char *with_pipeline_text(const asker *a, const ms_prediction *other
         compared);
 }
 
-/* Predicts the plan with the shortest legal pipeline, shorter than its own, or with pp 2
- * if it has no pipeline; false if none is legal. */
+/* Sets *other to the explained plan with the smallest legal pp below its own, or with pp
+ * 2 if it has no pipeline, and predicts *other. Returns false if none is legal. */
 static bool predict_shorter(const asker *a, ms_plan *other, ms_prediction *out)
 {
     long pp = a->plan->size[MS_PP];
@@ -356,7 +356,7 @@ static const char *answer_pipeline(const asker *a)
 
 /* ---- 4: which activations are divided? ---- */
 
-/* Bytes of saved activations per layer, micro-batch and rank: split by tp, and whole. */
+/* Bytes per layer, micro-batch and rank of saved activations: split by tp, not split. */
 typedef struct kept {
     double split_bytes, whole_bytes;
 } kept;
@@ -387,7 +387,7 @@ static kept kept_by(const asker *a, short tp, bool sequence_parallel)
     return sum;
 }
 
-/* Text of saved bytes in multiples of `unit`: whole plus split by tp, "10.0 + 24.0/8" */
+/* Text of saved bytes / `unit`: whole tensors + tensors split by tp, "10 + 24/8" */
 static const char *kept_text(const asker *a, kept k, long tp, double unit)
 {
     return ms_arena_printf(a->cx->arena, "%.4g + %.4g/%ld", k.whole_bytes / unit,
@@ -445,7 +445,8 @@ static const char *lie_text(const asker *a)
     return text;
 }
 
-/* Text of an order of axes with its step time: "pp,dp_shard,tp, 10.3 s (+1.2 %)" */
+/* Text of an order of axes and its step time, with the difference to the plan's:
+ * "pp,dp_shard,tp, 10.3 s (+1.2 %)" */
 static const char *order_cost_text(const asker *a, const ms_order_cost *cost)
 {
     return ms_arena_printf(a->cx->arena, "%s, %s (%+.1f %%)",
@@ -460,7 +461,7 @@ static const char *answer_order(const asker *a)
     int num_others = 0;
     if (ms_mesh_orders_compare(a->cx, a->e->planned->workload, a->plan, &orders) != MS_OK)
         orders.num = 0;
-    for (int i = 0; i < orders.num; i++) { /* sorted, fastest first */
+    for (int i = 0; i < orders.num; i++) { /* `costs` are sorted, fastest first */
         if (orders.costs[i].is_plans)
             continue;
         num_others++;

@@ -41,7 +41,7 @@ typedef struct outcome {
     double change; /* relative change of the input number */
 } outcome;
 
-/* Predicts with a changed copy of one file; false if the number cannot have the value. */
+/* Predicts the plan with a number of `file` set to `value`; false if that is illegal. */
 static bool predict_changed(study *s, file_kind file, const ms_figure *figure,
                             double value, outcome *out)
 {
@@ -86,7 +86,8 @@ static bool has_effect(study *s, file_kind file, const ms_figure *figure, double
             moves(out->peak_bytes, s->out->prediction.peak_bytes));
 }
 
-/* Raises the number, lowers it, or switches it off: the first change with an effect. */
+/* Whether the number has an effect: raised by 1 %, else lowered by 1 %, or a switch set
+ * to 0. *out: the prediction with the first of these changes that has one. */
 static bool find_effect(study *s, file_kind file, const ms_figure *figure, double value,
                         outcome *out)
 {
@@ -147,7 +148,7 @@ static void study_file(study *s, file_kind file, const ms_figures *figures)
         bool counted = figure->is_integer && strncmp(figure->key, "device.", 7) != 0;
         if (figure->is_coefficient && coefficient_of(s, file, figure).source == NULL)
             continue; /* the file does not state this number */
-        /* domain sizes always count as used: they are integers, not changed by 1 % */
+        /* GPUs per domain, an integer that 1 % cannot change, always count as used */
         bool used = counted
                         ? strstr(figure->key, "gpus_per_domain") != NULL && value > 0.0
                         : !isnan(value) && find_effect(s, file, figure, value, &o);

@@ -1,6 +1,6 @@
-/* Reasons, as text, of changes of a tensor's placement. A gather is caused by nodes that
- * use its result, split by a dimension (letter) that the gathered tensor lacks; a
- * reduction by nodes that sum over a dimension of which each rank has a part. */
+/* Texts on why a tensor's placement changes. A gather: nodes that use the whole tensor
+ * are split by another of their dimensions (a letter). A reduction: nodes sum over a
+ * dimension of which each rank has a part. */
 #include "sim/explain/explain_reason.h"
 
 #include <string.h>
@@ -67,7 +67,7 @@ static void add_letter(names *list, char letter)
         list->letters[length] = letter;
 }
 
-/* A node's name, without "attention." (or the like) if the name before has it too. */
+/* `name` without its prefix, such as "attention.", if `before` has the same prefix. */
 static const char *without_prefix(const char *name, const char *before)
 {
     const char *dot = strchr(name, '.');
@@ -120,8 +120,8 @@ static bool uses(const ms_node *node, int tensor)
     return false;
 }
 
-/* The dimension (a letter) by which a node's result is split on an axis, or its operands
- * if the result is a partial sum; 0: none. */
+/* The dimension (a letter) by which mesh axis `axis` splits a result of the node, or else
+ * an operand, as where the result is a partial sum; 0: none is split. */
 static char split_letter(const ms_program *program, const ms_node *node, int axis)
 {
     for (int i = 0; i < node->num_out; i++)
@@ -149,8 +149,8 @@ static void add_users(const ms_program *program, int tensor, int axis, names *li
     }
 }
 
-/* Adds the nodes that make a partial sum, those left out that only add or pass on partial
- * sums. */
+/* Adds the nodes that compute a partial sum: back through nodes that only add partial
+ * sums or pass them on. */
 static void add_makers(const ms_program *program, int tensor, int axis, names *list)
 {
     int producer = program->tensors[tensor].producer;

@@ -9,7 +9,7 @@
  * "P" and "P(max)" (partial). */
 const char *ms_placement_word(ms_arena *arena, ms_placement placement);
 
-/* Text of a tensor's placement on axes above 1: "S(b)@dp S(s)@tp"; "whole": not split. */
+/* Text of a tensor's placement, "S(b)@dp S(s)@tp"; "whole": replicated on all axes. */
 const char *ms_tensor_placement_text(ms_arena *arena, const ms_program *program,
                                      int tensor);
 

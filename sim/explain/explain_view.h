@@ -7,9 +7,9 @@
 /* Which lists of an explanation are shown. */
 typedef struct ms_explain_view {
     bool collectives, tensors, figures, answers;
-    bool sources; /* all input numbers, with sources; else those of most effect */
-    /* name of the block whose tensors and collectives are shown; NULL: tensors of the
-     * most frequent layer, all collectives */
+    bool sources; /* all input numbers, with sources; false: the most effective ones */
+    /* name of the block whose tensors and collectives are shown; NULL: the tensors of the
+     * most frequent layer, and the collectives of all blocks */
     const char *block;
 } ms_explain_view;
 
@@ -21,18 +21,18 @@ ms_status ms_explain_check_block(ms_ctx *cx, const ms_explanation *e, const char
 void ms_explanation_write_fields(ms_jout *out, ms_arena *arena, const ms_explanation *e,
                                  const ms_explain_view *view);
 
-/* Whether a block has the name; "layer" is the most frequent kind of layer. */
+/* Whether `block` has this name, or is the most frequent layer and `name` is "layer". */
 bool ms_explain_block_is(const ms_explanation *e, const ms_explain_block *block,
                          const char *name);
 
-/* Axes over which optimizer states (and what else ZeRO shards) of dense or expert weights
- * are sharded: "dp_shard"; NULL: nothing is. */
+/* Axes over which ZeRO shards the optimizer states and the like of dense weights, or if
+ * `expert` of expert weights: "dp_shard"; NULL: nothing is sharded. */
 const char *ms_explain_state_axis(const ms_explanation *e, bool expert);
 
 /* Pass in which a collective runs: "forward", "backward", "optimizer". */
 const char *ms_explain_pass(const ms_explain_collective *collective);
 
-/* Text of a tensor's shape, on all ranks or `local` on one: "512x8192x8192". */
+/* Text of the shape of a tensor, or if `local` of a rank's part: "512x8192x8192". */
 const char *ms_tensor_shape_text(ms_arena *arena, const ms_program *program, int tensor,
                                  bool local);
 

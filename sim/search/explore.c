@@ -128,8 +128,8 @@ static void note_bound(const ms_explore_level *l, double bound_s)
     noted->of[noted->num++] = (ms_schedule_bound){bound_key(l), bound_s};
 }
 
-/* Step-time bound of the chosen schedule, in seconds, from explorer->known, a list in the
- * order in which schedules are visited; NaN if the list lacks the schedule. */
+/* Looks up the chosen schedule's step-time bound, in seconds, in explorer->known, which
+ * lists bounds in the order of the search; NaN if the schedule is not listed. */
 static double known_bound_s(const ms_explore_level *l)
 {
     ms_explorer *explorer = l->explorer;
@@ -146,8 +146,8 @@ static double known_bound_s(const ms_explore_level *l)
 
 /* ---- batches: micro-batch, and choices of layers and prices ---- */
 
-/* Fetches the priced programs (ms_bill) for the plan; resets the schedule, and options
- * that change only prices, to defaults. False if the plan is illegal. */
+/* Resets the plan's schedule, and its options that change only prices, to defaults, and
+ * fetches its priced programs (l->bills). False if the plan is illegal. */
 static bool set_batch(ms_explore_level *l)
 {
     ms_space_copy(&l->explorer->space->prices, &l->explorer->space->base, &l->plan);
@@ -163,8 +163,8 @@ static bool set_batch(ms_explore_level *l)
     return true;
 }
 
-/* Whether plans without asynchronous TP can be skipped: with it TP traffic is never
- * slower, unless the stack hides some TP traffic in other ways. */
+/* Whether plans without asynchronous TP can be skipped: the same plans with it are tried
+ * too and are never slower, unless the stack hides TP traffic in other ways. */
 static bool async_dominates(const ms_explorer *explorer)
 {
     return !explorer->exhaustive && !explorer->bounds_only &&
@@ -173,9 +173,9 @@ static bool async_dominates(const ms_explorer *explorer)
            ms_space_allows(explorer->space, MS_CHOOSE_ASYNC_TP, 1);
 }
 
-/* Iteration over a mesh's micro-batches, and options that change layers or prices. */
+/* Iteration over micro-batches, options that change layers, options of prices only. */
 typedef struct batches {
-    bool in_microbatch, in_layers, in_prices; /* whether the loop over each has begun */
+    bool in_microbatch, in_layers, in_prices; /* which of these three loops have begun */
     bool is_legal;
 } batches;
 
@@ -214,7 +214,7 @@ static bool is_skipped(const ms_explore_level *l)
     return true;
 }
 
-/* Takes the next options of prices only: on before off, so that on wins equal times. */
+/* Takes the next options that change only prices: on before off, the first wins ties. */
 static bool next_prices(ms_explore_level *l, batches *b)
 {
     while (ms_space_next(l->explorer->space, &l->explorer->space->prices, true, &l->plan,
@@ -351,18 +351,18 @@ long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
 
 /* ---- the whole mesh ---- */
 
-/* Network links of a mesh: ideal ones, and those of each order of axes; costs on them. */
+/* Links of a mesh, ideal or of each order of axes, and costs of blocks on them. */
 typedef struct mesh_links {
     ms_links ideal;
     ms_priced_blocks ideal_priced;
     int num;
     const ms_orders *orders;
     ms_links *of_order;       /* (num): links of each order of axes */
-    ms_priced_blocks *priced; /* (num): layer costs of each order of axes */
+    ms_priced_blocks *priced; /* (num): block costs on links `of_order` */
 } mesh_links;
 
-/* Whether plans with the chosen schedule may be among the best, judged by its known
- * bound, and if that is fast enough by a tighter bound from its lists of actions. */
+/* Whether plans with the chosen schedule may be among the best: judged by the schedule's
+ * known step-time bound, then by a tighter bound, from its lists of actions. */
 static bool is_open(ms_explore_level *l, mesh_links *links)
 {
     ms_explorer *explorer = l->explorer;
@@ -381,7 +381,7 @@ static bool is_open(ms_explore_level *l, mesh_links *links)
     return !beaten;
 }
 
-/* Evaluates given shardings and recomputations (NULL: all) with every order of axes. */
+/* Evaluates `states` (sharding, recomputation; NULL: all) with every order of axes. */
 static void explore_orders(ms_explore_level *l, mesh_links *links,
                            const ms_explore_state *states, int num_states)
 {

@@ -21,19 +21,19 @@ typedef struct ms_counts {
     long replayed;                 /* plans whose exact step time was computed */
     long refused[MS_NUM_REFUSALS]; /* illegal plans, by the rule that they break */
     long over_memory;              /* plans that exceed device memory */
-    long over_bound; /* plans whose time bound exceeds the best step times */
-    long dominated;  /* plans skipped: a similar one fits, no slower */
+    long over_bound; /* skipped: step-time bound above the best plans' times */
+    long dominated;  /* skipped: a similar plan that fits is at least as fast */
 } ms_counts;
 
 /* Decision of the search about one plan, when it explored the plan's mesh. */
 typedef enum ms_fate {
     MS_FATE_UNSEEN,         /* the search never came to the plan */
-    MS_FATE_ASYNC,          /* skipped: equal plan with async TP is no slower */
-    MS_FATE_SCHEDULE_BOUND, /* skipped: bound of its schedule, on ideal links, too slow */
-    MS_FATE_SHARDING_BOUND, /* skipped: bound of its sharding, on real links, too slow */
+    MS_FATE_ASYNC,          /* skipped: the same plan with async TP is no slower */
+    MS_FATE_SCHEDULE_BOUND, /* skipped: its schedule's bound on ideal links too long */
+    MS_FATE_SHARDING_BOUND, /* skipped: its sharding's bound on real links too long */
     MS_FATE_UNNEEDED,       /* skipped: the plan fits without recomputation */
     MS_FATE_MEMORY,         /* skipped: the plan exceeds device memory */
-    MS_FATE_PLAN_BOUND,     /* skipped: bound of the complete plan too slow */
+    MS_FATE_PLAN_BOUND,     /* skipped: time bound of the complete plan too long */
     MS_FATE_REPLAYED
 } ms_fate;
 
@@ -41,8 +41,8 @@ typedef enum ms_fate {
 typedef struct ms_watch {
     ms_plan plan;
     ms_fate fate;
-    double beaten_by_s; /* known step time that beat the plan's bound; NaN: none */
-    bool by_mesh;       /* beaten_by_s is of another plan of the same mesh */
+    double beaten_by_s; /* step time of a plan that ruled this one out; NaN: none */
+    bool by_mesh;       /* beaten_by_s is from the same mesh; false: from another one */
     /* bounds, memory and step time of the plan; NaN: not computed */
     double schedule_bound_s, sharding_bound_s, bound_s, peak_bytes, step_s;
 } ms_watch;
@@ -58,7 +58,7 @@ typedef struct ms_schedule_bound {
 
 typedef struct ms_schedule_bounds {
     int num, capacity;
-    ms_schedule_bound *of; /* (capacity): bounds; in explorer->scratch until complete */
+    ms_schedule_bound *of; /* (capacity): `num` used; in scratch memory until complete */
 } ms_schedule_bounds;
 
 /* Data of one search thread: options, caches, counts, and the best plans found. */
@@ -73,18 +73,18 @@ typedef struct ms_explorer {
     bool bounds_only;        /* bound and memory of every plan, no replay */
     const volatile int *interrupted; /* nonzero: stop; NULL: never stop */
     ms_watch *watch;                 /* plan to follow in the search; NULL: none */
-    ms_schedule_bounds *noted; /* receives the bounds of ms_explore_bound_s; NULL: no */
+    ms_schedule_bounds *noted; /* ms_explore_bound_s adds bounds here; NULL: nowhere */
     const ms_schedule_bounds *known; /* known schedule bounds; NULL: compute them */
     int num_passed;                  /* number of bounds in `known` already visited */
     ms_counts counts;
     /* number of best plans of the current mesh found so far; largest number kept */
     int num_found, capacity;
-    ms_found *found;      /* (capacity): fastest first, then the first found */
+    ms_found *found;      /* (capacity): fastest first; equal times: first found first */
     double threshold_s;   /* plans with a larger step-time bound are not replayed */
     double least_bound_s; /* smallest step-time bound of any plan, if bounds_only */
     /* least device memory that any plan of the mesh needs, shown when no plan fits */
     double least_device_bytes;
-    double known_device_bytes; /* smallest least_device_bytes of earlier meshes */
+    double known_device_bytes; /* least memory that any plan of earlier meshes needs */
     ms_plan least_plan;        /* the plan that needs least_device_bytes */
 } ms_explorer;
 
@@ -106,16 +106,16 @@ long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh);
  * is legal. `least`: becomes a plan with that bound; NULL: not wanted. */
 double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
                           ms_plan *least);
-/* Sort order of meshes, as -1, 0 or 1. 0: they differ at most in how data-parallel ranks
- * divide into dp_replicate x dp_shard, and therefore have equal time bounds. */
+/* Compares meshes for sorting: -1, 0 or 1. Equal meshes differ at most in the division of
+ * data-parallel ranks into dp_replicate x dp_shard; their time bounds are equal. */
 int ms_explore_compare_bounds(const ms_mesh_choice *a, const ms_mesh_choice *b);
-/* Estimate, in seconds, of the mesh's best step time: the least bound of the plans that
- * have the micro-batch, options and schedule of `like`, with gradient and parameter
- * traffic. Infinite if parameters and optimizer states alone exceed device memory. */
+/* Estimate, in seconds, of the mesh's best step time: the least bound, with gradient and
+ * parameter traffic, of its plans that have the micro-batch, options and schedule of
+ * `like`. Infinite if parameters and optimizer states alone exceed device memory. */
 double ms_explore_estimate_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
                              const ms_plan *like);
 
-/* Finds the mesh's best plans; none of them has a bound above threshold_s (seconds). */
+/* Finds the mesh's best plans; skips those with step-time bounds above threshold_s. */
 void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
                      double threshold_s);
 

@@ -24,22 +24,22 @@ typedef struct ms_explore_level {
     ms_pipeline pipeline;
     ms_schedule_shape shape;
     const ms_split *split;
-    const ms_schedule *lists; /* the schedule, or a shorter one of equal peak memory */
+    const ms_schedule *lists; /* schedule, or one of fewer micro-batches, as many alive */
     ms_rank_live *live;       /* (split->num_runs): live micro-batches by rank class */
 } ms_explore_level;
 
-/* Sets the links of a plan whose schedule and split are chosen. Block costs already in
- * `priced` are not computed again. */
+/* Prepares l->pipeline for plans on `links`; schedule and split are chosen already. Block
+ * costs on these links are added to `priced` where it lacks them. */
 void ms_explore_open(ms_explore_level *l, const ms_links *links,
                      ms_priced_blocks *priced);
 
-/* Lower bound, in seconds, of the step time of plans with the chosen schedule, without
- * recomputation, optimizer, and traffic of parameters and gradients. */
+/* Lower bound, in seconds, of the step time of all plans with the chosen schedule: on
+ * `ideal` links, without recomputation, optimizer, parameter and gradient traffic. */
 double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
                                   ms_priced_blocks *priced);
 
-/* Smallest step-time bound, in seconds, of the shardings whose parameters and optimizer
- * states alone fit a device, without recomputation; infinite if none fits. */
+/* Smallest step-time bound without recomputation, in seconds, of the shardings that fit a
+ * device if only parameters and optimizer states count; infinite if none fits. */
 double ms_explore_least_sharded_s(ms_explore_level *l);
 
 /* Whether a plan with this step-time bound (seconds) cannot be among the best plans. */
@@ -65,17 +65,17 @@ typedef struct ms_explore_state {
  * orders of axes: those that fit and that a bound on ideal links does not rule out.
  * Returns their number. */
 int ms_explore_sieve(ms_explore_level *l, long num_orders, ms_explore_state *states);
-/* Evaluates `num` given shardings with recomputations on the links of the plan. */
+/* Evaluates the `num` shardings with recomputations in `states` on l->links. */
 void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int num);
 
 /* Number of shardings x recomputations that ms_explore_states visits. Needs
  * l->pipeline.shards and l->split. */
 long ms_explore_count_states(const ms_explore_level *l);
 
-/* Record in explorer->watch what was decided, if its plan has the choices made so far:
- * async: plans without asynchronous TP are skipped; unneeded: plans with recomputation
- * are skipped; bound: a bound was computed, which may cause `fate`. No effect if watch is
- * NULL. */
+/* The ms_watch_ functions record a decision in explorer->watch (NULL: nothing) if the
+ * watched plan has all choices made so far: async: plans without asynchronous TP are
+ * skipped; unneeded: plans with recomputation are skipped; bound: a time bound is known,
+ * and if it is too long, the decision is `fate`. */
 void ms_watch_async(const ms_explore_level *l);
 void ms_watch_unneeded(const ms_explore_level *l);
 void ms_watch_bound(const ms_explore_level *l, ms_fate fate, double bound_s);

@@ -1,8 +1,8 @@
-/* The search's innermost choices: sharding and recomputation. For each complete plan a
- * step-time bound and the memory are computed, and if it can be among the best, a replay.
- * Two kinds of plans are skipped without loss. Recomputation only makes backwards longer,
- * which never makes a step shorter: a plan that fits without it needs none. And of full
- * recomputation of k layers per chunk the smallest k that fits is the fastest. */
+/* The search's innermost choices: sharding and recomputation. Each complete plan gets a
+ * step-time bound and its memory, and if it may be among the best, a replay. Two kinds of
+ * plans are skipped without loss. Plans with recomputation, if the plan fits without it:
+ * longer backwards never make a step shorter. Full recomputation of k layers per chunk,
+ * if fewer layers suffice to fit: the smallest k is the fastest. */
 #include "sim/search/explore_priv.h"
 
 #include "base/number.h"
@@ -151,7 +151,7 @@ bool ms_explore_beats_none(const ms_explorer *explorer)
     return isinf(worst_found_s(explorer)) && isinf(explorer->threshold_s);
 }
 
-/* Whether a plan fits memory; bounds its step time, and replays it if it may be best. */
+/* Finds a plan's memory and step-time bound, replays it if needed; true if it fits. */
 static bool evaluate(ms_explore_level *l, recomputed *r)
 {
     ms_explorer *explorer = l->explorer;
@@ -187,8 +187,8 @@ static long most_layers(const ms_split *split)
     return most;
 }
 
-/* Sets full recomputation of some layers of each chunk in the plan; if these are all
- * layers of the largest chunk (`most`), plan.recompute_layers is 0. */
+/* Sets full recomputation of `recompute_layers` layers of each chunk in the plan, which
+ * stores 0 (all) if that is `most`, the number of layers of the largest chunk. */
 static recomputed use_full(ms_explore_level *l, long recompute_layers, long most)
 {
     recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, recompute_layers);
@@ -208,7 +208,7 @@ static bool try_full(ms_explore_level *l, long recompute_layers, long most, bool
     return fit;
 }
 
-/* The fewest layers per chunk whose full recomputation makes the plan fit, else all. */
+/* The fewest layers per chunk that make the plan fit if fully recomputed; else `most`. */
 static long least_full(ms_explore_level *l, long most)
 {
     long low = try_full(l, most, most, false) ? 1 : most, high = most;
@@ -322,10 +322,10 @@ void ms_explore_states(ms_explore_level *l)
 
 typedef struct sieve {
     ms_explore_level *l;
-    long num_orders, most; /* number of orders of axes; layers of the largest chunk */
+    long num_orders, most; /* numbers: orders of axes; layers of the largest chunk */
     int num;
     ms_explore_state *states; /* (num): shardings with recomputations kept so far */
-    recomputed bare;          /* parameters and optimizer states without activations */
+    recomputed bare;          /* memory of parameters and optimizer states only */
     recomputed made[NUM_SIMPLE_MODES];
 } sieve;
 
@@ -342,7 +342,7 @@ static bool is_pipeline_beaten(const ms_explore_level *l)
                                                                 explorer->scratch));
 }
 
-/* Whether sharding and recomputation are too slow even on ideal links; counts plans. */
+/* Whether the plan is too slow even on ideal links; counts it for all orders of axes. */
 static bool is_state_beaten(sieve *s)
 {
     ms_explorer *explorer = s->l->explorer;
@@ -352,7 +352,7 @@ static bool is_state_beaten(sieve *s)
     return beaten;
 }
 
-/* Keeps sharding and recomputation if they fit memory, whatever the order of axes. */
+/* Adds sharding and recomputation to s->states if they fit in every order of axes. */
 static bool keep_fitting(sieve *s, recomputed *r)
 {
     ms_explore_level *l = s->l;
@@ -367,7 +367,7 @@ static bool keep_fitting(sieve *s, recomputed *r)
     return fit;
 }
 
-/* Keeps full recomputation of the fewest layers that fit; none if 1 layer is too slow. */
+/* Adds full recomputation of the fewest layers that fit; none if 1 layer is too slow. */
 static void sift_full(sieve *s)
 {
     ms_explore_level *l = s->l;
@@ -381,8 +381,8 @@ static void sift_full(sieve *s)
     ms_arena_rewind(l->explorer->scratch, mark);
 }
 
-/* Whether a sharding can be skipped: even without activations it exceeds device memory,
- * and the least memory found so far, which the search reports if nothing fits. */
+/* Whether a sharding can be skipped: without activations it already exceeds device
+ * memory, and also the least memory found so far, which is reported if no plan fits. */
 static bool is_too_large(sieve *s)
 {
     ms_explore_level *l = s->l;

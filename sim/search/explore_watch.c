@@ -8,8 +8,8 @@
 /* Which choices were made when the search decided something, outer choices included. */
 typedef enum depth {
     BATCH,    /* mesh, micro-batch, options that change layers */
-    SCHEDULE, /* options that change prices, schedule, virtual stages */
-    SHARDING, /* order of axes, sharding */
+    SCHEDULE, /* all of BATCH; options that change prices, schedule, virtual stages */
+    SHARDING, /* all of SCHEDULE; order of axes, sharding */
     COMPLETE
 } depth;
 

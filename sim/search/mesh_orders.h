@@ -5,12 +5,12 @@
 #include "sim/search/space.h"
 #include "sim/step/prediction.h"
 
-/* Axis orders that place communication groups alike on the cluster, with their costs. */
+/* Axis orders that place all communication groups alike, and their common costs. */
 typedef struct ms_order_cost {
     /* (num_orders): each lists axes from outer to inner */
     const unsigned char (*orders)[MS_NUM_PLAN_AXES];
     int num_orders;
-    bool is_plans; /* `orders` include the plan's own */
+    bool is_plans; /* one of `orders` is the plan's own */
     double step_s, exposed_comm_s, bubble_s;
     bool fits;
     int num_axes;
@@ -32,12 +32,12 @@ typedef struct ms_mesh_orders {
 ms_status ms_mesh_orders_compare(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                                  ms_mesh_orders *out);
 
-/* The traffic of one mesh axis in an order of axes; NULL if the axis has no traffic. */
+/* The traffic of mesh axis `axis` in the orders of `cost`; NULL if there is none. */
 const ms_axis_prediction *ms_order_axis(const ms_order_cost *cost, ms_traffic_group axis);
 
-/* The order of axes with the most exposed seconds of `axis` (with `least`: the fewest);
- * *difference_s: how many more (fewer) than in the fastest order; NULL if no order has
- * more (fewer). For pp, whose waiting counts as bubble, all seconds of sends count. */
+/* The order in which sends of `axis` have the most exposed seconds (`least`: the fewest);
+ * for pp all seconds of sends count, as waiting for them is bubble. *difference_s: how
+ * many more (fewer) than in the fastest order. NULL: no order has more (fewer). */
 const ms_order_cost *ms_mesh_orders_extreme(const ms_mesh_orders *orders,
                                             ms_traffic_group axis, bool least,
                                             double *difference_s);
@@ -45,7 +45,7 @@ const ms_order_cost *ms_mesh_orders_extreme(const ms_mesh_orders *orders,
 /* NICs of one node that a communication group of the axis uses; 0: inside a node. */
 double ms_axis_nics(const ms_axis_prediction *axis, const ms_cluster *cluster);
 
-/* An order of axes without those of size 1: "pp,dp_shard,tp"; "one rank" if all are. */
+/* Text of an order of axes larger than 1: "pp,dp_shard,tp"; "one rank" if none is. */
 const char *ms_order_text(ms_arena *arena, const ms_plan *plan,
                           const unsigned char order[MS_NUM_PLAN_AXES]);
 

@@ -12,7 +12,7 @@ typedef struct task {
     ms_mesh_choice mesh;
     double bound_s;
     double estimate_s; /* estimated best step time: lower ones are explored first */
-    int index;         /* place in the list of meshes; breaks ties of step times */
+    int index; /* place in the list of meshes; of plans of equal time the lowest wins */
     const ms_schedule_bounds *bounds; /* bounds of the mesh's schedules; NULL: none */
 } task;
 

@@ -2,9 +2,9 @@
  * not chosen, the nearest change that fits; one plan is predicted in sim/step.
  *
  * Search for the fastest plans that fit memory, with proof that none is faster. Threads
- * explore meshes (sizes of the parallel axes), the most promising first; plans whose
- * lower bound of step time is too slow are skipped, so that the result is that of
- * replaying every plan, with any number of threads. */
+ * explore meshes (sizes of the parallel axes), the most promising first. Only plans with
+ * too long a lower bound of step time are skipped: the result is that of replaying every
+ * plan, whatever the number of threads. */
 #ifndef MS_SIM_SEARCH_SEARCH_H
 #define MS_SIM_SEARCH_SEARCH_H
 
@@ -29,19 +29,19 @@ typedef struct ms_search_result {
     long num_meshes;
     ms_counts counts;
     bool optimal;                 /* proven best: the whole space was covered */
-    double smallest_open_bound_s; /* least bound of unfinished meshes; NaN: none */
+    double smallest_open_bound_s; /* least time bound of unexplored meshes; NaN: none */
     double least_device_bytes;    /* least device memory that any evaluated plan needs */
     ms_plan least_plan;           /* the plan that needs least_device_bytes */
     double elapsed_s;
 } ms_search_result;
 
-/* Searches the space for the best plans. The result lives in cx->arena and is filled also
- * on MS_ENOFIT: no plan fits device memory. */
+/* Searches the space for the best plans. The result lives in cx->arena; it is complete
+ * also if the status is MS_ENOFIT (no plan fits device memory). */
 ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                     const ms_search_options *options, ms_search_result *out);
 
-/* Step time, in seconds, of the slowest of the num_best best plans: no slower plan is
- * among them. Infinite if fewer were found. */
+/* Step time, in seconds, of the last of num_best listed plans: slower plans cannot enter
+ * the list. Infinite while the list has room (num_found < num_best). */
 double ms_search_threshold_s(const ms_found *found, int num_found, int num_best);
 
 #endif

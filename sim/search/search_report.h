@@ -28,7 +28,7 @@ typedef struct ms_search_reason {
 
 #define MS_NUM_SEARCH_REASONS (MS_NUM_REFUSALS + 2)
 
-/* Lists the rejected plans by integer rule, then by "memory", "bound" and "dominated". */
+/* Lists how many plans each integer rule, "memory", "bound" and "dominated" rejected. */
 void ms_search_reasons(const ms_counts *counts,
                        ms_search_reason reasons[MS_NUM_SEARCH_REASONS]);
 /* Exact step time, in seconds, of the best plan; NaN if no plan was found. */

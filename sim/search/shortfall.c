@@ -18,8 +18,8 @@ typedef struct attempt {
     ms_shortfall *out;
 } attempt;
 
-/* Number of GPUs whose memory the model's parameters, gradients, master weights and
- * moments fill, each held once. */
+/* Number of GPUs whose memory one copy of the model's parameters, gradients, master
+ * weights and moments fills. */
 static double gpus_of_states(const ms_workload *workload)
 {
     const ms_stack *stack = workload->stack;
@@ -65,8 +65,8 @@ static const char *reshard_flag(const ms_plan *plan)
                                        : " --reshard-after-forward off";
 }
 
-/* The --zero flag of a changed plan, whose default may differ; for ZeRO-3 with another
- * pipeline size also --reshard-after-forward. */
+/* The --zero flag of a changed plan, always stated since the default stage may differ;
+ * with stage 3 and another pp than before also --reshard-after-forward. */
 static const char *zero_flags(const attempt *a, const ms_plan *plan)
 {
     bool same = plan->zero < 3 || plan->size[MS_PP] == a->plan->size[MS_PP];
@@ -199,8 +199,8 @@ static bool try_together(const attempt *a)
 
 /* ---- any plan on the same GPUs ---- */
 
-/* Whether the flags that turn the old plan into the new one must state this choice: its
- * value differs, or its default does. */
+/* Whether the flags that turn the old plan into the new one must state this choice: the
+ * plans differ in its value or in its default. */
 static bool is_changed(const ms_plan *old, const ms_plan *new, ms_choice choice)
 {
     bool differs = !ms_plan_same(old, new, choice);
@@ -224,8 +224,8 @@ static bool is_changed(const ms_plan *old, const ms_plan *new, ms_choice choice)
     }
 }
 
-/* If lean_space has no more plans than this, all other plans are searched too: they are
- * hundreds of times as many, and where few fit, bounds skip none. */
+/* The largest number of plans in a lean_space for which the whole space is searched too:
+ * it has hundreds of times as many plans, and where few of them fit, bounds skip none. */
 #define MOST_LEAN_PLANS 50000
 
 static void fix(ms_space *space, ms_choice choice, long value)
@@ -234,8 +234,8 @@ static void fix(ms_space *space, ms_choice choice, long value)
         space->low[choice] = space->high[choice] = value;
 }
 
-/* Space of the least-memory plan of each mesh, within the limits of `space`. `shards`:
- * only meshes with ranks to shard over, by ZeRO-3; else those without. */
+/* The part of `space` with the plans that need least memory in each mesh. `shards`: with
+ * ZeRO-3, in meshes that have ranks to shard over; false: in the other meshes. */
 static ms_space lean_space(const ms_space *space, bool shards)
 {
     ms_space lean = *space;
@@ -289,7 +289,7 @@ static bool find_fastest(ms_ctx *cx, const fitting *f, const ms_space *space)
     return true;
 }
 
-/* Reports the fastest plan on the fewest of 2 to 64 times the GPUs; false: none fits. */
+/* Reports the fastest plan on 2, else 4 ... else 64 times the GPUs; false: none fits. */
 static bool find_with_more_gpus(ms_ctx *cx, const fitting *f, const ms_space *space)
 {
     long most = f->workload->cluster->max_gpus;

@@ -9,27 +9,27 @@ typedef struct ms_shortfall {
     const char *reason;  /* why nothing fits, one sentence */
     double needed_bytes; /* device memory that `plan` needs; NaN: no legal plan */
     double capacity_bytes;
-    double gpus_of_states; /* number of GPUs that parameters, gradients, optimizer fill */
+    double gpus_of_states; /* GPUs whose memory parameters, gradients, optimizer fill */
     ms_plan plan;          /* the plan that needs needed_bytes */
     const char *change;    /* flags of the change: "--recompute full"; NULL: none found */
     ms_plan changed;       /* the plan after the change */
     double step_s, peak_bytes; /* prediction of `changed` */
-    bool is_searched;          /* `changed` comes from a search, not from one change */
-    long configurations;       /* number of plans searched for a change */
+    bool is_searched;    /* `changed` was found by a search, not by one of the changes */
+    long configurations; /* number of plans searched for a change */
 } ms_shortfall;
 
-/* Finds the nearest change of a plan that does not fit device memory. It tries, in this
- * order, recomputation, higher ZeRO stages, half the micro-batch, doubling of tp, pp or
- * cp with half the dp_shard, 2 to 64 times the GPUs; then full recomputation, ZeRO-3 and
- * micro-batch 1 together, also with more GPUs. If none fits, it takes the fastest plan of
- * a search on the same GPUs, or on the fewest of 2 to 64 times as many; in large spaces
- * that covers only plans of least memory. `options` give threads and interruption. */
+/* Finds the nearest change with which a plan that does not fit device memory fits. Tries
+ * in this order: recomputation; higher ZeRO stages; half the micro-batch; tp, pp or cp
+ * doubled with half the dp_shard; 2 to 64 times the GPUs; full recomputation, ZeRO-3 and
+ * micro-batch 1 together; these on 2 to 64 times the GPUs; the fastest plan of a search
+ * on as many GPUs, then on 2 to 64 times as many (large spaces: only plans of least
+ * memory). Of `options` only threads and interruption count. */
 void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                           const ms_prediction *prediction,
                           const ms_search_options *options, ms_shortfall *out);
 
-/* Explains a search that found no plan that fits (`result`), and searches the space with
- * 2 to 64 times the GPUs, unless no plan is legal. */
+/* Explains why no plan of a finished search fits (`result`). If some plans are legal,
+ * searches the space again on 2, 4 ... 64 times the GPUs, for a plan that fits. */
 void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                             const ms_search_options *options,
                             const ms_search_result *result, ms_shortfall *out);

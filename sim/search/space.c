@@ -176,7 +176,7 @@ static ms_status limit_value(ms_ctx *cx, ms_choice choice, char comparison,
     return MS_EINPUT;
 }
 
-/* MS_EINPUT unless the stack runs the schedule; 1F1B also stands for no pipeline. */
+/* MS_EINPUT unless the stack runs the schedule. 1F1B passes: it stands for pp 1 too. */
 static ms_status check_schedule(ms_ctx *cx, const ms_space *space, long kind)
 {
     if (space->stack->can_schedule[kind] || kind == MS_1F1B)
@@ -416,7 +416,7 @@ static void add_expert_meshes(mesh_list *list, ms_mesh_choice mesh)
     }
 }
 
-/* Tries all sizes of mesh axis `axis` and later ones whose product is `rest` ranks. */
+/* Gives mesh axis `axis` and those after it all sizes whose product is `rest` ranks. */
 static void divide(mesh_list *list, ms_mesh_choice *mesh, int axis, long rest)
 {
     for (long size = 1; size <= rest; size++) {
@@ -470,7 +470,7 @@ static bool next_permutation(unsigned char *p, int n)
     return true;
 }
 
-/* Group properties that determine costs: ranks per network domain, place on a torus. */
+/* Properties of groups that determine costs: ranks per network domain, torus place. */
 typedef struct signature {
     long per_domain[MS_NUM_SPANS][MS_MAX_LEVELS];
     long narrowest[MS_NUM_SPANS];
@@ -500,7 +500,7 @@ static bool same_signature(const signature *a, const signature *b)
            memcmp(a->narrowest, b->narrowest, sizeof a->narrowest) == 0;
 }
 
-/* Orders the plan's axes as `active`, those of size 1 in their default places. */
+/* Sets plan->order: axes above size 1 as in `active`, the others in default places. */
 static void place_active(ms_plan *plan, const unsigned char *active)
 {
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)

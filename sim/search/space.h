@@ -14,20 +14,20 @@ typedef struct ms_choice_list {
 } ms_choice_list;
 
 /* The values that a search tries for each choice of a plan (those marked MS_SEARCH_TRIES
- * in ms_plan_fields). Words such as schedule names, on and off are stored by index. */
+ * in ms_plan_fields). Words (names of schedules, on, off) are stored as their index. */
 typedef struct ms_space {
-    ms_plan base; /* fixed choices; those that are tried have defaults */
+    ms_plan base; /* values of the fixed choices; tried choices have defaults */
     const ms_stack *stack;
-    ms_choice_list layers, prices; /* options that change layer programs; only prices */
+    ms_choice_list layers, prices; /* choices that change programs; change only prices */
     long low[MS_NUM_CHOICES], high[MS_NUM_CHOICES]; /* inclusive range of each choice */
     long max_virtual_stages;                        /* model chunks per rank; default 8 */
     long max_microbatch; /* largest micro-batch in sequences; default 16 */
     bool fixed_order;    /* only the axis order of `base` is tried */
-    double keep_frac; /* for tests: share of values kept, at random by `seed`; 1: all */
+    double keep_frac;    /* for tests: share of values tried, drawn by `seed`; 1: all */
     unsigned long seed;
 } ms_space;
 
-/* All plans with the fixed choices of `base` that the stack can run; keeps `stack`. */
+/* Space of the plans with `base`'s fixed choices that `stack`, not copied, can run. */
 ms_space ms_space_all(const ms_plan *base, const ms_stack *stack);
 
 /* Narrows the space by a user's limit: "tp=8", "tp <= 8", "recompute=full",
@@ -36,7 +36,7 @@ ms_space ms_space_all(const ms_plan *base, const ms_stack *stack);
 ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text);
 
 /* Intersection of two spaces; fields other than ranges of choices are those of `a`.
- * `*empty` becomes a choice without values left, or MS_NUM_CHOICES. */
+ * `*empty`: the first choice of which no value is left; MS_NUM_CHOICES: there is none. */
 ms_space ms_space_both(const ms_space *a, const ms_space *b, ms_choice *empty);
 
 /* A choice and its value as text that ms_space_limit reads: "tp=8", "schedule=1f1b". */
@@ -45,7 +45,7 @@ char *ms_space_choice_text(ms_arena *arena, ms_choice choice, long value);
 bool ms_space_allows(const ms_space *space, ms_choice choice, long value);
 
 /* Whether the search tries a context-parallel method with `cp` ranks; with cp 1 only the
- * all-gather, as a default. */
+ * default method, all-gather. */
 bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method method);
 
 /* Whether the search tries a schedule with this number of model chunks per rank: space
@@ -55,16 +55,16 @@ bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long 
                              ms_schedule_kind kind, long virtual_stages);
 /* Copies the values of the listed choices from one plan to another. */
 void ms_space_copy(const ms_choice_list *choices, const ms_plan *from, ms_plan *to);
-/* Sets the listed choices to the next combination that is tried, the last choice varying
- * fastest, upwards or `down`; false after the last. `*begun` starts false. */
+/* Sets the listed choices to their next combination, the last choice varying fastest,
+ * values upwards or if `down` downwards; false after the last. `*begun` starts false. */
 bool ms_space_next(const ms_space *space, const ms_choice_list *choices, bool down,
                    ms_plan *plan, bool *begun);
-/* Whether the search tries a ZeRO stage: 1 to 3 need ranks to shard over (`shards`), and
- * resharding after forward in a pipeline needs the stack's support. */
+/* Whether the search tries ZeRO stage `zero`: 1 to 3 need ranks to shard over (`shards`),
+ * and 3 with reshard_after_forward in a pipeline needs the stack's support. */
 bool ms_space_tries_sharding(const ms_space *space, long pp, bool shards, long zero,
                              bool reshard_after_forward);
 
-/* Sizes of the five mesh axes (pp, dp, cp, tp ...) and of the two expert axes. */
+/* Sizes of the mesh axes pp, dp_replicate, dp_shard, cp, tp, and of the expert axes. */
 typedef struct ms_mesh_choice {
     long size[MS_NUM_PLAN_AXES];
     long ep, etp;
@@ -86,13 +86,13 @@ typedef struct ms_order_list {
     struct {
         unsigned char order[MS_NUM_PLAN_AXES];
         ms_refusal refusal;
-        int alike; /* index of the first order that places groups alike; -1: illegal */
+        int alike; /* index of first order with equal placement of groups; -1: illegal */
     } orders[MS_MAX_ORDERS];
 } ms_order_list;
 void ms_space_list_orders(const ms_plan *plan, const ms_cluster *cluster,
                           ms_order_list *out);
 
-/* Axis orders that place communication groups differently, the default order first. */
+/* Axis orders to try: one per placement of all groups, the default order first. */
 typedef struct ms_orders {
     int num;
     unsigned char order[MS_MAX_ORDERS][MS_NUM_PLAN_AXES];

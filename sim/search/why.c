@@ -52,7 +52,7 @@ static bool find_best(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     return true;
 }
 
-/* Whether two spaces fix equal orders of axes, axes known to have size 1 left out. */
+/* Whether two spaces fix equal orders of the axes that may be larger than 1. */
 static bool same_order(const ms_space *both, const ms_space *asked)
 {
     unsigned char active[2][MS_NUM_PLAN_AXES];
@@ -78,7 +78,7 @@ static bool fix_order(const ms_space *space, const ms_space *asked, ms_space *bo
     return true;
 }
 
-/* Space of the asked plans, with the max_* of `space`, or the asked values if larger. */
+/* Space of the asked plans. Its max_* are those of `space`, or larger asked values. */
 static ms_space widened(const ms_space *space, const ms_space *asked)
 {
     ms_space wide = *asked;
@@ -91,7 +91,7 @@ static ms_space widened(const ms_space *space, const ms_space *asked)
     return wide;
 }
 
-/* Finds the best plan with the asked choices, in the space; if it has none, outside. */
+/* Finds the best plan with the asked choices: in `space`, or if it has none, outside. */
 static bool find_plan(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                       const ms_search_options *options, const ms_space *asked,
                       ms_why *why)
@@ -192,7 +192,7 @@ static void find_ranks(const ms_search_result *result, ms_why *why)
     }
 }
 
-/* Prepares to watch the plan with the equivalent order of axes that the search tries. */
+/* Watches the plan (why->among) in the order of axes that the search tries instead. */
 static void choose_order(const ms_workload *workload, ms_why *why)
 {
     ms_plan tried = why->plan;

@@ -52,9 +52,9 @@ typedef struct ms_why {
     ms_refusal refusal;   /* rule that refused the plan; MS_LEGAL: none */
     const char *refused;  /* broken rule, nearest legal values; NULL if legal */
     const char *excluded; /* why the plan is outside the space; NULL: inside */
-    long num_plans;       /* number of asked plans in the space; if 0, outside it */
+    long num_plans;       /* number of asked plans: in the space, or if 0, outside */
     bool has_plan;
-    bool is_another; /* the search never tries asked plans, but tries `plan` */
+    bool is_another; /* the search tries no asked plan; `plan` is tried in its place */
     ms_space home;   /* the space that contains `plan` */
     bool is_partial; /* interrupted before all asked plans were tried */
     ms_plan plan;    /* fastest asked plan that fits, else that of least memory */

@@ -40,13 +40,13 @@ static bool is_worth_trying(const ms_workload *workload, const ms_space *space,
     return value > 0 || choice != MS_CHOOSE_VIRTUAL_STAGES;
 }
 
-/* Distance of two values: the log of their ratio, each plus 1 so that 0 is allowed. */
+/* Distance of two values, |ln((1 + value) / (1 + from))|, which allows 0. */
 static double distance(long value, long from)
 {
     return fabs(log((1.0 + (double)value) / (1.0 + (double)from)));
 }
 
-/* The value nearest to the asked one with which a legal plan exists; -1: none. */
+/* The value of `choice` nearest to the asked one that allows a legal plan; -1: none. */
 static long nearest_value(ms_workload *workload, const ms_space *asked, ms_choice choice)
 {
     ms_space tried = *asked;
@@ -62,7 +62,8 @@ static long nearest_value(ms_workload *workload, const ms_space *asked, ms_choic
     return best;
 }
 
-/* Values of one choice that make a legal plan possible: "tp=8 or cp=2"; "": none. */
+/* For each asked choice the nearest value that alone makes a legal plan possible, as
+ * text: "tp=8 or cp=2"; "": none. */
 static const char *mends_text(ms_ctx *cx, ms_workload *workload, const ms_space *asked)
 {
     const char *text = "";
@@ -122,8 +123,8 @@ static ms_plan probe(const ms_space *asked, int rest_axis)
     return plan;
 }
 
-/* Finds a legal plan with the asked choices, or else a refused one, preferably for a
- * reason other than its number of ranks. Returns the rule that refuses it or MS_LEGAL. */
+/* Sets *plan to a legal plan with the asked choices; else to a refused one, if possible
+ * for another reason than its number of ranks. Returns the rule broken, or MS_LEGAL. */
 static ms_refusal best_probe(const ms_workload *workload, const ms_space *asked,
                              ms_plan *plan)
 {
@@ -194,7 +195,7 @@ static const char *free_cp_method(ms_ctx *cx, const ms_plan *plan, ms_space *ask
                            can_any ? ms_cp_method_names[plan->cp_method] : "");
 }
 
-/* Drops asked values that a search never tries. Returns the reason as text. */
+/* Drops from `asked` a value that a search never tries. Returns the reason as text. */
 static const char *free_untried(ms_ctx *cx, const ms_workload *workload,
                                 const ms_plan *plan, ms_space *asked)
 {

@@ -11,7 +11,7 @@ static inline bool ms_why_is_given(const ms_space *asked, int choice)
     return asked->high[choice] < LONG_MAX;
 }
 
-/* Number of plans of a space; unless `exactly`, only 0 or more than 0 is reliable. */
+/* Number of legal plans of a space; unless `exactly`, any positive number for some. */
 long ms_why_count(ms_workload *workload, const ms_space *space, bool exactly);
 
 /* For a --why question that no plan answers: sets why->refusal and why->refused. If such
@@ -20,8 +20,8 @@ long ms_why_count(ms_workload *workload, const ms_space *space, bool exactly);
 const char *ms_why_no_plan(ms_ctx *cx, ms_workload *workload, ms_space *asked,
                            ms_why *why);
 
-/* Reason why no plan with the asked choices is in the search space. `both`: the
- * intersection of the two spaces; `empty`: a choice without values in it. */
+/* Reason why no plan with the asked choices is in the search space. `both`: intersection
+ * of `space` and `asked`; `empty`: a choice with no value in `both`. */
 const char *ms_why_excluded(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                             const ms_space *asked, const ms_space *both, ms_choice empty);
 

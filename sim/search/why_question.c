@@ -11,7 +11,7 @@ static ms_status refuse_comparison(ms_ctx *cx, const char *text)
     return status;
 }
 
-/* Length of the first "name=value" of `text`; the value of an order has commas. */
+/* Length of the first "name=value" in `text`. The value has commas only if `is_order`. */
 static size_t item_length(const char *text, bool is_order)
 {
     size_t length = strcspn(text, ",");

@@ -125,7 +125,7 @@ static void write_mesh(writer *w)
     number(w, "threshold_s", why->threshold_s);
 }
 
-/* Text of what beat the plan's bound: "and another plan of its mesh takes 7.794 s". */
+/* Text of what the plan's bound exceeds: "and another plan of its mesh takes 7.794 s". */
 static const char *beaten_by(const writer *w)
 {
     const ms_watch *among = &w->why->among;
@@ -210,8 +210,8 @@ static void write_memory(writer *w)
 
 /* ---- dominance ---- */
 
-/* Writes the line about the plan that a search tries instead, by its prediction: the same
- * without recomputation, or with asynchronous TP. */
+/* Writes the line about the plan that a search tries instead, with its predicted time and
+ * memory: the watched plan without recomputation, or with asynchronous TP. */
 static ms_status write_dominated_by(writer *w, bool by_async)
 {
     ms_plan instead = w->why->plan;
@@ -254,7 +254,7 @@ static ms_status write_dominance(writer *w)
 
 /* ---- replay ---- */
 
-/* Text of how the plan's step time differs: "0.118 s (1.5 %) slower than the best" */
+/* Text of the plan's step time against than_s: "0.118 s (1.5 %) slower than the best" */
 static const char *against(const writer *w, double than_s, const char *what)
 {
     double more_s = w->why->prediction.step_s - than_s;
@@ -323,7 +323,7 @@ static void write_replay(writer *w)
     number(w, "slower_frac", why->prediction.step_s / best_s - 1.0);
 }
 
-/* The value, or 0 without sign if it rounds to 0 with these decimals. */
+/* `value`, or +0 if it would be printed as zero with these decimals. */
 static double rounded(double value, int decimals)
 {
     return fabs(value) < 0.5 * pow(10.0, -decimals) ? 0.0 : value;

@@ -62,7 +62,7 @@ static const char *fault_of(const row_cells *c)
 
 /* ---- groups ---- */
 
-/* How a measured row's ranks map to the network levels: they fill consecutive nodes. */
+/* Network levels that a row's ranks span: equally many ranks on each of `nodes` nodes. */
 ms_span ms_collective_row_span(const ms_collective_row *row)
 {
     long per_node = row->gpus / row->nodes;
@@ -101,8 +101,8 @@ double ms_collective_row_s(const ms_collective_row *row)
 
 /* ---- one row ---- */
 
-/* Sets the algorithm that the measurement forced; "auto" or an empty cell leaves it to
- * NCCL's tuner. Returns NULL, or why the measured row cannot be predicted. */
+/* Sets the algorithm that the measurement forced; `text` NULL or "auto" sets none, as
+ * NCCL's tuner chose. Returns NULL, or why the measured row cannot be predicted. */
 static const char *set_algorithm(const char *text, ms_collective_row *row)
 {
     if (text == NULL || strcmp(text, "auto") == 0)
@@ -151,7 +151,7 @@ static bool fits_fact(const ms_collective_fact *fact, const ms_collective_row *r
            (fact->below_s <= 0.0 || row->measured_s < fact->below_s);
 }
 
-/* Why a row of a known system is left out of validation; NULL if it is not. */
+/* Why validation leaves out a row of a known system; NULL if it keeps the row. */
 static const char *defect(const ms_name_tables *names, const ms_collective_row *row)
 {
     const ms_collective_fact *facts = names->collective_facts.rows;

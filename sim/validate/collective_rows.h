@@ -9,7 +9,7 @@
 typedef struct ms_collective_row {
     int line;
     const char *source, *system; /* texts of the measured row; "?" where malformed */
-    const char *fault;           /* text on the malformed cell; NULL if none */
+    const char *fault;           /* which cell is malformed, and how; NULL if none is */
     const char *reason;          /* why the row cannot be priced; NULL if it can */
     ms_collective collective;
     ms_algorithm algorithm; /* forced algorithm; MS_ALGORITHM_NONE: NCCL's choice */
@@ -42,9 +42,9 @@ ms_algorithm ms_collective_row_algorithm(const ms_collective_row *row);
 /* Predicted seconds of a measured row whose `reason` is NULL: by the forced algorithm, or
  * by the one that its cost law chooses. */
 double ms_collective_row_s(const ms_collective_row *row);
-/* Name of a measured row's cost law, the group of a profile's coefficients that only rows
- * of this law use: "link", "nvls" (all-reduces that may be reduced in the switch),
- * "all_to_all", "send", or "networks.NAME". */
+/* Name of a measured row's cost law, and of the coefficients in a profile that price the
+ * row: "link", "nvls" (all-reduces that may be reduced in the switch), "all_to_all",
+ * "send", or "networks.NAME". */
 const char *ms_collective_row_law_name(ms_arena *arena, const ms_collective_row *row);
 
 /* Whether a number of a profile (ms_profile_figures) is a coefficient of collectives;
@@ -52,8 +52,8 @@ const char *ms_collective_row_law_name(ms_arena *arena, const ms_collective_row 
 bool ms_collective_figure(const ms_figure *figure);
 /* Whether a number of a profile is a coefficient of the cost law named `law`. */
 bool ms_collective_figure_of_law(const ms_figure *figure, const char *law);
-/* Whether a coefficient was fitted to, or measured in, rows of a source: the
- * coefficient's own source contains `source`, up to revision and remark. */
+/* Whether coefficient `c` was fitted to, or measured in, rows of `source`: the text
+ * c->source contains `source` without its revision and remark. */
 bool ms_coefficient_names_source(const ms_coefficient *c, const char *source);
 
 #endif

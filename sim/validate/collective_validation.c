@@ -67,7 +67,7 @@ static int compare_details_and_lines(const void *a, const void *b)
     return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Computes the errors of each group of rows that compare equal; `entries` are sorted. */
+/* Scores prediction errors by system; if `detail`, by system, collective and nodes. */
 static const ms_collective_score *score_groups(ms_arena *arena, const entry *entries,
                                                int num_entries, bool detail,
                                                int *num_scores)

@@ -26,10 +26,10 @@ typedef struct ms_collective_validation {
     const double *predicted_s; /* (num_rows): seconds; NaN if not predicted */
     int num_priced;
     int num_systems, num_details;
-    const ms_collective_score *systems, *details; /* sorted by name */
+    const ms_collective_score *systems, *details; /* sorted by system name */
 } ms_collective_validation;
 
-/* Predicts every row whose `reason` is NULL, and its errors. Lives in cx->arena. */
+/* Predicts every row whose `reason` is NULL; scores the errors. *out is in cx->arena. */
 void ms_collective_validate(ms_ctx *cx, const ms_collective_rows *rows,
                             ms_collective_validation *out);
 

@@ -20,8 +20,8 @@ typedef struct law_rows {
     const ms_collective_row **rows;
 } law_rows;
 
-/* State of a fit: copies of a profile, and of the cluster whose nodes send to each other,
- * that hold the coefficients on trial. */
+/* State of a fit, with copies that hold the coefficients on trial: `profile`, and
+ * `cluster`, that of the rows that send between nodes. */
 typedef struct trial {
     ms_law_trial law;
     bool is_share[MS_FIT_PARAMETERS]; /* the coefficient is a fraction, below 1 */
@@ -130,7 +130,7 @@ static ms_figures fitted_figures(ms_arena *arena, const law_rows *rows)
     return named;
 }
 
-/* Selects the rows to whose source at least one of the coefficients was fitted. */
+/* Selects the rows of sources to which at least one of `figures` was fitted. */
 static law_rows rows_of_figures(ms_arena *arena, const law_rows *rows,
                                 const ms_figures *figures)
 {
@@ -176,8 +176,8 @@ static double start_of(const ms_figure *figure, const law_rows *rows)
     return is_share(figure) ? 4.0 : 0.7;
 }
 
-/* Whether the predicted time of some measured row differs between both ends of a range of
- * the coefficient *target, with the other coefficients as shipped. */
+/* Whether some row's predicted time differs between *target = range[0] and range[1], with
+ * the other coefficients as shipped. */
 static bool is_sensitive(const ms_collective_row *rows, int num_rows, double *target,
                          const double range[2])
 {
@@ -201,12 +201,12 @@ static bool is_determined_by(const ms_collective_row *rows, int num_rows,
     return is_sensitive(rows, num_rows, target, range);
 }
 
-/* Adds a coefficient of a cost law, or of the cluster whose nodes send to each other, to
- * the fit, unless no row depends on it. */
+/* Adds coefficient *target, described by `figure`, to the fit, unless no row's predicted
+ * time depends on it. *target is in the trial's profile or cluster. */
 static void add_coefficient(trial *t, const ms_figure *figure, double *target,
                             ms_law_fit *out)
 {
-    /* In-switch reduction with zero latency would be chosen for all small sizes. */
+    /* 0 is allowed, but not as in-switch latency: small sizes would all use the switch */
     bool optional = figure->low <= 0.0 && strcmp(figure->key, NVLS_BASE) != 0;
     const ms_fit_parameter parameter = {figure->key, start_of(figure, t->rows), optional};
     int i = t->law.problem.num_parameters;
@@ -306,8 +306,8 @@ static trial *open_trial(ms_arena *arena, const law_rows *rows, const ms_figures
     return t;
 }
 
-/* Sum of |ln(predicted / measured)| over the rows: the fit's objective for large
- * errors. */
+/* Sum of |ln(predicted / measured)| over the rows, which the fit's objective approaches
+ * for large errors. */
 static double sum_of_errors(const trial *t)
 {
     double sum = 0.0;
@@ -316,7 +316,7 @@ static double sum_of_errors(const trial *t)
     return sum;
 }
 
-/* Sets start `k` of a fit: latencies as given or longer, rates as given or lower. */
+/* Sets start `k` of a fit to `starts`; k & 1: longer latencies; k & 2: lower rates. */
 #define NUM_STARTS 4
 static void choose_start(trial *t, const ms_law_fit *fit, const double *starts, int k)
 {
@@ -329,9 +329,8 @@ static void choose_start(trial *t, const ms_law_fit *fit, const double *starts, 
     }
 }
 
-/* Fits from several starts and takes the best: where the faster of two algorithms
- * determines the time, the coefficients of the slower one do not change it. MS_EIO if no
- * fit converges. */
+/* Fits from several starts and takes the best, since coefficients of an algorithm that
+ * another one beats do not change the predicted time. MS_EIO if no fit converges. */
 static ms_status fit_trial(ms_ctx *cx, trial *t, ms_law_fit *out)
 {
     ms_law_trial *law = &t->law;
@@ -359,7 +358,7 @@ static ms_status fit_trial(ms_ctx *cx, trial *t, ms_law_fit *out)
                    law->problem.name, law->problem.num_points);
 }
 
-/* Fits one cost law and appends the result, unless there are no more rows than
+/* Fits one cost law and appends the result. No fit if the rows are not more than the
  * coefficients that they determine. */
 static ms_status fit_law(ms_ctx *cx, const law_rows *rows, const ms_figures *figures,
                          ms_collective_fit *fits, int *num_fits)
@@ -409,7 +408,7 @@ static bool need_more(trial *t, const ms_collective_row *rows, int num_rows,
     return false;
 }
 
-/* Predicts the rows `held` by coefficients fitted to `rows`, for their errors. False if
+/* Finds the prediction errors of rows `held`, by coefficients fitted to `rows`. False if
  * the fit fails, or lacks a coefficient that `held` depends on. */
 static bool price_by(ms_ctx *cx, const law_rows *rows, const ms_figures *figures,
                      const law_rows *held, ms_system_errors *out)

@@ -9,7 +9,7 @@
 /* Fit of the coefficients of one cost law of one profile. */
 typedef struct ms_collective_fit {
     ms_law_fit law;
-    int num_systems; /* number of systems whose rows were fitted */
+    int num_systems; /* number of systems whose rows the fit uses */
 } ms_collective_fit;
 
 /* Errors of a profile's cost law on the rows of one system; large: from 1 MiB on. */
@@ -20,8 +20,8 @@ typedef struct ms_system_errors {
     ms_row_errors large, small; /* errors by the fit to other systems */
 } ms_system_errors;
 
-/* An undetermined coefficient: shipped as fitted or measured, but on rows that are
- * missing here or too few. */
+/* A coefficient shipped as fitted or measured that the rows given here do not determine:
+ * its own rows are missing or too few. */
 typedef struct ms_undetermined {
     const char *profile, *key;
     ms_unit unit;
@@ -31,14 +31,14 @@ typedef struct ms_undetermined {
 typedef struct ms_collectives_fit {
     int num_fits, num_systems, num_undetermined;
     const ms_collective_fit *fits;   /* sorted by profile and cost law */
-    const ms_system_errors *systems; /* ordered by cost law; none without `holdout` */
+    const ms_system_errors *systems; /* in order of cost laws; empty unless `holdout` */
     const ms_undetermined *untold; /* undetermined coefficients of all shipped profiles */
 } ms_collectives_fit;
 
-/* Fits each cost law whose shipped coefficients name sources of `rows`: all of these
- * coefficients to the rows of those sources; others stay as shipped. `holdout`: also
- * predicts each system by a fit to the others. Intervals by bootstrap over rows with a
- * fixed seed. Errors: those of ms_fit_make, and of loading profiles. */
+/* Fits in each cost law those shipped coefficients that name sources of `rows`, to the
+ * rows of these sources; the others stay as shipped. `holdout`: also predicts each system
+ * by a fit to the other systems. Intervals: bootstrap over rows with a fixed seed. Error
+ * statuses: those of ms_fit_make, and of loading profiles. */
 ms_status ms_collectives_fit_make(ms_ctx *cx, const ms_collective_rows *rows,
                                   bool holdout, ms_collectives_fit *out);
 

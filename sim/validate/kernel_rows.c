@@ -37,7 +37,7 @@ typedef struct row_reader {
     int num_profiles, shipped_capacity, isolated_capacity;
 } row_reader;
 
-/* The profile without the derating of rates under training; made once per profile. */
+/* Copy of `shipped` without the derating of rates in training; one copy per profile. */
 static const ms_profile *isolate(row_reader *r, const ms_profile *shipped)
 {
     for (int i = 0; i < r->num_profiles; i++)

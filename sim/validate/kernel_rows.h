@@ -17,13 +17,13 @@ enum {
 typedef struct ms_kernel_row {
     int line;
     const char *source, *gpu, *op;
-    const char *origin; /* source of the row without file: "owner/repository@revision" */
+    const char *origin; /* `source` without the file: "owner/repository@revision" */
     const char *reason; /* why the measured row is not predicted; NULL if it is */
-    const char *fault;  /* text on the malformed cell; NULL if none */
+    const char *fault;  /* which cell is malformed, and how; NULL if none is */
     double measured_s;
-    /* a hash puts the measured row's shape in the half for fitting */
+    /* the row's shape is in the half of all shapes that a hash chooses for fitting */
     bool in_half;
-    bool of_fitted_source; /* a coefficient was fitted to the source */
+    bool of_fitted_source; /* some coefficient was fitted to rows of `source` */
     bool fitted;           /* in_half and of_fitted_source */
     /* The members below are set only if `reason` is NULL. */
     const ms_cluster *cluster;
@@ -56,7 +56,7 @@ ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
 
 /* Makes the pricer for the kernels of a measured row whose `reason` is NULL. */
 ms_status ms_kernel_row_pricer(ms_ctx *cx, const ms_kernel_row *row, ms_pricer *out);
-/* Predicted seconds of the measured row by a pricer, perhaps with other coefficients. */
+/* Predicted seconds of a row; `pricer` is the row's, or has coefficients on trial. */
 double ms_kernel_row_s(const ms_pricer *pricer, const ms_kernel_row *row);
 
 #endif

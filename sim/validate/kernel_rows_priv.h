@@ -14,7 +14,7 @@ typedef struct ms_kernel_cells {
 /* Sets data type, shape and measured time of a measured row whose device is known.
  * Returns NULL, or the reason why it cannot be predicted. */
 const char *ms_kernel_shape_read(const ms_kernel_cells *cells, ms_kernel_row *row);
-/* Marks weight-gradient GEMMs that accumulate in fp32, which pairs of rows reveal. */
+/* Marks weight-gradient GEMMs that accumulate in fp32: of two rows the slower one. */
 void ms_kernel_sums_tell(ms_kernel_rows *rows);
 
 #endif

@@ -95,9 +95,9 @@ static bool same_product(const ms_kernel_row *a, const ms_kernel_row *b)
            a->product.k == b->product.k;
 }
 
-/* For weight gradients of grouped GEMMs SimuMax has two rows per shape, with accumulation
- * in fp32 and in 16 bits, but does not say which is which: the fp32 ones take longer, on
- * B200 in proportion to their bytes. */
+/* For weight gradients of grouped GEMMs SimuMax has two rows per shape, one with
+ * accumulation in fp32 and one in 16 bits, but does not say which is which. The slower
+ * one is taken as fp32; on B200 their times are in proportion to their bytes. */
 void ms_kernel_sums_tell(ms_kernel_rows *rows)
 {
     for (int i = 0; i < rows->num_rows; i++) {
@@ -144,8 +144,8 @@ typedef struct kernel_word {
     int kernel; /* ms_attention_kernel; -1 if profiles lack its coefficients */
 } kernel_word;
 
-/* Attention kernels by words of the operation. TensorRT-LLM's count as cuDNN's, both
- * being NVIDIA's, and FlashAttention 4, the one for Blackwell, as 3. SimuMax runs
+/* Attention kernels by words of the operation. TensorRT-LLM's kernels count as cuDNN's
+ * (both are NVIDIA's), FlashAttention 4 (for Blackwell) as FlashAttention 3. SimuMax runs
  * Transformer Engine: FlashAttention 2 on Ampere, cuDNN from Hopper on. */
 static const kernel_word kernel_words[] = {
     {"not stated", -1},
@@ -187,7 +187,7 @@ static const char *read_kernel(ms_kernel_row *row)
 }
 
 typedef struct head_counts {
-    double heads, kv_heads, keys, values; /* numbers of heads; head dimensions */
+    double heads, kv_heads, keys, values; /* numbers of heads; elements per key, value */
 } head_counts;
 
 static bool read_heads(const ms_kernel_cells *c, head_counts *out)
@@ -205,9 +205,9 @@ static bool read_heads(const ms_kernel_cells *c, head_counts *out)
     return *at == '\0' && *dim == '\0';
 }
 
-/* Reads shape and time of attention. Measured rates count 2 FLOP per query-key pair and
- * element of key and value in forward, 2.5 times as many in backward; causal attention
- * has half of the pairs. */
+/* Reads shape and time of attention. In a measured rate, forward counts 2 FLOP for each
+ * query-key pair and element of key and value, and backward 2.5 times as many; causal
+ * attention has half of the pairs. */
 static const char *read_attention(const ms_kernel_cells *c, ms_kernel_row *row)
 {
     head_counts h;
@@ -224,8 +224,8 @@ static const char *read_attention(const ms_kernel_cells *c, ms_kernel_row *row)
     double flop = 2.0 * pairs * (h.keys + h.values);
     row->attention = (ms_attention_shape){
         .flop = flop,
-        /* unmasked attention has as many keys per query as causal attention of twice the
-         * length has on average */
+        /* unmasked: a query has all keys, as many as on average in causal attention of
+         * twice the length */
         .key_tokens = c->causal == 1 ? tokens : 2.0 * tokens,
         .head_dim = h.keys,
         .score_elements = rows * tokens,
@@ -264,8 +264,8 @@ ms_status ms_kernel_row_pricer(ms_ctx *cx, const ms_kernel_row *row, ms_pricer *
     return status;
 }
 
-/* Seconds of attention's backward: it recomputes the scores, computes four gradients, and
- * moves twice the operands. */
+/* Seconds of attention's backward: it recomputes the scores, computes the gradients of
+ * scores, queries, keys and values, and moves twice the bytes of forward. */
 static double attention_backward_s(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double keys = shape.head_dim, values = shape.value_dim;

@@ -83,8 +83,8 @@ static void fit_rate_and_launch(ms_ctx *cx, const entry *entries, int num_entrie
 
 /* ---- scores ---- */
 
-/* Errors of the rows for which `counts` is true. If `adapted` is not NULL, predictions
- * are corrected by its rate and launch time. */
+/* Prediction errors of the rows for which `counts` is true. If `adapted` is not NULL, its
+ * rate and launch time correct the predictions. */
 static ms_row_errors errors_of(ms_arena *arena, const entry *entries, int num_entries,
                                bool (*counts)(const ms_kernel_row *),
                                const ms_kernel_score *adapted)
@@ -143,7 +143,7 @@ static int compare_details_and_lines(const void *a, const void *b)
     return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Computes the errors of each group of rows that compare equal; `entries` are sorted. */
+/* Scores prediction errors by GPU and source; if `detail`, also by operation, type. */
 static const ms_kernel_score *score_groups(ms_ctx *cx, const entry *entries,
                                            int num_entries, bool detail, int *num_scores)
 {
@@ -167,9 +167,9 @@ static double flop_of(const ms_kernel_row *row)
     return 2.0 * row->sequence * shape.batch * shape.m * shape.n * shape.k;
 }
 
-/* Speed of the fastest of many shapes relative to the cost law: the 99 % quantile of
- * predicted over measured time of GEMMs that the cost law was fitted to and that have at
- * least half as many FLOP as `best`. 1 if there are too few. */
+/* How much faster than predicted `best`, the fastest of many shapes, runs: the 99 %
+ * quantile of predicted / measured time of the GEMMs that the same cost law was fitted to
+ * and that have at least half as many FLOP as `best`. 1 if there are too few. */
 static double upper_edge(ms_arena *arena, const ms_kernel_rows *all,
                          const double *predicted_s, const ms_kernel_row *best)
 {

@@ -11,11 +11,11 @@
  * type. */
 typedef struct ms_kernel_score {
     const char *gpu, *source;
-    const char *op, *dtype; /* operation and data type of the rows; NULL for all */
+    const char *op, *dtype; /* operation and data type of a detail; NULL: all */
     ms_row_errors fitted, others;
     /* Effect of a source's clocks and host, measured = predicted / rate_frac + launch_s,
      * fitted to its rows in the half for fitting; NaN if fewer than 8. `adapted`: errors
-     * of the other half with this correction. */
+     * of rows in the other half if predictions are corrected thus. */
     double rate_frac, launch_s;
     ms_row_errors adapted;
 } ms_kernel_score;
@@ -25,11 +25,11 @@ typedef struct ms_kernel_validation {
     const double *predicted_s; /* (num_rows): seconds; NaN if not predicted */
     int num_priced;
     int num_sources, num_details;
-    const ms_kernel_score *sources, *details; /* sorted by name */
+    const ms_kernel_score *sources, *details; /* sorted by GPU, source */
 } ms_kernel_validation;
 
-/* Predicts every measured row whose `reason` is NULL, and its errors. Lives in cx->arena.
- * Errors: those of ms_kernel_row_pricer. */
+/* Predicts every measured row whose `reason` is NULL, and scores the errors. *out is in
+ * cx->arena. Error statuses: those of ms_kernel_row_pricer. */
 ms_status ms_kernel_validate(ms_ctx *cx, const ms_kernel_rows *rows,
                              ms_kernel_validation *out);
 

@@ -79,8 +79,8 @@ static bool any_small_head(const trial *t)
     return false;
 }
 
-/* Whether some measured row takes less than 1 ms: long kernels cannot separate launch
- * time from a ramp over the sequence. */
+/* Whether some measured row takes less than 1 ms. From longer ones alone, launch time and
+ * the growth of the rate with the sequence (half_sequence) cannot be told apart. */
 static bool any_short(const trial *t)
 {
     const double short_s = 1e-3;

@@ -1,6 +1,6 @@
-/* Fits coefficients of GEMMs and attention to measured kernels: to the half of the shapes
- * that a hash chooses, of the sources that the shipped coefficients name; their errors
- * are those on the other half. */
+/* Fits coefficients of GEMMs and attention to measured kernels of the sources that the
+ * shipped coefficients name: to half of the shapes, which a hash chooses. Their errors
+ * are those of predicting the other half. */
 #ifndef MS_SIM_VALIDATE_KERNELS_FIT_H
 #define MS_SIM_VALIDATE_KERNELS_FIT_H
 
@@ -20,8 +20,8 @@ typedef struct ms_kernels_fit {
     const ms_kernel_fit *fits; /* sorted by profile and cost law */
 } ms_kernels_fit;
 
-/* Fits every cost law that has at least 7 rows in the half for fitting. Intervals by
- * bootstrap with a fixed seed. Errors: those of ms_fit_make. */
+/* Fits every cost law that has at least 7 rows in the half for fitting. Intervals:
+ * bootstrap with a fixed seed. Error statuses: those of ms_fit_make. */
 ms_status ms_kernels_fit_make(ms_ctx *cx, const ms_kernel_rows *rows,
                               ms_kernels_fit *out);
 

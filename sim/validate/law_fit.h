@@ -29,8 +29,8 @@ typedef struct ms_law_trial {
     double *targets[MS_FIT_PARAMETERS];
 } ms_law_trial;
 
-/* Sets up a fit to the measured seconds of rows. The cost law gets each row's index as
- * its point; each row is one benchmark launch. The caller sets the law and its state. */
+/* Sets up a fit to the measured seconds of rows. A point that the cost law receives is a
+ * row's index; each row is a benchmark launch. The caller sets problem.law and .state. */
 void ms_law_trial_open(ms_arena *arena, ms_law_trial *trial, const double *measured_s,
                        int num_rows);
 /* Adds a coefficient to a fit; its `target` holds the shipped value. Returns false if
@@ -39,7 +39,7 @@ bool ms_law_trial_add(ms_law_trial *trial, const ms_fit_parameter *parameter,
                       ms_unit unit, double *target, ms_law_fit *out);
 /* Sets the coefficients' targets to the parameters on trial; called by the cost law. */
 void ms_law_trial_set(const ms_law_trial *trial, const double *parameters);
-/* Fits, and leaves the fitted values in the targets. Errors: those of ms_fit_make. */
+/* Fits, and leaves the fitted values in the targets. Status: that of ms_fit_make. */
 ms_status ms_law_trial_fit(ms_ctx *cx, ms_law_trial *trial, ms_law_fit *out);
 
 /* Writes the list of coefficients to JSON under "coefficients". */

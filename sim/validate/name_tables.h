@@ -6,11 +6,11 @@
 
 #include "base/json.h"
 
-/* A device by its name in lower case; a space of the name matches any gap, or none. */
+/* A device by its name in lower case; a space in `name` matches ' ', '-', '_' or none. */
 typedef struct ms_device_name {
     const char *name;
     double gib;          /* device memory, matched within 2 %; 0 matches any */
-    const char *word;    /* word that device or network must contain; NULL if none */
+    const char *word;    /* text needed in GPU type or network; NULL: none needed */
     const char *cluster; /* name in configs/clusters/; NULL if there is none */
     bool mixes; /* beside another device's name in a cell it means a second device */
     ms_list host_gib; /* (double) memory sizes of a Superchip's host */
@@ -21,10 +21,10 @@ typedef struct ms_rack_name {
     long gpus; /* GPUs in one NVLink domain */
 } ms_rack_name;
 
-/* A system, or a GPU as drivers name it, matched by a case-sensitive substring. */
+/* A system, or a GPU as drivers name it, whose case-sensitive name contains `name`. */
 typedef struct ms_system_name {
     const char *name;
-    const char *with;   /* second required substring of the name; NULL if none */
+    const char *with;   /* text that the name also contains; NULL: none needed */
     bool several_nodes; /* matches only rows of more than one node */
     /* name in configs/clusters/; NULL if there is none: see `reason` */
     const char *cluster;
@@ -34,9 +34,9 @@ typedef struct ms_system_name {
 /* A training framework; a word of the table row's framework cell begins with `name`. */
 typedef struct ms_framework_name {
     const char *name;
-    /* text in the cells of framework, flags or precision; NULL if none is required */
+    /* text needed in the cells of framework, flags or precision; NULL: none needed */
     const char *word;
-    /* text in framework, flags or precision, or starting a source's word; NULL: any */
+    /* text in framework, flags, precision, or beginning a source's word; NULL: any */
     const char *work;
     long before;       /* matches rows dated before this month, as 202301; 0: any */
     const char *stack; /* name in configs/stacks/; NULL if unknown */
@@ -45,8 +45,7 @@ typedef struct ms_framework_name {
 
 typedef enum ms_model_style {
     MS_STYLE_AS_BASE,
-    /* experts in every second layer; chunked attention over 8192 tokens in three of
-     * four */
+    /* experts in every second layer; 3 of 4 layers attend in chunks of 8192 tokens */
     MS_STYLE_LLAMA4
 } ms_model_style;
 
@@ -61,7 +60,7 @@ typedef enum ms_unsupported {
  * `name`, or if `name` is '^' and a text, has a word that begins with the text. */
 typedef struct ms_known_model {
     const char *name;
-    bool gated;        /* matches only rows whose MLP is gated or not stated */
+    bool gated;        /* matches only rows whose MLP is, or may be, gated */
     const char *model; /* name in configs/models/; NULL if only the kind is known */
     /* Name in configs/models/ of a model of this kind, which supplies values that rows
      * do not state. */
@@ -118,8 +117,8 @@ typedef struct ms_collective_fact {
     const char *source, *system; /* substrings of the table row's texts; NULL: any */
     const char *collective;      /* name of the collective; NULL: any */
     bool several_nodes;          /* leaves out only rows of more than one node */
-    double most_bytes;           /* largest size that is left out, bytes; 0 if any */
-    double below_s; /* measured seconds below which rows are left out; 0 if any */
+    double most_bytes;           /* largest size that is left out, bytes; 0: all sizes */
+    double below_s; /* leaves out rows measured at fewer seconds than this; 0: all */
     const char *reason;
 } ms_collective_fact;
 

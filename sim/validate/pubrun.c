@@ -19,9 +19,9 @@ typedef struct row_reader {
     ms_pubrun_notes notes;
 } row_reader;
 
-/* Distributes data-parallel ranks over dp_replicate and dp_shard. Megatron's tables put
- * them all into one column; sharding needs them on dp_shard, where ZeRO 0 is plain data
- * parallelism. torchtitan's shard groups contain context parallelism. */
+/* Distributes data-parallel ranks over dp_replicate and dp_shard. Megatron's tables state
+ * them all in one column: they go to dp_shard, over which ZeRO 1 to 3 shards.
+ * torchtitan's dp_shard includes the context-parallel ranks. */
 static void set_data_parallel(row_reader *r)
 {
     const ms_pubrun_cells *c = r->cells;
@@ -38,9 +38,9 @@ static void set_data_parallel(row_reader *r)
 }
 
 /* Sets the tensor parallelism of experts. Megatron Core's expert_tensor_parallel_size is
- * tp unless given. Recipes of models with experts narrower than the hidden size set it to
- * 1 (DeepSeek-V3, Qwen3), those of wide experts keep tp (Mixtral, Grok-1, Llama 4);
- * other models are assumed to follow that rule. An illegal value becomes 1. */
+ * tp unless given. Recipes with experts narrower than the hidden size set it to 1
+ * (DeepSeek-V3, Qwen3), those with wider ones keep tp (Mixtral, Grok-1, Llama 4); other
+ * models are assumed to do so too. An illegal value becomes 1. */
 static void set_expert_tensor(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -65,9 +65,9 @@ static long zero_stage_in_name(const char *framework)
     return *at >= '0' && *at <= '3' ? *at - '0' : -1;
 }
 
-/* ZeRO stage by a framework's name or a row's replicas where it differs from the stack's
- * default: "PyTorch DDP" shards nothing, "Megatron-FSDP" parameters; with dp_replicate
- * alone nothing is sharded where sharding is the default. -1 if neither applies. */
+/* ZeRO stage that a framework's name or a row's replicas imply, other than the stack's
+ * default; -1: none. If the default shards parameters, "PyTorch DDP", or dp_replicate
+ * alone, implies 0; if not, "Megatron-FSDP" implies 3. */
 static long zero_by_name_or_replicas(const ms_pubrun_cells *c, const ms_stack *stack,
                                      const char *framework)
 {
@@ -113,8 +113,8 @@ static void set_zero(row_reader *r)
 }
 
 /* Whether the table row's framework had sequence parallelism: Korthikanti et al. (arXiv
- * 2205.05198) brought it to Megatron-LM in May 2022; the forks of DeepSpeed, BigScience
- * and EleutherAI are older. */
+ * 2205.05198) brought it to Megatron-LM in May 2022; the older forks of DeepSpeed,
+ * BigScience and EleutherAI lack it. */
 static bool has_sequence_parallelism(const row_reader *r)
 {
     return !ms_pubrun_is_before(r->cells, 202205) &&
@@ -143,11 +143,11 @@ static void set_tensor(row_reader *r)
 /* ---- batch, recomputation, precision ---- */
 
 /* Sequences per micro-batch where the table row does not state them: 1 as in Megatron's
- * scripts, or a rank's whole share where its stack accumulates gradients only on request
+ * scripts; or a rank's whole share where its stack accumulates gradients only on request
  * (torchtitan config/job_config.py, global_batch_size -1; MaxText configs/base.yml,
- * gradient_accumulation_steps 1). With a pipeline torchtitan had as many micro-batches as
- * stages (pipeline_parallel_microbatches) until pipeline_parallel_microbatch_size, 1,
- * came in 2025. */
+ * gradient_accumulation_steps 1). torchtitan's pipelines had as many micro-batches as
+ * stages (pipeline_parallel_microbatches) until 2025, then micro-batches of 1 sequence
+ * (pipeline_parallel_microbatch_size). */
 static long default_microbatch(const row_reader *r)
 {
     const ms_plan *plan = &r->run->plan;
@@ -188,9 +188,9 @@ static const char *assume_batch(row_reader *r)
     return NULL;
 }
 
-/* Rounds a batch that the ranks cannot share, since it is hardly the one that ran: by at
- * most a tenth if tokens/s were measured, by at most 2 % if the step time was, which
- * grows with the batch. */
+/* Rounds a stated batch that the ranks cannot share, as it is hardly the one that ran: by
+ * at most 2 % if the step time, which grows with the batch, was measured; by at most a
+ * tenth if only tokens/s were. */
 static void round_batch(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -448,7 +448,7 @@ static int compare_ids(const void *a, const void *b)
     return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
 }
 
-/* Marks every repetition of an id as malformed, since the run would count twice. */
+/* Marks each row whose id an earlier row has as malformed: its run would count twice. */
 static void fault_repeats(ms_arena *arena, ms_pubruns *runs)
 {
     ms_pubrun **sorted = MS_NEW_ARRAY(arena, runs->num_runs, ms_pubrun *);

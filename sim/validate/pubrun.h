@@ -16,7 +16,7 @@ typedef struct ms_pubrun {
     /* Why the table row cannot be predicted; NULL if it can be. The reason may end in a
      * remark that holds for this row alone: "plan: batch (24 ...)". */
     const char *reason;
-    const char *fault; /* text that names the malformed cell; NULL if none */
+    const char *fault; /* which cell is malformed, and how; NULL if none is */
     bool complete;     /* row states architecture, layout, GPUs and a measurement */
     /* The run changes the model's mathematics: it is not comparable and is reported
      * apart. */

@@ -51,8 +51,8 @@ static bool is_gap(char c)
     return c != '\0' && strchr(" -_", c) != NULL;
 }
 
-/* Matches a device's `name` at `at`, ignoring gaps (" -_") of both between letters.
- * Returns the end of the match; NULL if it does not match. */
+/* Matches `name` with the text at `at`, where gaps (" -_") in either do not count.
+ * Returns the end of the match; NULL if there is none. */
 static const char *match_name(const char *at, const char *name)
 {
     const char *begin = at;
@@ -90,8 +90,8 @@ static const char *lower_text(ms_arena *arena, const char *text)
 
 /* ---- memory ---- */
 
-/* Length of a unit of memory at `unit`, in lower case and not inside a word or rate ("400
- * Gb/s"); 0 if there is none. */
+/* Length of the unit of memory at `unit` ("gib", "gb", "g"); 0 if there is none, or if it
+ * is part of a word or of a rate ("400 Gb/s"). */
 static size_t memory_unit(const char *unit)
 {
     static const char *const units[] = {"gib", "gb", "g"};
@@ -162,10 +162,9 @@ static bool is_of_host(const ms_name_tables *names, const char *text, double gib
     return false;
 }
 
-/* Memory of one device, GiB. A stated amount is the sum over the stated number of devices
- * (else eight) if it is more than any device has or if only the share is a size that
- * devices are sold with ("DGX A100 640GB", "8x A100 (320GB)"). 0 if the amount is that of
- * a Superchip's host. */
+/* Memory of one device that the text states, GiB. The amount is a sum over the stated
+ * number of devices (else eight) if no device has as much, or if only its share is a size
+ * that devices are sold with ("8x A100 (320GB)"). 0: the amount is a Superchip host's. */
 static double device_gib(const ms_name_tables *names, const char *text)
 {
     double gib = stated_gib(text), stated = stated_devices(text);

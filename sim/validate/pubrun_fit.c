@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define NUM_SWEEPS    40
-#define TOLERANCE     1e-3 /* Brent's method; share of a constant's range */
+#define TOLERANCE     1e-3 /* share of a constant's range, for Brent's method */
 #define LEAST_GAIN    1e-5 /* gain of the objective below which sweeps end */
 #define LEAST_ROWS    2    /* number of rows that it takes to fit a constant */
 #define KNEE          0.3 /* log error where the loss flattens, because of stalled runs */
@@ -28,12 +28,12 @@ static double robust_loss(double error)
     return size / (1.0 + size / KNEE);
 }
 
-/* Weights, for step times and peaks, of a constant's squared distance to its value when
- * undetermined, in units of its range: errors of peaks are a tenth of step times'. */
+/* Weights in fits to {step times, peaks} of a constant's squared distance, in units of
+ * its range, to its `unknown` value: errors of peaks are a tenth of step times'. */
 static const double prior_weights[MS_NUM_MEASUREMENTS] = {0.3, 0.03};
 
-/* Penalty on a constant's distance to the value that it has when undetermined; 0 for
- * constants with choices, none of which is nearer than another. */
+/* Penalty on a constant's distance to its `unknown` value; 0 for a constant with choices,
+ * none of which is nearer than another. */
 static double prior_penalty(const ms_pubruns_fit *fit, const ms_fit_constant *c,
                             double value)
 {
@@ -99,8 +99,8 @@ static void move_constant(problem *p, double value)
     p->values[p->constant] = value;
 }
 
-/* Minimizes the objective between the points around the constant's value *least, where it
- * is `at_least`. Returns the lower of both, and sets *least to the value where it is. */
+/* Minimizes the objective between the points next to *least, a value of the constant with
+ * objective `at_least`. Sets *least to the best value; returns the objective there. */
 static double fit_between(problem *p, double *least, double at_least)
 {
     const ms_fit_constant *c = &p->fit->constants[p->constant];
@@ -144,8 +144,8 @@ static int count_rows(const problem *p, const ms_fit_constant *c)
     return num;
 }
 
-/* Fits all constants to the approximated predictions; a constant with too few rows
- * becomes its unknown value. */
+/* Fits all constants to the approximated predictions; a constant with too few rows takes
+ * its `unknown` value. */
 static void fit_expanded(problem *p)
 {
     double gain = 1.0;
@@ -183,8 +183,8 @@ static void set_all(ms_pubruns_fit *fit, const double *values)
         ms_fit_constant_set(&fit->constants[i], values[i]);
 }
 
-/* Moves the constants to the minimum for approximated predictions, or back towards the
- * centre of the approximation while the exact predictions do not improve. */
+/* Moves the constants to the best values by approximated predictions; then halfway back
+ * towards the centre of the approximation while exact predictions are not improved. */
 static void step_in_expansion(ms_arena *arena, ms_pubruns_fit *fit,
                               const ms_expansion *around, const double *weights)
 {
@@ -213,11 +213,11 @@ static void note_sources(ms_pubruns_fit *fit, ms_fit_constant *c, const double *
     }
 }
 
-/* Fits all constants from their starts, with `first` as approximation around them. */
+/* Fits all constants in three rounds; `first`: approximation around the start values. */
 static void fit_from(ms_pubruns_fit *fit, const ms_expansion *first,
                      const double *weights)
 {
-    static const double widths[] = {0.3, 0.1}; /* half-width over a constant's range */
+    static const double widths[] = {0.3, 0.1}; /* half-widths / constant's range */
     ms_arena_mark mark = ms_arena_save(fit->arena);
     step_in_expansion(fit->arena, fit, first, weights);
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {

@@ -29,8 +29,8 @@ typedef struct ms_fit_constant {
     bool without_experts;
     double unknown; /* constant's value when no run determines it */
     const char *unknown_source;
-    /* Value where the search begins. The prediction has no slope in a constant that is
-     * multiplied by another one whose value is 0. */
+    /* Value where the search begins. Not 0 if the constant multiplies another one, since
+     * predictions would not depend on the other. */
     double start;
     int num_targets;
     ms_fit_target *targets;
@@ -55,16 +55,15 @@ typedef struct ms_pubruns_fit {
     /* (num_runs): index in `sources`; -1 if the run lacks the measurement, or cannot be
      * predicted */
     const int *source_of;
-    /* (num_runs): the rows of a source have a total weight of one; less for sources of
-     * few rows */
+    /* (num_runs): 1 / number of rows of the run's source, but at most 1 / 8 */
     const double *weight_of;
 } ms_pubruns_fit;
 
-/* Reads a list of constants, by its name in configs/fits/ or a path, and binds it to the
- * runs, whose profiles and stacks become copies that the fit changes. Everything lives in
- * cx->arena except for members that ms_pubruns_fit_close frees after MS_OK. Errors:
- * MS_EIO, MS_EINPUT if the list is unknown or malformed, or names a number that its file
- * lacks; files that no run uses are ignored. */
+/* Reads a list of constants, by its name in configs/fits/ or a path, and binds it to
+ * `runs`: their profiles and stacks become copies that the fit changes. Everything lives
+ * in cx->arena but members that ms_pubruns_fit_close frees after MS_OK. Error statuses:
+ * MS_EIO; MS_EINPUT if the list is unknown or malformed, or names a number that its file
+ * lacks. Names of files that no run uses are ignored. */
 ms_status ms_pubruns_fit_load(ms_ctx *cx, const char *name, ms_pubruns *runs,
                               ms_pubruns_fit *out);
 /* Reads a list of constants from a parsed JSON document; otherwise as
@@ -79,8 +78,8 @@ void ms_pubruns_fit_close(ms_pubruns_fit *fit);
 void ms_pubruns_fit_make(ms_pubruns_fit *fit, int left_out);
 
 /* Sets intervals of the constants after a fit of all sources: the 5th and 95th percentile
- * of 200 fits to sources resampled with replacement (cluster bootstrap: Efron and
- * Tibshirani 1993, chapter 8), of approximated predictions. A constant that a resample
+ * of 200 fits, with approximated predictions, to sources resampled with replacement
+ * (cluster bootstrap: Efron and Tibshirani 1993, chapter 8). A constant that a resample
  * does not determine takes its unknown value. Deterministic. */
 void ms_pubruns_fit_intervals(ms_pubruns_fit *fit);
 

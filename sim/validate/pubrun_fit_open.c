@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL_SOURCES 8 /* number of rows; a source with fewer has less weight */
+#define SMALL_SOURCES 8 /* a source with fewer rows than this has less weight */
 /* least relative change of a prediction that counts as dependence */
 #define CHANGE 1e-3
 
@@ -63,7 +63,7 @@ static void set_weights(ms_arena *arena, ms_pubruns_fit *fit)
 
 /* ---- files ---- */
 
-/* A profile or stack that runs use, and the copy that the fit changes. */
+/* A profile or stack that runs use, and the copy in which the fit changes numbers. */
 typedef struct copied {
     const void *original;
     void *copy;
@@ -330,8 +330,8 @@ static void price_all(ms_pubruns_fit *fit, double *predicted)
     ms_pubrun_prices_forget(fit->prices);
 }
 
-/* Marks in `changed` the runs whose prediction at `value` differs from `least_s`, the one
- * at the constant's low end. */
+/* Marks in `changed` the runs whose prediction at `value` differs from their prediction
+ * at the constant's low end, least_s. step_s: scratch (num_runs). */
 static void note_changes(ms_pubruns_fit *fit, ms_fit_constant *c, double value,
                          const double *least_s, double *step_s, bool *changed)
 {

@@ -12,7 +12,7 @@ long ms_pubrun_degree(long stated)
 /* ---- defaults ---- */
 
 /* Fills in the number of GPUs as the product of the stated degrees. A table row that
- * states tensor and pipeline parallelism but no batch counts as one replica. */
+ * states tp and pp, but neither data parallelism nor a batch, counts as one replica. */
 static void fill_gpus(ms_pubrun_cells *c, ms_pubrun_notes *notes)
 {
     bool states_dp = c->dp_replicate > 1 || c->dp_shard > 0;

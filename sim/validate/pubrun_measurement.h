@@ -1,5 +1,5 @@
-/* The measurements of a published run (step time or peak memory) and their predictions in
- * a score, so that fits and intervals handle both alike. */
+/* Access to a published run's measurement, step time or peak memory, and to its
+ * prediction in a score, so that fits and intervals handle both alike. */
 #ifndef MS_SIM_VALIDATE_PUBRUN_MEASUREMENT_H
 #define MS_SIM_VALIDATE_PUBRUN_MEASUREMENT_H
 
@@ -19,8 +19,7 @@ double ms_score_predicted(const ms_pubrun_score *score, ms_measurement measureme
 /* Relative error (predicted - measured) / measured; NaN if either is not known. */
 double ms_score_error_frac(const ms_pubrun_score *score, ms_measurement measurement);
 
-/* Pointers to the ends of a measurement's interval in the score, in the unit of the
- * measurement. */
+/* Pointers to both ends of a measurement's interval in a score, seconds or bytes. */
 typedef struct ms_score_interval {
     double *low, *high; /* *low and *high are NaN if there is no interval */
 } ms_score_interval;

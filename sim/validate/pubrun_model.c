@@ -103,9 +103,9 @@ static void set_node(const ms_pubrun_cells *cells, ms_pubrun_notes *notes,
     ms_pubrun_note(notes, "%ld GPUs a node", stated);
 }
 
-/* Sets the device's memory where the table row states another size than its cluster has,
- * as "H100 SXM5 64GB". Vendors' GB and drivers' GiB of one device differ by less than an
- * eighth, and a module of two dies has twice the memory of one die. */
+/* Sets the device's memory to what the table row states, as "H100 SXM5 64GB". The
+ * cluster's is kept if the two differ by less than an eighth (vendors' GB, drivers' GiB),
+ * or if a module of two dies is stated and the device is one die. */
 static void set_memory(const ms_name_tables *names, const ms_pubrun_cells *cells,
                        ms_pubrun_notes *notes, ms_cluster *cluster)
 {
@@ -271,8 +271,8 @@ void ms_pubrun_note(ms_pubrun_notes *notes, const char *format, ...)
 
 /* ---- shapes ---- */
 
-/* Returns NULL, or which shape neither the table row's columns nor the known model, or
- * kind of model, determine. */
+/* Returns NULL, or which shape is stated neither by the table row's columns nor by the
+ * known model or kind of model. */
 static const char *model_gap(const ms_pubrun_cells *cells, const ms_known_model *known)
 {
     if (known->model != NULL)
@@ -406,8 +406,8 @@ static void take_heads(const ms_pubrun_cells *cells, const ms_known_model *known
         ms_pubrun_note(notes, "kv heads copied to %ld", cells->tp);
 }
 
-/* Takes the experts that the table row states. A model of which only the kind is known
- * supplies none; a row that states 0 has none. */
+/* Takes the experts that the table row states, else the known model's. None if the row
+ * states 0, or if it states nothing and only the kind of model is known. */
 static void take_experts(const ms_pubrun_cells *cells, const ms_known_model *known,
                          ms_pubrun_notes *notes, ms_model *model)
 {

@@ -9,7 +9,7 @@ static bool is_named(const char *text, const char *plain, const char *pattern)
                            : strstr(plain, pattern) != NULL;
 }
 
-/* The first known model of a matching name; unless `with_shapes`, only of its kind. */
+/* The first known model whose name matches; unless `with_shapes`, only a model kind. */
 static const ms_known_model *find_model(const ms_name_tables *names, const char *text,
                                         bool gated, bool with_shapes)
 {

@@ -45,8 +45,8 @@ static const char *after_blanks(const char *at)
     return at + strspn(at, " ");
 }
 
-/* Whether a word for adapters follows before the next number or bracket: "4 NICs", "8
- * HCA", "4 HDR NICs". */
+/* Whether a word for adapters comes before the next number or bracket behind `at`: "4
+ * NICs", "8 HCA", "4 HDR NICs". */
 static bool is_adapters(ms_arena *arena, const char *at)
 {
     static const char *const words[] = {"nic", "hca", "adapter", "rail", "link", "port"};
@@ -67,7 +67,7 @@ static bool is_number_start(const char *text, const char *at)
                            at[-1] != '.' && at[-1] != '_'));
 }
 
-/* The first count of adapters behind `at`, written "x8" or "x 8"; 0 if none. */
+/* The first count of adapters in the text from `at` on, "x8" or "x 8"; 0 if none. */
 static double count_behind(const char *at)
 {
     for (; *at != '\0'; at++)
@@ -77,9 +77,9 @@ static double count_behind(const char *at)
     return 0.0;
 }
 
-/* Reads rate and count of network adapters. The rate is the first number with a unit; the
- * count is the last number before it that is followed by "x" or a word for adapters, or
- * an "x8" behind it. */
+/* Reads rate and count of network adapters. Rate: the first number with a unit. Count:
+ * the 8 of an "x8" behind the rate, else the last number that "x" or a word for adapters
+ * follows. */
 static stated_rate find_rate(const ms_name_tables *names, const char *text)
 {
     ms_arena *arena = names->arena;

@@ -107,8 +107,8 @@ ms_status ms_pubrun_price(ms_pubrun_prices *prices, const ms_pubrun *run,
 
 /* ---- values that memory determines ---- */
 
-/* A predicted peak above this fraction of a GPU's memory is no error of the prediction:
- * the run cannot have had the plan as it is stated. */
+/* A predicted peak above this fraction of a GPU's memory cannot be explained by errors of
+ * prediction: the plan as stated is not the one that ran. */
 static const double impossible_frac = 1.5;
 
 /* Whether the predicted peak is at most `frac` of the GPU's memory; false if the run
@@ -196,7 +196,7 @@ static bool is_possible(ms_pubrun_prices *prices, const ms_pubrun *run)
 }
 
 /* Sets the recomputation that costs the least time and fits (ms_recompute_fit); false if
- * none fits. The workload is not shared, since its recomputation budget is changed. */
+ * none fits. Changes the recomputation budget of a workload that no other run shares. */
 static bool fits_with_least(ms_pubrun_prices *prices, ms_pubrun *run)
 {
     ms_arena_mark empty = ms_arena_save(prices->scratch);
@@ -289,8 +289,8 @@ static const ms_stack *stack_with_gathers(const ms_pubrun_prices *prices,
     return variant;
 }
 
-/* Bytes of activations of one micro-batch more than the schedule has in flight, if the
- * step has that many: a host that runs ahead of its GPU begins the next forward before a
+/* Activation bytes of one micro-batch; 0 if the schedule already has all micro-batches of
+ * the step in flight. A host that runs ahead of its GPU begins one more forward before a
  * backward has freed its activations. */
 static double extra_microbatch_bytes(const ms_pubrun *run,
                                      const ms_prediction *prediction)

@@ -14,18 +14,18 @@ ms_status ms_pubrun_price(ms_pubrun_prices *prices, const ms_pubrun *run,
                           ms_pubrun_score *out);
 /* Determines by GPU memory the values that a run leaves open or cannot have had, and
  * notes them in its `defaults`. (1) A run without a micro-batch takes the largest of 1,
- * 2, 4, ... sequences that fits, as tables of throughput do. (2) A run that leaves
- * recomputation open, of a stack that recomputes by need, and that does not fit
- * recomputes the cheapest subset that fits (sim/step/recompute_fit.h), or everything. (3)
- * A run that states no ZeRO stage and no, or selective, recomputation, and whose
- * predicted peak is 1.5 times its GPU's memory, takes selective, else full recomputation
- * of as few layers of each model chunk as fit. If neither (2) nor (3) fits, the same is
- * tried with ZeRO stage 1 where the table row states none. Runs whose peak was measured,
- * other runs, and those that none of this makes fit stay as stated. */
+ * 2, 4, ... sequences that fits, as tables of throughput do. (2) If a run leaves
+ * recomputation open, its stack recomputes by need, and it does not fit, it recomputes
+ * the cheapest subset that fits (sim/step/recompute_fit.h), or everything. (3) If a run
+ * states no ZeRO stage, recomputes nothing or selectively, and has a predicted peak of
+ * more than 1.5 times its GPU's memory, it takes selective, else full recomputation of as
+ * few layers of each chunk as fit. If (2) or (3) finds nothing that fits, ZeRO stage 1 is
+ * tried too where the row states no stage. Other runs, those with a measured peak, and
+ * those that still do not fit keep their values. */
 void ms_pubrun_fill_batch(ms_arena *arena, ms_pubrun_prices *prices, ms_pubrun *run);
 /* Sets peak_low_bytes and peak_high_bytes of a run whose peak was measured and whose
- * stack may or may not save all-gathered inputs: the peak without them, and with all of
- * them and one more micro-batch. Leaves other scores unchanged. */
+ * stack may or may not save all-gathered inputs: the peak if it saves none, and if it
+ * saves all and has one more micro-batch in flight. Leaves other scores unchanged. */
 ms_status ms_pubrun_price_range(ms_pubrun_prices *prices, const ms_pubrun *run,
                                 ms_pubrun_score *score);
 /* Empties the cache. To be called whenever coefficients of profiles have changed. */

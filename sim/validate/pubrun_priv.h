@@ -14,7 +14,7 @@ typedef struct ms_pubrun_cells {
         *precision, *compile, *framework;
     long layers, hidden, heads, kv_heads, head_dim, ffn_hidden, gated_ffn, vocab,
         tied_embeddings, experts, top_k, moe_ffn_hidden, shared_experts;
-    long gpus_per_node, flash_attention; /* optional columns */
+    long gpus_per_node, flash_attention; /* columns that a file may lack */
     long seq, mbs, gbs_seqs, gpus, dp_replicate, dp_shard, tp, sp, async_tp, pp, cp, ep,
         zero_stage;
     double tokens_per_s_per_gpu, step_s, peak_mem_gib;
@@ -42,8 +42,8 @@ ms_csv_row ms_pubrun_words_read(ms_arena *arena, const ms_cell_columns *found,
  * of the list matches, the result is one that is not supported. */
 const ms_known_model *ms_known_model_find(const ms_name_tables *names, const char *text,
                                           bool gated);
-/* Finds only the kind of a model, for rows whose columns state other shapes than the
- * model of that name has. */
+/* Finds a model's kind, not its shapes: for rows that state other shapes than those of
+ * the model that their name means. */
 const ms_known_model *ms_known_kind_find(const ms_name_tables *names, const char *text,
                                          bool gated);
 /* Returns NULL, or why models of that name are not predicted. */
@@ -76,8 +76,7 @@ bool ms_pubrun_is_before(const ms_pubrun_cells *cells, long month);
 /* Sequences per step in the framework's published configurations; 0 if not known. */
 long ms_pubrun_default_batch(const ms_name_tables *names, const ms_pubrun_cells *cells);
 
-/* A table row's statements about its network that differ from, or add to, its cluster's
- * network. */
+/* Statements of a table row on its network that its cluster lacks or contradicts. */
 typedef struct ms_pubrun_network {
     const char *name; /* key of a profile's networks; NULL if not stated */
     /* the stated network, if `name` only stands in for it; NULL otherwise */
@@ -112,8 +111,8 @@ void ms_pubrun_note(ms_pubrun_notes *notes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Sets schedule and virtual stages of run->plan, whose layout, batch, model and stack are
- * set already: as the table row names them, otherwise by the conventions of its stack,
- * which is noted. Returns NULL, or why the row cannot be predicted. */
+ * set already: as the table row names them, else by its stack's conventions, which adds a
+ * note. Returns NULL, or why the row cannot be predicted. */
 const char *ms_pubrun_set_schedule(const ms_pubrun_cells *cells, ms_pubrun_notes *notes,
                                    ms_pubrun *run);
 
@@ -129,10 +128,10 @@ const ms_name_tables *ms_pubrun_store_names(const ms_pubrun_store *store);
 /* Loads a cluster by name; NULL if it cannot be loaded. */
 const ms_cluster *ms_pubrun_store_cluster(ms_ctx *cx, ms_pubrun_store *store,
                                           const char *name);
-/* The cluster as a table row describes it: with the row's GPUs per node where domains are
- * nodes, its network where `profile` has coefficients for it, and rack-scale domains of
- * which the job takes equal shares. A share is the largest divisor of the job's GPUs that
- * fits in the innermost domain: schedulers fill 64 of the 72 GPUs of an NVL72 rack. */
+/* The cluster as a table row describes it: with the row's GPUs per node if the innermost
+ * domain is a node, and its network if `profile` has coefficients for it. Of rack-scale
+ * domains the job takes equal shares: the largest divisor of its GPUs that fits a domain
+ * (schedulers fill 64 of the 72 GPUs of an NVL72 rack). */
 const ms_cluster *ms_pubrun_store_cluster_of(ms_pubrun_store *store,
                                              const ms_cluster *cluster,
                                              const ms_profile *profile,
@@ -142,8 +141,8 @@ const ms_profile *ms_pubrun_store_profile(ms_ctx *cx, ms_pubrun_store *store,
                                           const char *name);
 const ms_stack *ms_pubrun_store_stack(ms_ctx *cx, ms_pubrun_store *store,
                                       const char *name);
-/* The stack with the attention that a table row states: unfused, or at least
- * FlashAttention 2. */
+/* The stack with the attention that a table row states: at least FlashAttention 2 if
+ * `flash`, else unfused. */
 const ms_stack *ms_pubrun_store_attention(ms_pubrun_store *store, const ms_stack *stack,
                                           bool flash);
 /* The stack with the FP8 recipe that a table row states: torchtitan all-gathers FP8 over
@@ -160,9 +159,9 @@ long ms_pubrun_degree(long stated);
  * defaults of its stack (NULL if unknown), and notes it. */
 void ms_pubrun_layout_fill(ms_pubrun_cells *cells, const ms_stack *stack,
                            ms_pubrun_notes *notes);
-/* Default ep of a table row that states none: the largest number of a stage's ranks that
- * divides the experts. Token dispatchers are made for it, and large mixtures fit no other
- * way. */
+/* Default ep of a table row that states none: the greatest common divisor of the ranks of
+ * a stage and the experts. Token dispatchers are made for it; large mixtures fit in no
+ * other way. */
 long ms_pubrun_default_ep(const ms_pubrun_cells *cells, long num_experts);
 /* Returns NULL, or what a table row lacks that would have to be guessed. */
 const char *ms_pubrun_gap(ms_ctx *cx, ms_pubrun_store *store,

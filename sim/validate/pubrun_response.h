@@ -19,7 +19,7 @@ typedef struct ms_response {
     double *log_ratio;
 } ms_response;
 
-/* ln(predicted / measured), approximated as a sum of responses around one centre. */
+/* Approximates each run's ln(predicted / measured): log_error + sum of responses. */
 typedef struct ms_expansion {
     double *values;    /* constants at the centre */
     double *log_error; /* (num_runs): log errors at the centre; NaN if not predicted */
@@ -35,9 +35,9 @@ double *ms_fit_log_errors(ms_arena *arena, ms_pubruns_fit *fit);
 /* Approximates the predictions around the current constants, up to `width_frac` of each
  * constant's range to either side. Lives in `arena`. */
 ms_expansion ms_fit_expand(ms_arena *arena, ms_pubruns_fit *fit, double width_frac);
-/* ln(prediction with the constant at `value` / prediction at the centre), of the `row`-th
- * run that depends on the constant. Beyond the points it is that of the nearest point; a
- * large number where the run cannot be predicted any more. */
+/* ln(prediction with the constant at `value` / prediction at the centre) of run `row` in
+ * the list of runs that depend on the constant. Beyond the points it is that of the
+ * nearest point; a large number where the run cannot be predicted any more. */
 double ms_response_at(const ms_response *response, int row, double value);
 
 #endif

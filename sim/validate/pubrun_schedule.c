@@ -67,10 +67,10 @@ static void set_interleaved(ms_pubrun_notes *notes, ms_plan *plan, long virtual_
         plan->microbatch_group = plan->size[MS_PP];
 }
 
-/* Puts one layer in each model chunk. Where the layers do not divide over the stages but
- * two more would, embedding and head count as a layer each and are alone in the first and
- * the last chunk (arXiv 2401.10241 section 4; arXiv 2407.21783 section 3.3.2, which takes
- * a layer each from the first and the last rank). */
+/* Puts one layer in each model chunk. If pp divides not the number of layers but that
+ * number + 2, embedding and head count as a layer each and are alone in the first and the
+ * last chunk (arXiv 2401.10241 section 4; arXiv 2407.21783 section 3.3.2, which takes a
+ * layer each from the first and the last rank). */
 static void set_single_layers(ms_pubrun_notes *notes, ms_pubrun *run)
 {
     ms_plan *plan = &run->plan;

@@ -55,7 +55,7 @@ static double log_error(const ms_pubrun_score *score, ms_measurement measurement
     return -log1p(ms_score_error_frac(score, measurement));
 }
 
-/* Inputs of an error spread over all runs. */
+/* Runs, their folds and both scores, from which error spreads are made. */
 typedef struct problem {
     ms_arena *arena;
     const ms_pubruns *runs;

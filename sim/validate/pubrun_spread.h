@@ -13,28 +13,28 @@
 void ms_pubruns_fold(const ms_pubruns *runs, int *fold_of);
 
 /* Scores every run by constants that were fitted without its fold, but with other runs of
- * its source. Afterwards the constants are those of the fit of all runs, except for their
- * num_sources. */
+ * its source. Afterwards the constants are those before the call, but for num_sources,
+ * which then counts folds. */
 ms_status ms_pubruns_fit_cross_validate_folds(ms_ctx *cx, ms_pubruns_fit *fit,
                                               ms_pubrun_score *scores);
 
-/* Sets the interval around each score's prediction of the measurement. For runs that the
- * spread was made from, the spread is taken without their source. */
+/* Sets in each score the interval of the measurement around its prediction. A run that
+ * the spread was made from gets the spread of the other sources only. */
 void ms_pubruns_spread_apply(const ms_pubruns *runs, const ms_error_spread *spread,
                              ms_measurement measurement, ms_pubrun_score *scores);
-/* Makes the spread of both kinds of errors, each with one score per run, and sets
- * intervals in the scores: in new_scores without the run's source, in known_scores
- * without its fold but with the rest of its source. The next wider class of runs counts
- * as 1, 2, 4, 8 or 16 sources, whichever gives the least mean of both scores. */
+/* Makes the spread of the errors of both scores of each run, and sets intervals in them:
+ * in new_scores by the spread of other sources, in known_scores by that of other folds,
+ * which have the rest of the run's source. The next wider class of runs counts as 1, 2,
+ * 4, 8 or 16 sources, whichever gives the least sum of both interval scores. */
 ms_error_spread ms_pubruns_spread_make(ms_arena *arena, const ms_pubruns *runs,
                                        ms_measurement measurement,
                                        ms_pubrun_score *new_scores,
                                        ms_pubrun_score *known_scores);
 
-/* Mean over sources of the interval scores of their runs, in logarithms: the width, plus
- * the distance of measurements outside divided by half of the share that may lie outside
- * (Gneiting and Raftery 2007, equation 43). The true quantiles have the least expected
- * score. Runs without an interval do not count; NaN if none has one. */
+/* Mean over sources of the mean score of their runs' intervals, in logarithms: the width;
+ * if the measurement is outside, plus its distance / half of the share that may lie
+ * outside (Gneiting and Raftery 2007, equation 43). The true quantiles have the least
+ * expected score. Runs without an interval do not count; NaN if none has one. */
 double ms_pubruns_interval_score(const ms_pubruns *runs, ms_measurement measurement,
                                  const ms_pubrun_score *scores);
 

@@ -44,7 +44,7 @@ bool ms_pubrun_is_before(const ms_pubrun_cells *cells, long month)
     return own > 0 && own < month;
 }
 
-/* Whether the text, as ms_plain_text writes it, begins with `name`. */
+/* Whether the text begins with `name`, gaps (" -_") and case of the text ignored. */
 static bool begins_plainly(const char *text, const char *name)
 {
     for (; *name != '\0'; name++, text++) {

@@ -29,7 +29,7 @@ static bool names_optimizer(const char *plain)
     return strstr(plain, "distributedopt") != NULL || strstr(plain, "distopt") != NULL;
 }
 
-/* Whether the text behind a ZeRO stage leaves it the only one stated: not "1/2", "1 or
+/* Whether `rest`, the text behind a ZeRO stage, names no other stage, as in "1/2", "1 or
  * 2", "1+". */
 static bool ends_stage(const char *rest)
 {
@@ -49,8 +49,8 @@ static bool is_preceded_by(const char *text, const char *at, const char *word)
     return (size_t)(at - text) >= length && memcmp(at - length, word, length) == 0;
 }
 
-/* Counts the ZeRO stages that a cell states, after "zero" or "stage", or as a bare digit
- * beside "distributed optimizer", and sets *stage to the last. -1 if several differ. */
+/* Counts the ZeRO stages that a cell states: digits after "zero" or "stage", or a bare
+ * digit beside "distributed optimizer". Sets *stage to the last. -1 if several differ. */
 static int stated_stages(const char *plain, long *stage)
 {
     int stages = 0;
@@ -137,8 +137,8 @@ static size_t times_sign(const char *at)
     return strncmp(at, "\xc3\x97", 2) == 0 ? 2 : 0;
 }
 
-/* Whether removing gaps would join separate numbers or drop a sign: "256-512", "-8", "8
- * 16", "8-". */
+/* Whether removing gaps (" -_") would join separate numbers or drop a sign: "256-512",
+ * "-8", "8 16", "8-". */
 static bool joins_digits(const char *text)
 {
     for (const char *at = text; *at != '\0' && *at != '('; at++) {
@@ -197,8 +197,8 @@ static bool is_degree(const char *column)
     return is_one_of(column, degrees);
 }
 
-/* Whether the rest behind a number is empty, a bracketed remark, or the unit that the
- * column counts. */
+/* Whether `rest`, the text behind a number, is empty, a bracketed remark, or the unit
+ * that the column counts. */
 static bool ends_count(const char *column, const char *rest)
 {
     static const struct {
@@ -308,8 +308,8 @@ static const char *count_of_words(ms_arena *arena, const char *column, const cha
 #define TIME "measured_step_s"
 #define PEAK "measured_peak_mem_gib"
 
-/* Whether the remark behind a measurement without a unit names the unit of another
- * column, or of no column: "380 (TFLOPs)", but not "4096 (380 TFLOPs)" or "4096 (sequence
+/* Whether `remark`, behind a measurement without a unit, names the unit of another column
+ * or of no column: "380 (TFLOPs)", but not "4096 (380 TFLOPs)" or "4096 (sequence
  * parallel)". */
 static bool is_of_another_unit(const char *column, const char *remark)
 {
@@ -340,8 +340,8 @@ static bool is_of_another_unit(const char *column, const char *remark)
     return false;
 }
 
-/* The factor that converts the unit behind a measurement to the column's unit; 0 if it is
- * no known unit. Bounds ("<45"), ranges, and GB instead of GiB have none. */
+/* The factor from the unit `rest` behind a measurement to the column's unit; 0 if it is
+ * no known unit, as for bounds ("<45"), ranges, and GB instead of GiB. */
 static double measure_unit(const char *column, const char *rest)
 {
     static const struct {

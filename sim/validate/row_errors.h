@@ -16,7 +16,7 @@ ms_row_errors ms_row_errors_of(ms_arena *arena, double *error_fracs, int num_row
 /* Writes errors as a JSON object under `key`. */
 void ms_row_errors_write(ms_jout *out, const char *key, const ms_row_errors *errors);
 
-/* Start of the remark in a skipped row's reason: reasons are counted without it. */
+/* Begins a remark in a skipped row's reason; reasons are counted without remarks. */
 #define MS_REMARK " ("
 
 /* A measured row that is not predicted. */
@@ -24,7 +24,7 @@ typedef struct ms_skipped_row {
     int line;
     const char *system; /* system of the measured row; NULL in tables without systems */
     const char *reason;
-    const char *fault; /* text on the malformed cell; NULL if none */
+    const char *fault; /* which cell is malformed, and how; NULL if none is */
 } ms_skipped_row;
 
 typedef struct ms_skipped {

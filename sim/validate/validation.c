@@ -1,5 +1,5 @@
-/* Predicts published runs and summarises the errors. Medians, not means: published tables
- * hold outliers. */
+/* Predicts published runs and summarizes the errors, by medians rather than means since
+ * published tables hold outliers. */
 #include "sim/validate/validation.h"
 
 #include "costmodel/calibrate/statistics.h"
@@ -45,7 +45,7 @@ ms_status ms_validate(ms_ctx *cx, ms_pubruns *runs, ms_validation *out)
 typedef struct error_entry {
     const char *source;
     double error_frac;
-    double covered; /* measurement in its interval: 1, else 0; NaN: none */
+    double covered; /* 1: measurement in its interval, 0: not; NaN: no interval */
 } error_entry;
 
 /* Mean of `covered` over the entries that have an interval; NaN if none has. */
@@ -137,7 +137,7 @@ static int score_sources(ms_arena *arena, const error_entry *entries, int num_en
     return num_sources;
 }
 
-/* Counts peaks predicted as a range, and measurements above or within predictions. */
+/* Finds the shares of peaks measured above the prediction, or in the predicted range. */
 static void count_ranges(const ms_pubruns *runs, const ms_pubrun_score *scores,
                          ms_error_summary *out)
 {

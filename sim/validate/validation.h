@@ -26,7 +26,7 @@ typedef struct ms_pubrun_score {
     /* components of the predicted step, as in ms_prediction; their sum is step_s */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
     double mfu_frac;  /* predicted MFU */
-    bool priced;      /* the error of step time or peak is known */
+    bool priced;      /* the error of step time or of peak is known */
     bool over_memory; /* predicted not to fit the GPU's memory, although it ran */
 } ms_pubrun_score;
 
@@ -45,9 +45,9 @@ typedef struct ms_error_summary {
     int num_runs;
     double macro_median_ape_frac; /* mean over sources of their median errors */
     double macro_p90_ape_frac;
-    /* coverage: mean over sources, and share of all runs; NaN if no intervals */
+    /* mean coverage_frac of the sources; share of all runs covered; NaN: no intervals */
     double macro_coverage_frac, run_coverage_frac;
-    /* bootstrap interval of macro_coverage_frac over sources */
+    /* bootstrap interval, over sources, of macro_coverage_frac */
     ms_mean_interval macro_coverage;
     /* Share of rows predicted more than 2 % below the measurement; for a peak predicted
      * as a range the upper end counts. */
@@ -67,11 +67,12 @@ typedef struct ms_ranking_group {
     const char *group;
     const char *source;
     int num_layouts;
-    /* rank correlation; extra time of the layout predicted best; NaN if undefined */
+    /* Kendall's rank correlation; how much slower than the fastest layout (measured) the
+     * one predicted fastest is; NaN if undefined */
     double kendall_tau, top1_regret_frac;
 } ms_ranking_group;
 
-/* Mean ranking of the groups of one source that have at least 8 layouts. */
+/* Mean tau and median regret over one source's groups of at least 8 layouts. */
 typedef struct ms_ranking_summary {
     const char *source;
     int num_groups;
@@ -100,12 +101,12 @@ typedef struct ms_validation {
 #define MS_UNDER_3_FRAC     0.03
 #define MS_POOLED_SOURCES   8 /* sources with fewer priced runs are pooled */
 #define MS_RANKING_TIE_FRAC 0.05
-#define MS_RANKING_LAYOUTS  8 /* ranked groups of fewer layouts are only in the JSON */
+#define MS_RANKING_LAYOUTS  8 /* groups with fewer layouts are ranked in the JSON only */
 
-/* Predicts every run whose `reason` is NULL, with the intervals of
- * configs/spreads/step-time.json and memory.json, made without the run's own source. A
- * run that cannot be predicted gets a `reason` in `runs`. Lives in cx->arena. Errors: a
- * spread file that cannot be read or is malformed. */
+/* Predicts every run whose `reason` is NULL. Intervals come from
+ * configs/spreads/step-time.json and memory.json, without the spread of the run's own
+ * source. A run that cannot be predicted gets a `reason` in `runs`. *out lives in
+ * cx->arena. Error: a spread file cannot be read or is malformed. */
 ms_status ms_validate(ms_ctx *cx, ms_pubruns *runs, ms_validation *out);
 /* Summarizes scores that are already known, one per run. */
 void ms_validation_summarise(ms_arena *arena, const ms_pubruns *runs,

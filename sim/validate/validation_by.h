@@ -21,7 +21,7 @@ ms_status ms_pubrun_keys_parse(ms_ctx *cx, const char *option, const char *text,
 const char *ms_pubrun_keys_value(ms_arena *arena, const ms_pubrun_keys *keys,
                                  const ms_pubrun *run);
 
-/* Errors by the values of a key, in natural order of the values. */
+/* Errors of runs by the value of one key or of joined keys, values in natural order. */
 typedef struct ms_pubrun_grouping {
     const char *key;
     int num_time, num_memory;

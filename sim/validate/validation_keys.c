@@ -58,8 +58,8 @@ static const char *pipeline_of(ms_arena *arena, const ms_pubrun *run)
     return run->plan.size[MS_PP] > 1 ? "pp > 1" : "pp 1";
 }
 
-/* Placement of tensor parallelism within or across nodes. tp is innermost: a group stays
- * in a node as long as it is no larger. */
+/* Placement of tensor parallelism, the innermost axis: a group stays within a node if it
+ * is no larger than the node. */
 static const char *tensor_of(ms_arena *arena, const ms_pubrun *run)
 {
     (void)arena;
@@ -74,7 +74,7 @@ static const char *tensor_of(ms_arena *arena, const ms_pubrun *run)
 /* A key to group runs by: a text of the run, a whole number, or a function's result. */
 typedef struct known_key {
     const char *name;
-    size_t text_offset, number_offset; /* offset of the run's member; 0 if unused */
+    size_t text_offset, number_offset; /* offset of ms_pubrun's member; 0 if unused */
     const char *(*value)(ms_arena *arena, const ms_pubrun *run);
 } known_key;
 

@@ -33,8 +33,8 @@ static int compare_groups(const void *a, const void *b)
     return order != 0 ? order : (x->run > y->run) - (x->run < y->run);
 }
 
-/* Sums measured and predicted step times over all runs with the layout of run `first`.
- * Returns their number; 0 if an earlier run has the layout. */
+/* Adds up the measured and predicted step times of all runs with the layout of run
+ * `first`. Returns how many; 0, with no sums, if an earlier run has the layout. */
 static int sum_repeats(const ranked_run *runs, int num_runs, int first, double *measured,
                        double *predicted)
 {

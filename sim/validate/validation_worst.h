@@ -5,15 +5,15 @@
 
 #include "sim/validate/validation.h"
 
-/* Sets the at most `num` runs with the largest |step error| of a validation, the worst
- * first. */
+/* Sets validation->worst to the runs with the largest |step error|, at most `num`, the
+ * worst first. */
 void ms_validation_find_worst(ms_arena *arena, int num, ms_validation *validation);
 
 /* MFU of a run by its measured step time; implausibly low if the run stalled. */
 double ms_measured_mfu_frac(const ms_validation *validation, int run);
 
-/* Measured step times of other runs of the same workload and layout: they show the
- * scatter of the measurement. NaN if there are none. */
+/* Measured step times of other runs of the same workload and layout, which show how
+ * measurements scatter. NaN if there are none. */
 typedef struct ms_run_repeats {
     int num;
     double least_s, most_s;
@@ -21,7 +21,7 @@ typedef struct ms_run_repeats {
 ms_run_repeats ms_run_repeats_of(const ms_validation *validation, int run);
 
 #define MS_NUM_STEP_COMPONENTS 5
-/* A component of the predicted step; `offset` of its seconds in ms_pubrun_score. */
+/* A component of the predicted step time; `offset`: of its member in ms_pubrun_score. */
 typedef struct ms_step_component {
     const char *key, *title;
     size_t offset;
