@@ -62,4 +62,36 @@ static inline ms_stage stage_of(const bench *b, const ms_block_costs *parts,
     return stage;
 }
 
+static inline ms_collective_law line(double base_s, double s_per_byte)
+{
+    ms_collective_law law = {.num_algorithms = 1};
+    law.algorithm[0].alpha_s = base_s;
+    law.algorithm[0].beta_s_per_byte = s_per_byte;
+    return law;
+}
+
+/* Groups of 4 ranks inside a domain, in which a collective of 4 bytes takes 3 s. */
+static inline ms_links make_links(void)
+{
+    ms_links links = {0};
+    for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++) {
+        links.span[axis].size = 4;
+        for (int c = 0; c < MS_NUM_COLLECTIVES; c++)
+            links.law[axis][c] = line(1, 0.5);
+    }
+    return links;
+}
+
+/* Two collectives of 4 bytes, of 3 s each, that may hide behind products that take
+ * `window_s` seconds. */
+static inline ms_bill_comm two_of(ms_bill_axis axis, ms_collective collective,
+                                  double window_s)
+{
+    return (ms_bill_comm){.axis = (unsigned char)axis,
+                          .collective = (unsigned char)collective,
+                          .count = 2,
+                          .size_bytes = 4,
+                          .window_s = window_s};
+}
+
 #endif

@@ -4,106 +4,6 @@
 
 #include "sim/step/split.h"
 
-static ms_collective_law line(double base_s, double s_per_byte)
-{
-    ms_collective_law law = {.num_algorithms = 1};
-    law.algorithm[0].alpha_s = base_s;
-    law.algorithm[0].beta_s_per_byte = s_per_byte;
-    return law;
-}
-
-/* ---- exposed communication ---- */
-
-/* Groups of 4 ranks inside a domain, in which a collective of 4 bytes takes 3 s. */
-static ms_links make_links(void)
-{
-    ms_links links = {0};
-    for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++) {
-        links.span[axis].size = 4;
-        for (int c = 0; c < MS_NUM_COLLECTIVES; c++)
-            links.law[axis][c] = line(1, 0.5);
-    }
-    return links;
-}
-
-/* Two collectives of 4 bytes, of 3 s each, that may hide behind products that take
- * `window_s` seconds. */
-static ms_bill_comm two_of(ms_bill_axis axis, ms_collective collective, double window_s)
-{
-    return (ms_bill_comm){.axis = (unsigned char)axis,
-                          .collective = (unsigned char)collective,
-                          .count = 2,
-                          .size_bytes = 4,
-                          .window_s = window_s};
-}
-
-static void traffic_is_exposed_less_the_share_of_the_stack(void **state)
-{
-    (void)state;
-    bench *b = open_bench();
-    ms_links links = make_links();
-    ms_bill_comm tp = two_of(MS_BILL_TP, MS_ALL_REDUCE, 10),
-                 cp = two_of(MS_BILL_CP, MS_ALL_GATHER, 10),
-                 ep = two_of(MS_BILL_EP, MS_ALL_TO_ALL, 10);
-    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &tp, &links, false), 6, 1e-12);
-    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &cp, &links, false), 6, 1e-12);
-    b->stack.tp_overlap_frac.value = 0.25;
-    b->stack.cp_overlap_frac.value = 0.5;
-    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &tp, &links, false), 4.5, 1e-12);
-    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &cp, &links, false), 3, 1e-12);
-    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &ep, &links, false), 6, 1e-12);
-}
-
-/* Two sends of ring attention, 3 s each, beside steps of 2 s each: 4 s hide, and slow
- * compute by a quarter of that; with ring_overlap_frac 0.5, 3 s hide. */
-static void sends_of_a_ring_hide_behind_their_steps(void **state)
-{
-    (void)state;
-    bench *b = open_bench();
-    ms_links links = make_links();
-    ms_bill_comm ring = two_of(MS_BILL_CP, MS_SEND, 4);
-    ring.ring = true;
-    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &ring, &links, false), 6, 1e-12);
-    b->stack.ring_overlap_frac.value = 1;
-    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &ring, &links, false), 6 - 4 * 0.75,
-                1e-12);
-    b->stack.ring_overlap_frac.value = 0.5;
-    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &ring, &links, false), 6 - 3 * 0.75,
-                1e-12);
-}
-
-/* A collective of 6 s in 4 chunks can hide all but the first chunk: 4.5 s behind a
- * long product, which loses a quarter of that; 2 s behind a product of 2 s. */
-static void all_but_the_first_chunk_hides_behind_the_product(void **state)
-{
-    (void)state;
-    bench *b = open_bench();
-    ms_links links = make_links();
-    ms_bill_comm gather = two_of(MS_BILL_TP, MS_ALL_GATHER, 10),
-                 scatter = two_of(MS_BILL_TP, MS_REDUCE_SCATTER, 2),
-                 alone = two_of(MS_BILL_TP, MS_ALL_GATHER, 0);
-    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &gather, &links, true), 6 - 4.5 * 0.75,
-                1e-12);
-    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &scatter, &links, true), 6 - 2 * 0.75,
-                1e-12);
-    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &alone, &links, true), 6, 1e-12);
-    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &gather, &links, false), 6, 1e-12);
-}
-
-static void what_cannot_be_chunked_stays_exposed(void **state)
-{
-    (void)state;
-    bench *b = open_bench();
-    ms_links links = make_links();
-    ms_bill_comm reduce = two_of(MS_BILL_TP, MS_ALL_REDUCE, 10),
-                 other_axis = two_of(MS_BILL_CP, MS_ALL_GATHER, 10),
-                 gather = two_of(MS_BILL_TP, MS_ALL_GATHER, 10);
-    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &reduce, &links, true), 6, 1e-12);
-    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &other_axis, &links, true), 6, 1e-12);
-    links.span[MS_BILL_TP].tier = 1; /* the group crosses domains */
-    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &gather, &links, true), 6, 1e-12);
-}
-
 /* ---- pricing parts ---- */
 
 static ms_block_costs price(const bench *b, const ms_bill *bill, const ms_links *links)
@@ -608,10 +508,6 @@ static void a_split_by_flop_ends_where_a_share_is_reached(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(traffic_is_exposed_less_the_share_of_the_stack),
-        cmocka_unit_test(sends_of_a_ring_hide_behind_their_steps),
-        cmocka_unit_test(all_but_the_first_chunk_hides_behind_the_product),
-        cmocka_unit_test(what_cannot_be_chunked_stays_exposed),
         cmocka_unit_test(parameters_and_gradients_travel_over_their_groups),
         cmocka_unit_test(reduced_gradients_are_cleared_and_added),
         cmocka_unit_test(a_pass_is_compute_and_exposed_traffic),
