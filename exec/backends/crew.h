@@ -1,8 +1,8 @@
 /* Synchronization of ranks that run as threads of one process: groups for collectives,
- * mailboxes for messages. Ranks post copies of data (loop) or clocks (null). A round is
- * one collective: the n-th arrival of each group member belongs to round n. Arriving
- * never waits; a rank that needs a round's result waits until all members have arrived, a
- * rank fails, or the timeout passes. */
+ * mailboxes for messages. Each rank posts copies of its data (loop backend) or its clock
+ * (null backend). An ms_round is one collective of a group: each member's n-th
+ * ms_crew_arrive belongs to round n. ms_crew_arrive never waits; ms_crew_await waits
+ * until all members have arrived, a rank fails, or the timeout passes. */
 #ifndef MS_EXEC_BACKENDS_CREW_H
 #define MS_EXEC_BACKENDS_CREW_H
 

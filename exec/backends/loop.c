@@ -157,7 +157,8 @@ static void copy_portion(void *to, const ms_portion *portion)
         memcpy(to, portion->data, portion->bytes);
 }
 
-/* Concatenates or sums what members sent this rank; posts[0] has an all-reduce's sum. */
+/* Writes transfer->receive: the members' portions for this rank, added up
+ * (reduce-scatter) or concatenated; for an all-reduce the sum, which posts[0] holds. */
 static void combine_portions(const ms_members *members, const ms_transfer *transfer,
                              const ms_post *posts)
 {

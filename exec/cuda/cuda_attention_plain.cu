@@ -134,8 +134,7 @@ __device__ void load(sum_of<T> *to, int pitch, const rows<T> &x, long first, lon
     }
 }
 
-/* sum[i][j] += dot product of rows threadIdx.y + i SIDE of x, threadIdx.x + j SIDE of
- * y. */
+/* sum[i][j] += (row threadIdx.y + i SIDE of x) times (row threadIdx.x + j SIDE of y). */
 template <class T>
 __device__ void multiply(shared_memory<sum_of<T>> &r, const rows<T> &x, const rows<T> &y,
                          long width, sum_of<T> (&sum)[PER][PER])
@@ -289,8 +288,7 @@ enum result {
     VALUE_GRADIENT
 };
 
-/* Sets a tile's weights: probabilities, or gradients of scores (FlashAttention, algorithm
- * 4). */
+/* Sets r.weight of a tile: probabilities; for gq and gk the gradients of scores. */
 template <class T, result R>
 __device__ void weigh_tile(const args &a, const tile &t, shared_memory<sum_of<T>> &r)
 {

@@ -6,8 +6,7 @@
 #include "exec/core/world.h"
 #include "sim/engine/graph.h"
 
-/* A communicator per kind of group and stream: collectives on one communicator run one
- * after the other. */
+/* A kind of communicator, per group and stream: its collectives run one after another. */
 typedef struct ms_cuda_kind {
     unsigned char group;  /* value of ms_traffic_group */
     unsigned char stream; /* value of ms_stream */

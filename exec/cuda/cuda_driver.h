@@ -56,8 +56,7 @@ typedef struct ms_cuda_gemm {
     long num_batch, stride_a, stride_b, stride_c;
     const void *a, *b;
     void *c;
-    /* FP8: dequantization factors of a and b, in device memory, read when the product
-     * runs */
+    /* FP8: device memory, read when the product runs: a = *scale_a x FP8 values of a */
     const float *scale_a, *scale_b;
     /* FP8: accumulate with the reduced precision of the tensor cores, less than fp32 */
     bool fast;
@@ -96,8 +95,7 @@ typedef struct ms_cuda_driver {
     const char *name; /* name of the driver, "cuda" or "fake" */
 
     /* ---- devices ---- */
-    /* Number of usable GPUs. MS_EIO with the cause: no driver, no GPU, a library that is
-     * missing or too old. */
+    /* Number of usable GPUs. MS_EIO: no driver, no GPU, a library missing or too old. */
     ms_status (*find)(ms_ctx *cx, int *num_devices);
     /* Opens the GPU and enters it (makes it current) in the calling thread; other threads
      * call `enter` to use it. */
@@ -112,8 +110,8 @@ typedef struct ms_cuda_driver {
     /* Device memory, 256-byte aligned; NULL if none is left. May wait for all work. */
     void *(*allocate)(ms_cuda_device *device, size_t bytes);
     void (*release)(ms_cuda_device *device, void *memory);
-    /* Page-locked host memory, so that copies overlap with other work. NULL if out of
-     * memory. */
+    /* Page-locked host memory: its copies overlap with other work. NULL if none is
+     * left. */
     void *(*allocate_host)(ms_cuda_device *device, size_t bytes);
     void (*release_host)(ms_cuda_device *device, void *memory);
 
@@ -149,8 +147,7 @@ typedef struct ms_cuda_driver {
     /* ---- communicators ---- */
 
     ms_status (*make_id)(ms_ctx *cx, ms_cuda_id *out);
-    /* Opens a communicator; all its ranks call this with one id and wait for each
-     * other. */
+    /* Opens a communicator: all its ranks call this with one id and wait for all. */
     ms_status (*open_comm)(ms_ctx *cx, ms_cuda_device *device, const ms_cuda_id *id,
                            int rank, int size, ms_cuda_comm **out);
     /* Splits a communicator, all of whose ranks call this and wait: ranks of equal color

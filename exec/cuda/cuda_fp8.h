@@ -37,8 +37,7 @@ typedef struct ms_cuda_stream ms_cuda_stream;
 /* The summed dimension of FP8 GEMMs is zero-padded to a multiple of this. */
 #define MS_CUDA_FP8_TERMS 16
 
-/* A bf16 matrix (rows, cols) in device memory, row-major without gaps, and its quantized
- * copy. */
+/* A bf16 matrix (rows, cols) in device memory, row-major without gaps; its FP8 copy. */
 typedef struct ms_cuda_fp8_matrix {
     const void *x;
     long rows, cols;

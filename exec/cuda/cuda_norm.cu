@@ -66,7 +66,7 @@ __device__ __forceinline__ void sum_over_row(S (&x)[NUM])
     }
 }
 
-/* Calls f(i, piece) for up to KEEP pieces of a row, in registers i; KEEP 0: all, i =
+/* Calls f(i, piece) for the thread's pieces, i < KEEP counting them; KEEP 0: always i =
  * 0. */
 template <int KEEP, bool IS_WARP, typename F>
 __device__ __forceinline__ void for_pieces(int num_pieces, F f)

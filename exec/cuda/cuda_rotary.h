@@ -1,5 +1,4 @@
-/* Rotary positions (ROTARY) and keys of multi-head latent attention (MLA_KEYS and its
- * gradient) on a GPU. */
+/* Rotary positions (ROTARY) and MLA's keys (MLA_KEYS and gradient) on a GPU. */
 #ifndef MS_EXEC_CUDA_CUDA_ROTARY_H
 #define MS_EXEC_CUDA_CUDA_ROTARY_H
 

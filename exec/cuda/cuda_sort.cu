@@ -54,8 +54,7 @@ struct digit_keys {
 
 /* ---- scans ---- */
 
-/* Sum of x over earlier threads of a block (THREADS at most); *total: over all
- * threads. */
+/* Returns the sum of x over the block's threads before this one; *total: over all. */
 __device__ int block_scan(int x, int *total)
 {
     MS_SHARED(int, part, [THREADS / MS_WARP]);
@@ -94,8 +93,7 @@ __device__ int scan(int *out, const int *in, int num)
 
 /* ---- passes ---- */
 
-/* Number of the chunk's earlier items with this key (-1: none); *is_last: no later
- * one. */
+/* Number of items before this one in the chunk with its key; *is_last: none follows. */
 __device__ int rank_in_chunk(int key, bool *is_last)
 {
     MS_SHARED(int, keys, [THREADS]);

@@ -6,8 +6,7 @@
 #include "exec/cuda/cuda_call.h"
 
 typedef struct ms_cuda_kernels {
-    /* launch functions; NULL for communication, the optimizer and operations that never
-     * run on GPUs */
+    /* launch functions; NULL for communication, the optimizer and CPU-only operations */
     ms_cuda_op *op[MS_NUM_OPS];
     /* workspace sizes of operations; NULL if an operation needs none */
     ms_cuda_workspace *workspace[MS_NUM_OPS];

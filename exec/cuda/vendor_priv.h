@@ -59,8 +59,7 @@ typedef struct ms_cuda_library {
 bool ms_cuda_library_open(const ms_cuda_library *library, void *table,
                           char reason[MS_CUDA_REASON]);
 
-/* Versions of cuBLASLt and NCCL; 0 if the library cannot be opened, with the cause in
- * `reason`. */
+/* Versions of cuBLASLt and NCCL; 0 if the library does not open (cause in `reason`). */
 int ms_cuda_gemm_version(char reason[MS_CUDA_REASON]);
 int ms_cuda_comm_version(char reason[MS_CUDA_REASON]);
 

@@ -23,8 +23,7 @@ typedef struct ms_measure {
     double kernel_s;
     double collective_s;
     int launch; /* number of the launch; seeds the random order of cases */
-    /* Limits for tests on slow devices with odd clocks; 0: defaults of
-     * ms_measure_launch. */
+    /* Limits that tests on slow devices set; 0: defaults of ms_measure_launch. */
     long most_calls; /* largest number of calls between two time stamps */
     int most_shapes; /* largest number of shapes per kind of sample and operation */
     /* size of the memory region in which weights are placed at random */
@@ -45,8 +44,7 @@ ms_dtype ms_measure_dtype(ms_real_type type);
  * process of rank 0. Errors: those of the backend, and lack of memory. */
 ms_status ms_measure_launch(ms_ctx *cx, const ms_measure *how, ms_samples *samples);
 
-/* Processor, caches, memory, kernel, compiler and BLAS of this process, without names of
- * hosts or users. */
+/* Processor, caches, memory, kernel, compiler, BLAS; no names of hosts or users. */
 ms_machine ms_machine_here(ms_arena *arena);
 /* Adds the GPU that ranks run on to a machine's description. */
 void ms_machine_add_gpu(ms_arena *arena, const ms_cuda_facts *facts, ms_machine *machine);
