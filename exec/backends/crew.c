@@ -385,8 +385,7 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
-/* Starts a thread per rank, until one is refused: its rank fails. Returns how many
- * started. */
+/* Starts a thread per rank; the first rank refused one fails. Returns their number. */
 static long start_threads(ms_crew *crew, rank_thread *threads)
 {
     long num_ranks = crew->job->world->num_ranks, started = 0;

@@ -268,8 +268,7 @@ static double overlap_start_s(ms_device_rank *device, const ms_block_op *op,
     return ms_max(after_s, device->free_s[MS_STREAM_COMPUTE]);
 }
 
-/* Advances clocks by a collective: hidden_s of it overlaps kernels, exposed_s does
- * not. */
+/* Advances clocks by a collective: hidden_s overlaps kernels, exposed_s does not. */
 static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
                                  const ms_transfer *transfer, double after_s,
                                  ms_event *done)

@@ -19,7 +19,7 @@ enum {
     NUM_WORDS
 };
 
-/* NCCL ranks of the two ends of a lane, a communicator for messages in one direction. */
+/* NCCL ranks of a lane's two ends; a lane is a communicator for one direction. */
 #define SENDER   0
 #define RECEIVER 1
 
@@ -58,7 +58,7 @@ static ms_status drop_received(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Keeps the copy of a sent message until `stream` has done its present work. */
+/* Keeps a message's copy until `stream`, which sends it, has done its present work. */
 static ms_status keep_copy(ms_ctx *cx, ms_device_rank *d, void *memory,
                            ms_cuda_stream *stream)
 {
@@ -83,7 +83,7 @@ static ms_status announce(ms_ctx *cx, ms_device_rank *d, const ms_transfer *tran
     return d->job->inner->start(cx, d->inner, &announced, NULL, 0, &ignored);
 }
 
-/* Sends a copy of the data, which MS_STREAM_SEND makes after the message's events. */
+/* Sends a copy of the data, made on MS_STREAM_SEND, which already waits for `after`. */
 ms_status ms_cuda_send(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
                        int lane, ms_event *done)
 {

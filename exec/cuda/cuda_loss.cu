@@ -12,8 +12,8 @@ namespace
 
 /* ---- rows ---- */
 
-/* Calls f(lanes<T, N>, column) for columns 0 .. end - 1 of a row: N columns at a time
- * from 16-byte boundaries if `packed`, otherwise one at a time. */
+/* Calls f(lanes<T, N>, column) for columns 0 .. end - 1 of a row: with N columns at a
+ * time between 16-byte boundaries if `packed`; otherwise, and at the ends, with one. */
 template <class T, class F>
 __device__ void for_columns(const T *row, long end, bool packed, F f)
 {
@@ -27,7 +27,7 @@ __device__ void for_columns(const T *row, long end, bool packed, F f)
     if (at < first)
         f(load_lanes<1>(row + at), at);
     long step = (long)blockDim.x * N;
-    /* two loads per thread are in flight */
+    /* each thread has two loads in flight */
     for (long i = first + at * N; i < last; i += 2 * step) {
         bool has_next = i + step < last;
         lanes<T, N> x = load_lanes<N>(row + i),

@@ -66,8 +66,7 @@ __device__ __forceinline__ void sum_over_row(S (&x)[NUM])
     }
 }
 
-/* Calls f(i, piece) for the thread's pieces, i < KEEP counting them; KEEP 0: always i =
- * 0. */
+/* Calls f(i, piece) for each piece of the thread: i < KEEP counts them; KEEP 0: i = 0. */
 template <int KEEP, bool IS_WARP, typename F>
 __device__ __forceinline__ void for_pieces(int num_pieces, F f)
 {

@@ -36,8 +36,7 @@ void ms_cuda_rotate(ms_cuda_stream *stream, const ms_cuda_rotary_args *args);
 
 /* Keys of multi-head latent attention: up (num_tokens, heads, nope + value), shared
  * (num_tokens, rope), k (num_tokens, heads, nope + rope), v (num_tokens, heads, value).
- * Forward: k and v from up and shared; backward: gradients of up and shared from those of
- * k and v. */
+ * Forward: k, v from up, shared; backward: gradients of up, shared from those of k, v. */
 typedef struct ms_cuda_mla_args {
     ms_scalar scalar;
     long num_tokens;

@@ -25,8 +25,7 @@ typedef struct ms_cuda_router_args {
     const void *logits; /* (num_tokens, num_experts) */
     const void *bias;   /* (num_experts) added to scores for the choice; NULL if none */
     void *weight;       /* (num_tokens, num_chosen) weights of chosen experts */
-    /* (num_tokens, num_chosen) indices of experts, best first; of equal scores the lower
-     * index */
+    /* (num_tokens, num_chosen) experts, best first (equal scores: lower index first) */
     void *choice;
     const void *gweight; /* (num_tokens, num_chosen) gradient of weight */
     void *glogits;       /* (num_tokens, num_experts) gradient of logits */

@@ -32,8 +32,7 @@ template <class T> struct real_keys {
     }
 };
 
-/* One digit of the keys; `order`: the items as ordered by lower digits, NULL in the first
- * pass. */
+/* One digit of the keys. `order`: items sorted by lower digits; NULL: first pass. */
 struct digit_keys {
     const int *keys, *order;
     int *sorted;

@@ -32,8 +32,7 @@ typedef struct ms_cuda_order {
 } ms_cuda_order;
 void ms_cuda_order_places(ms_cuda_stream *stream, const ms_cuda_order *order);
 
-/* Sets counts[k] (num_keys) to the number of items with key k, 0 items included; `place`
- * is unused. */
+/* Sets counts[k], k < num_keys, to the number of items with key k; `place` is unused. */
 void ms_cuda_order_counts(ms_cuda_stream *stream, const ms_cuda_order *order,
                           long *counts);
 

@@ -1,6 +1,5 @@
-/* Measures one rank's kernels. CPU kernels, which run within the call, are timed one call
- * at a time; on a GPU, where the host runs ahead, many calls are timed between two
- * recorded events. */
+/* Measures one rank's kernels. CPU kernels, which run within the call, are timed one by
+ * one; on a GPU, where the host runs ahead, many calls are timed between two events. */
 #include "exec/measure/measure_priv.h"
 
 #include "base/clock.h"

@@ -6,8 +6,7 @@
 #include "exec/measure/measure.h"
 
 /* A kernel to measure: a node of a layer program with a rank's shards; or, if node is
- * NULL, the optimizer's update of `count` parameters or a sum of arrays of `count`
- * elements. */
+ * NULL, the optimizer's update of `count` parameters or a sum of arrays of that size. */
 typedef struct ms_kernel_case {
     ms_sample sample; /* description of the case; seconds are filled in later */
     const ms_program *program;
