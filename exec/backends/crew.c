@@ -385,7 +385,8 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
-/* Starts a thread per rank; the first rank refused one fails. Returns their number. */
+/* Starts a thread per rank until the system refuses one, whose rank then fails. Returns
+ * the number of threads started. */
 static long start_threads(ms_crew *crew, rank_thread *threads)
 {
     long num_ranks = crew->job->world->num_ranks, started = 0;

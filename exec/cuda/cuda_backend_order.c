@@ -327,7 +327,8 @@ static ms_status add_stamp(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Number, not seconds, of a time stamp behind all work so far; new only if work came. */
+/* Number (not seconds) of a time stamp after all work so far; if no work came since the
+ * last time stamp, the number of that one. */
 double ms_cuda_now_s(ms_device_rank *d)
 {
     if (d->clock.compute_moved || d->clock.num == 0)

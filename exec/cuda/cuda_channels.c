@@ -34,8 +34,7 @@ static bool has_one_rank_groups(const ms_world *world, int group)
     return true;
 }
 
-/* Whether groups of kinds `a` and `b` have the same ranks in one order, for every
- * rank. */
+/* Whether groups of kinds `a` and `b` have equal members in equal order on every rank. */
 static bool have_same_members(const ms_world *world, int a, int b)
 {
     for (long rank = 0; rank < world->num_ranks; rank++) {

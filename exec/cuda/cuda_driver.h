@@ -55,7 +55,7 @@ typedef struct ms_cuda_gemm {
     long num_batch, stride_a, stride_b, stride_c;
     const void *a, *b;
     void *c;
-    /* FP8: the product is of *scale_a a, *scale_b b; device memory, read when it runs */
+    /* FP8: the product is (*scale_a a) (*scale_b b); device memory, read when it runs */
     const float *scale_a, *scale_b;
     /* FP8: accumulate with the reduced precision of the tensor cores, less than fp32 */
     bool fast;

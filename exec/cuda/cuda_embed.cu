@@ -53,8 +53,7 @@ __global__ void find_rows(ms_cuda_embed_args args, int *rows)
     rows[row] = (int)(at >= 0 ? at : args.table_rows);
 }
 
-/* Sets `next` to rows of x in sorted[i ..] with table row `at`, then -1; false if
- * none. */
+/* Sets `next` to rows of x in sorted[i ..] of table row `at`, then -1; false if none. */
 __device__ bool next_rows(const int *rows, const int *sorted, long i, long num, int at,
                           int next[ROWS_PER_LOAD])
 {

@@ -17,8 +17,7 @@ ms_cuda_workspace ms_cuda_embed_grad_bytes;
 typedef struct ms_cuda_stream ms_cuda_stream;
 
 /* Row i of x (sequence, token, width) is the table's row of a token or, if `tokens` is
- * NULL, of its position; the token is i % length of sequence i / length of the rank's
- * part. */
+ * NULL, of its position: token i % length in sequence i / length of the rank's share. */
 typedef struct ms_cuda_embed_args {
     ms_scalar scalar; /* type of x, and of the table in the forward pass */
     void *x;          /* (num_rows, width): the output, or its gradient */

@@ -15,9 +15,9 @@ template <int WIDTH_, int KEYS_> struct forward_shape {
         (size_t)(QUERIES + 2 * KEYS) * WIDTH * sizeof(bf16);
 };
 
-/* Softmax state of a lane's query rows: `max` of scores (log2(e) x scale x score), and
- * the lane's parts of `sum` and o, divided by 2^max. 4 lanes share a row: result o /
- * their sums. */
+/* Softmax state of a lane's query rows. max: largest score x scale x log2(e) so far; sum,
+ * o: the lane's part of the sums of 2^(score - max) and of that times values. 4 lanes
+ * share a row; the output is o / (sum over the 4). */
 template <class F> struct running {
     float max[F::PARTS * 2], sum[F::PARTS * 2];
     accumulators<F::PARTS, F::WIDTH> o;

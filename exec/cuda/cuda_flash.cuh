@@ -188,8 +188,7 @@ __device__ __forceinline__ void add_weighted_rows(accumulators<PARTS, WIDTH> &to
 
 /* ---- output rows of a warp ---- */
 
-/* Factors, per row, of the warp's new values (`made`) and of those output before
- * (`old`). */
+/* Factors per row: `made` of the warp's new values, `old` of the output before them. */
 template <int PARTS> struct factors {
     float made[PARTS * 2], old[PARTS * 2];
 };
@@ -358,8 +357,7 @@ __device__ __forceinline__ void for_scores(accumulators<PARTS, COLUMNS> &s, F el
             element(s[i / 2][j / 2][i % 2 * 2 + j % 2], i * CHUNK, j / 2 * CHUNK + j % 2);
 }
 
-/* Sets masked scores to -infinity. s is (queries, keys), or (keys, queries) if
- * ROWS_ARE_KEYS. */
+/* Sets masked scores to -infinity; s: (queries, keys), reversed if ROWS_ARE_KEYS. */
 template <bool ROWS_ARE_KEYS, int PARTS, int COLUMNS>
 __device__ __forceinline__ void mask(const flash &f, accumulators<PARTS, COLUMNS> &s,
                                      int first_row, int first_column)

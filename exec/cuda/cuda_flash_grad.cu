@@ -110,8 +110,8 @@ __device__ __forceinline__ void load_queries(const flash &f, step at, bf16 *to,
     load_statistics<S::OTHERS>(f, at.head, first, statistics);
 }
 
-/* Replaces scores p (keys, queries) by probabilities, and their gradients g by gradients
- * of scores before scaling. */
+/* Replaces scores p (keys, queries) by probabilities, and gradients g of probabilities by
+ * gradients of unscaled scores. */
 template <class S>
 __device__ __forceinline__ void weigh_keys(const flash &f,
                                            accumulators<S::PARTS, S::OTHERS> &p,

@@ -17,8 +17,8 @@ ms_cuda_workspace ms_cuda_rotary_bytes;
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Rotation of x (outer, length, heads, width): of each head the last 2 count elements are
- * rotated, each with the one `count` further on. */
+/* Rotation of x (outer, length, heads, width). The last 2 count elements of each head are
+ * rotated: element width - 2 count + i as a pair with element width - count + i. */
 typedef struct ms_cuda_rotary_args {
     ms_scalar scalar;
     long outer, length;

@@ -29,7 +29,7 @@ typedef struct ms_cuda_kernels {
                         const void *x, long count, void *scratch);
     size_t sum_bytes;
     void (*adamw)(ms_cuda_stream *stream, const ms_adamw *how, const ms_update *update);
-    /* attention over one block of keys; call->op is block->call, with its workspace */
+    /* attention over one block of keys; call->op is block->call (with its workspace) */
     ms_status (*attention_block)(const ms_cuda_call *call,
                                  const ms_attention_block *block);
     ms_status (*attention_block_grad)(const ms_cuda_call *call,

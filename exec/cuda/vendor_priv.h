@@ -42,8 +42,7 @@ ms_status ms_cuda_failed(ms_ctx *cx, cudaError_t error, const char *call);
 
 /* ---- libraries ---- */
 
-/* A function that a library must have; `offset` is the position of its pointer in the
- * table of functions. */
+/* A function that a library must have; its pointer goes to byte `offset` of the table. */
 typedef struct ms_cuda_symbol {
     const char *name;
     size_t offset;
