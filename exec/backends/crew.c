@@ -16,7 +16,7 @@
 typedef struct rank_group {
     const ms_members *members;
     long *num_arrivals;    /* (group size) how many collectives each member has started */
-    ms_round *open, *free; /* `open` rounds are still used by a member */
+    ms_round *open, *free; /* open: rounds that a member still uses; free: spare */
     pthread_cond_t completed;
 } rank_group;
 

@@ -17,7 +17,8 @@
 #define ALIGNMENT          64
 #define POLLS_BEFORE_YIELD 200
 
-/* A started MPI operation. event 0: a send, for which only the end of the run waits. */
+/* A started MPI operation. `event` is 0 for a send, for which only the end of the run
+ * waits. */
 typedef struct pending {
     ms_event event;
     ms_transfer transfer;

@@ -289,7 +289,8 @@ static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
     return MS_OK;
 }
 
-/* Predicts a send: to another rank it occupies no stream, to its own rank t->stream. */
+/* Predicts a send. To another rank it occupies no stream; to the rank itself, it occupies
+ * transfer->stream. */
 static void send_message(ms_device_rank *device, const ms_transfer *transfer,
                          double after_s, ms_event *done)
 {

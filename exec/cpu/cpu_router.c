@@ -80,8 +80,8 @@ static bool is_renormalised(const ms_model *model)
     return model->moe.router != MS_ROUTER_SOFTMAX_TOPK || model->moe.norm_topk;
 }
 
-/* Sets r->scratch[expert] to scores (softmax: exp(logit - largest)). A weight is its
- * expert's score divided by the returned sum. */
+/* Sets r->scratch[e] to the score of expert e: sigmoid, or for softmax exp(logit -
+ * largest). Returns the sum by which scores are divided to get weights. */
 static double fill_scores(const router *r, const ms_real *logits, const ms_real *choice)
 {
     double largest = -HUGE_VAL, total = 0;

@@ -85,7 +85,8 @@ static bool is_joined(const char *text, const char *x, const char *y, const char
            strcmp(text + length_x + length_y, z) == 0;
 }
 
-/* Whether the letters `text` are batch rows cols or batch cols rows (*transposed). */
+/* Whether `text` has the letters batch, rows, cols in this order, or in the order batch,
+ * cols, rows, which sets *transposed. */
 static bool is_matrix(const char *text, const char *batch, const char *rows,
                       const char *cols, bool *transposed)
 {

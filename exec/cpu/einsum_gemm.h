@@ -18,7 +18,7 @@ bool ms_einsum_has(const ms_einsum *e, int term, char letter);
 long ms_einsum_size(const ms_einsum *e, const char *letters);
 
 typedef struct ms_einsum_product {
-    ms_gemm gemm; /* other than in ms_gemm, num_batch 0 means no product */
+    ms_gemm gemm; /* unlike in ms_gemm, num_batch 0 means no product */
     bool swapped; /* whether c is stored transposed: `gemm` then computes c' = b' a' */
 } ms_einsum_product;
 

@@ -13,7 +13,8 @@ extern "C" {
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Element-wise operations on fp32, fp64 and bf16 (computed in fp32, rounded once). */
+/* Element-wise operations on fp32, fp64 and bf16, which is computed in fp32 and rounded
+ * once. */
 void ms_cuda_array_fill(ms_cuda_stream *stream, ms_scalar scalar, void *to, double value,
                         long count);
 /* Adds element by element: to += from. */
@@ -25,7 +26,8 @@ void ms_cuda_array_scale(ms_cuda_stream *stream, ms_scalar scalar, void *x, doub
 /* Copies a box between arrays that do not overlap; elements of 1, 2, 4, 8 or 16 bytes. */
 void ms_cuda_array_copy_box(ms_cuda_stream *stream, const ms_box_copy *copy);
 
-/* A conversion between fp32, fp64 and bf16, to nearest, ties to even; without overlap. */
+/* A conversion between fp32, fp64 and bf16, rounded to nearest, ties to even. `to` and
+ * `from` must not overlap. */
 typedef struct ms_cuda_cast {
     ms_scalar to_scalar, from_scalar;
     void *to;

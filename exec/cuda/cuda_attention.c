@@ -89,7 +89,8 @@ ms_status ms_cuda_attention(const ms_cuda_call *call)
     return MS_OK;
 }
 
-/* Gradients of attention. o and lse are inputs; `block` has no const fields for them. */
+/* Gradients of attention. o and lse are inputs; they are copied, since members of `block`
+ * are not const. */
 ms_status ms_cuda_attention_grad(const ms_cuda_call *call)
 {
     const ms_op_call *op = call->op;

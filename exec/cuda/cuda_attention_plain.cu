@@ -134,7 +134,8 @@ __device__ void load(sum_of<T> *to, int pitch, const rows<T> &x, long first, lon
     }
 }
 
-/* sum[i][j] += (row threadIdx.y + i SIDE of x) times (row threadIdx.x + j SIDE of y). */
+/* sum[i][j] += dot product of row threadIdx.y + i SIDE of x and row threadIdx.x + j SIDE
+ * of y. */
 template <class T>
 __device__ void multiply(shared_memory<sum_of<T>> &r, const rows<T> &x, const rows<T> &y,
                          long width, sum_of<T> (&sum)[PER][PER])
@@ -154,8 +155,8 @@ __device__ void multiply(shared_memory<sum_of<T>> &r, const rows<T> &x, const ro
     }
 }
 
-/* Adds weights times x to sum: o and gq sum over the tile's keys, gk and gv (BY_KEYS)
- * over its queries. */
+/* Adds r.weight times rows x to sum. The products are summed over the tile's keys or, if
+ * BY_KEYS (results are rows of keys: gk, gv), over its queries. */
 template <bool BY_KEYS, class T>
 __device__ void add_weighted(shared_memory<sum_of<T>> &r, const rows<T> &x, long first,
                              long width, sum_of<T> (&sum)[PER][PER_COLUMNS])
@@ -421,7 +422,7 @@ template <class T, result R> __global__ void sum_rows(args a)
     write_result<T, R>(a, t, first, width, sum);
 }
 
-/* Workspace = dot products of o and go, one warp per (sequence, query, head). */
+/* Sets a.workspace to dot products of o and go; one warp per (sequence, query, head). */
 template <class T> __global__ void row_means(args a)
 {
     using S = sum_of<T>;

@@ -24,13 +24,13 @@ typedef struct ms_cuda_attention_args {
     long width, value_width; /* widths of keys (d) and of values (w) */
     /* index of query 0, and of key 0, among the tokens that ranks store */
     long first_query, first_key;
-    /* a query sees this many keys, up to its own position; 0: all up to there */
+    /* number of keys that a query sees, up to its own position; 0: all up to there */
     long window;
     const int *positions; /* position of each stored token; NULL if stored in order */
     double scale;         /* factor of scores before the softmax */
-    /* True: the keys are all there are, so o, lse and gradients are overwritten. False: a
-     * block of them, whose results are merged with, or added to, the present values,
-     * which have the type of sums (fp32 for bf16). */
+    /* Whether the block has all keys. If so, o, lse and gradients are overwritten. If
+     * not, they are merged with, or added to, the present values, which have the type of
+     * sums (fp32 for bf16). */
     bool is_whole;
     const void *q, *k, *v; /* [b s n d], [b t g d], [b t g w] */
     void *o, *lse;       /* [b s n w], [b s n] log-sum-exp; inputs of the backward pass */

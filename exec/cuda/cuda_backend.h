@@ -56,8 +56,8 @@ typedef struct ms_cuda_used {
     bool lacks_fp8; /* some GEMMs of an fp8 run were computed in bf16 */
 } ms_cuda_used;
 ms_cuda_transport ms_cuda_job_transport(const ms_backend_job *job);
-/* Whether several ranks use one GPU by NCCL (NCCL_MULTI_RANK_GPU_ENABLE), which shows
- * that communication is correct, not how fast it is. The job must be open. */
+/* Whether several ranks communicate by NCCL on one GPU (NCCL_MULTI_RANK_GPU_ENABLE): such
+ * a run shows that communication is correct, not how fast it is. The job must be open. */
 bool ms_cuda_job_shares_gpus(const ms_backend_job *job);
 bool ms_cuda_job_used(const ms_backend_job *job, long rank, ms_cuda_used *out);
 

@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes of a pinned staging buffer: for large copies, and if FEW_BYTES suffice. */
+/* Bytes of a pinned staging buffer: STAGING_BYTES, or FEW_BYTES if the copy is no
+ * larger. */
 #define STAGING_BYTES ((size_t)16 << 20)
 #define FEW_BYTES     ((size_t)64 << 10)
 

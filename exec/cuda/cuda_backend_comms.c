@@ -98,7 +98,8 @@ static ms_status communicate_abortably(ms_ctx *cx, ms_device_rank *d, ms_cuda_co
     return status;
 }
 
-/* Uses each kind of collective once, then messages. `scratch`: 2 numbers per member. */
+/* Uses each kind of collective once, then sends and receives between all members.
+ * `scratch` has two doubles per member. */
 static ms_status warm_up_group(ms_ctx *cx, ms_device_rank *d, ms_cuda_comm *comm,
                                const ms_members *members, double *scratch)
 {

@@ -83,7 +83,8 @@ static ms_status announce(ms_ctx *cx, ms_device_rank *d, const ms_transfer *tran
     return d->job->inner->start(cx, d->inner, &announced, NULL, 0, &ignored);
 }
 
-/* Sends a copy of the data, made on MS_STREAM_SEND, which already waits for `after`. */
+/* Sends a copy of the data. MS_STREAM_SEND makes the copy, after the events that the
+ * caller has made it wait for. */
 ms_status ms_cuda_send(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
                        int lane, ms_event *done)
 {

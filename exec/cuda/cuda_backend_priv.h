@@ -100,7 +100,7 @@ typedef struct ms_cuda_kept_batch {
     long count, room; /* tokens stored, and capacity in tokens */
     int *tokens, *targets;
     int *staging;        /* tokens and targets in pinned host memory */
-    ms_cuda_event *sent; /* after the last copy to the GPU; NULL: none yet */
+    ms_cuda_event *sent; /* end of the last copy to the GPU; NULL: none yet */
 } ms_cuda_kept_batch;
 
 #define MS_CUDA_MAX_GROUPS 32

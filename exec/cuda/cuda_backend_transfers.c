@@ -226,7 +226,7 @@ static ms_status start_by_host(ms_ctx *cx, ms_device_rank *d, const ms_transfer 
     return ms_cuda_start_by_host(cx, d, t, done);
 }
 
-/* Makes the stream of a message (sends: of its copy) wait for the events `after`. */
+/* Makes the stream of a receive, or of a send's copy, wait for the events `after`. */
 static ms_status start_message(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                                const ms_event *after, int num_after, int lane)
 {

@@ -302,7 +302,8 @@ template <typename T> struct alignas(16) pack {
     T at[SIZE];
 };
 
-/* Whether 16-byte packs fit rows of `width` elements that begin at x (if not NULL). */
+/* Whether rows of `width` elements from x on can be read in 16-byte packs; for x NULL,
+ * whether `width` allows it. */
 template <typename T> static inline bool can_pack(const T *x, long width)
 {
     return reinterpret_cast<uintptr_t>(x) % 16 == 0 && width % pack<T>::SIZE == 0;

@@ -29,7 +29,8 @@ struct flash {
     /* factor of scores, and log2(e) times that factor, for exp2 */
     float scale, scale_log2;
     const int *positions;
-    const span *query_spans, *key_spans; /* per tile; NULL if stored in order */
+    /* [tile]: least and largest position; NULL if tokens are stored in order */
+    const span *query_spans, *key_spans;
     const bf16 *q, *k, *v;
     bf16 *o;
     float *lse;
@@ -357,7 +358,8 @@ __device__ __forceinline__ void for_scores(accumulators<PARTS, COLUMNS> &s, F el
             element(s[i / 2][j / 2][i % 2 * 2 + j % 2], i * CHUNK, j / 2 * CHUNK + j % 2);
 }
 
-/* Sets masked scores to -infinity; s: (queries, keys), reversed if ROWS_ARE_KEYS. */
+/* Sets masked scores to -infinity. s is (queries, keys), or (keys, queries) if
+ * ROWS_ARE_KEYS. */
 template <bool ROWS_ARE_KEYS, int PARTS, int COLUMNS>
 __device__ __forceinline__ void mask(const flash &f, accumulators<PARTS, COLUMNS> &s,
                                      int first_row, int first_column)
@@ -406,7 +408,8 @@ __global__ void find_spans(const int *positions, int count, int rows, span *span
     spans[tile] = s;
 }
 
-/* Launches find_spans for tiles of `rows` tokens; takes the spans from *workspace. */
+/* Launches find_spans for tiles of `rows` tokens. Returns the spans, which are at
+ * *workspace, and advances *workspace behind them. */
 const span *launch_spans(ms_cuda_stream *stream, const int *positions, long count,
                          int rows, span **workspace)
 {

@@ -58,7 +58,8 @@ typedef struct ms_cuda_fp8_scales {
 
 /* Sets to_fp8 = F / M and from_fp8 = M / F per matrix: F is the format's largest number,
  * M the matrix's largest |x|, at least 2^-100. Infinity or NaN in x makes from_fp8
- * infinite or NaN, and so all sums of the GEMM. Matrices are not empty. Reproducible. */
+ * infinite or NaN, and so all sums of the GEMM. Matrices are not empty. Results are
+ * reproducible. */
 void ms_cuda_fp8_find_scales(ms_cuda_stream *stream, ms_cuda_fp8_scales *scales,
                              unsigned *parts, const ms_cuda_fp8_matrix matrices[2]);
 /* Writes matrix->x times to_fp8[which], rounded to the nearest FP8, ties to even; larger

@@ -189,7 +189,8 @@ static void release_idle_blocks(ms_cuda_memory *m)
     }
 }
 
-/* Requests a block of at least held_bytes / 2; if that is refused, of `least` bytes. */
+/* Requests a block of `least` bytes or, if possible, more: at least held_bytes / 2 and
+ * least_block_bytes, so that blocks are few. */
 static void *allocate_block(ms_cuda_memory *m, size_t least, size_t *bytes)
 {
     size_t wanted = m->held_bytes / 2;

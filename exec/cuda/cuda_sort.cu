@@ -158,8 +158,8 @@ __global__ void widen(long *to, const int *from, int num)
 
 /* ---- launches ---- */
 
-/* Sets totals[key] to the number of items, and behind totals[], [key][chunk]: the number
- * of items in earlier chunks. */
+/* Sets totals[key] to the number of items with that key, and counts[key][chunk], behind
+ * totals[], to the number of these in earlier chunks. */
 template <class K>
 void count(ms_cuda_stream *stream, const K &keys, long num_items, long num_keys,
            int *totals)

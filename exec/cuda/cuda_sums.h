@@ -28,8 +28,8 @@ typedef struct ms_cuda_bias_args {
 void ms_cuda_add_bias(ms_cuda_stream *stream, const ms_cuda_bias_args *args);
 
 /* ms_cuda_sum_rows sets out (width) to the sum of the rows of x (num_rows, width), plus
- * old values of out if is_added. Sums, and out unless like x, are fp32, or fp64 for
- * fp64. */
+ * old values of out if is_added. Sums are fp32, or fp64 for fp64; out is of this or x's
+ * type. */
 typedef struct ms_cuda_sum_args {
     ms_scalar scalar, out_scalar;
     long num_rows, width;

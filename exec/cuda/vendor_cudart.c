@@ -45,8 +45,8 @@ static const char *const folders[] = {"", "/usr/local/cuda/lib64/",
                                       "/usr/local/cuda/targets/x86_64-linux/lib/",
                                       "/usr/local/cuda/targets/sbsa-linux/lib/", NULL};
 
-/* Opens a library by its first file that opens; otherwise reports the first one's
- * error. */
+/* Opens a library: the first of its files that opens. If none does, reports the error of
+ * the first, since the others are other versions. */
 static void *open_one_of(const ms_cuda_library *library, char reason[MS_CUDA_REASON])
 {
     char first_error[MS_CUDA_REASON / 2] = "", path[MS_CUDA_REASON / 2];
@@ -227,7 +227,8 @@ static ms_status memory(ms_ctx *cx, ms_cuda_device *device, double *free_bytes,
     return MS_OK;
 }
 
-/* Returns `made`; NULL on error, which it clears if memory is exhausted (for `check`). */
+/* Returns `made`, or NULL on error. Clears the error of exhausted memory, so that `check`
+ * does not report it. */
 static void *memory_or_null(cudaError_t error, void *made)
 {
     if (error == cudaSuccess)
