@@ -128,7 +128,7 @@ static const ms_members *members_of(const ms_device_rank *device,
     return &device->world->members[transfer->group][device->rank];
 }
 
-/* Fails if members of a group started different collectives; memory is then unchanged. */
+/* Fails if members of a group started different collectives; receives nothing then. */
 static ms_status check_round(ms_ctx *cx, const ms_device_rank *device, const pending *p,
                              const ms_post *posts)
 {

@@ -17,8 +17,7 @@
 #define ALIGNMENT          64
 #define POLLS_BEFORE_YIELD 200
 
-/* A started MPI operation. `event` is 0 for a send, for which only the end of the run
- * waits. */
+/* A started MPI operation. `event`: 0 for a send, awaited only at the end of the run. */
 typedef struct pending {
     ms_event event;
     ms_transfer transfer;
@@ -496,9 +495,9 @@ static void print_at_once(const ms_ctx *cx)
     free(text);
 }
 
-/* Ends the other ranks when this process fails. Open MPI's mpiexec does so by itself,
- * where MPI_Abort sometimes hangs (seen: Open MPI 4.1.4 with PMIx 4.2.2); other
- * launchers, such as srun, may let ranks continue without MPI_Abort. */
+/* Ends the other ranks when this process fails. With Open MPI, mpiexec does that by
+ * itself, and MPI_Abort sometimes hangs (seen: Open MPI 4.1.4 with PMIx 4.2.2). Under
+ * other launchers, such as srun, ranks may continue unless MPI_Abort is called. */
 static void end_others(const ms_ctx *cx, ms_status status)
 {
     if (ms_launch_environment().by_open_mpi)

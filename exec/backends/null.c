@@ -1,7 +1,8 @@
 /* The null backend: executes a plan on virtual clocks. Nothing is computed or moved, but
- * each rank has a clock per stream and waits for other ranks as real ones do. Durations
- * are predicted, the order of events is that of the execution. The simulator's replay of
- * a step (sim/simulate/step_graph_node.c) must give equal times to the last bit. */
+ * each rank has a clock per stream and waits for other ranks as real backends do.
+ * Durations are predicted; the order of events results from the execution. The
+ * simulator's replay of a step (sim/simulate/step_graph_node.c) must give bitwise equal
+ * times. */
 #include "exec/backends/crew.h"
 #include "exec/cpu/host_backend.h"
 

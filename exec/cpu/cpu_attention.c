@@ -224,8 +224,7 @@ static void begin_queries(const attention *a, const tile *t, online_softmax *r)
     const ms_real *lse = query_rows(a, t, a->block->lse);
     for (long i = 0; i < t->num_queries; i++) {
         r->max[i] = lse[i * a->num_heads];
-        /* if no key was visible yet, lse is -inf; the first visible key turns this 1 into
-         * 0 */
+        /* if no key was visible yet, lse is -inf; the first visible key turns 1 into 0 */
         r->sum[i] = 1;
     }
 }

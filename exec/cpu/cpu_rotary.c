@@ -7,9 +7,8 @@
 #define DEFAULT_BASE 10000.0
 #define EXACT_EVERY  32 /* positions after which cosines and sines are computed anew */
 
-/* Cosine and sine of position x frequency. Two products per value turn those of a
- * position into those of the next; exact ones every EXACT_EVERY positions keep the error
- * below 1e-14. */
+/* Cosine and sine of position x frequency. Two products per value give those of the next
+ * position; exact ones every EXACT_EVERY positions keep the error below 1e-14. */
 typedef struct angles {
     long count;
     bool inverse;

@@ -13,8 +13,7 @@ extern "C" {
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Element-wise operations on fp32, fp64 and bf16, which is computed in fp32 and rounded
- * once. */
+/* Element-wise operations on fp32, fp64 and bf16 (bf16: in fp32, then rounded once). */
 void ms_cuda_array_fill(ms_cuda_stream *stream, ms_scalar scalar, void *to, double value,
                         long count);
 /* Adds element by element: to += from. */

@@ -46,8 +46,8 @@ void ms_cuda_attention_plain(ms_cuda_stream *stream, const ms_cuda_attention_arg
  * Needs no workspace; o is unused. */
 void ms_cuda_attention_probabilities(ms_cuda_stream *stream,
                                      const ms_cuda_attention_args *args);
-/* Gradients of attention over a block of keys, from final o and lse or stored
- * probabilities. Workspace: one sum per query and head. */
+/* Gradients of attention over a block of keys. Probabilities come from lse, or from
+ * args->probabilities if not NULL; lse and o are final. Workspace as for o. */
 void ms_cuda_attention_plain_grad(ms_cuda_stream *stream,
                                   const ms_cuda_attention_args *args);
 

@@ -5,11 +5,12 @@
  * that tests can run it on an emulated device.
  *
  * Another backend, the inner one, runs the ranks: loop, as threads of this process, or
- * mpi, as one process per rank. It also reports failures of ranks to each other and moves
- * data of the host program (row counts, sums of a step, lengths of GPU messages).
+ * mpi, as one process per rank. The inner backend also tells ranks of each other's
+ * failures and transfers data of the host program (row counts, sums of a step, lengths of
+ * GPU messages).
  *
- * Data between GPUs moves by NCCL, or through host memory by the inner backend; the
- * latter is for tests of correctness, with several ranks per GPU or without NCCL. */
+ * Data between GPUs move by NCCL, or through host memory by the inner backend. The latter
+ * is for tests of correctness, with several ranks per GPU or without NCCL. */
 #ifndef MS_EXEC_CUDA_CUDA_BACKEND_H
 #define MS_EXEC_CUDA_CUDA_BACKEND_H
 

@@ -5,8 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes of a pinned staging buffer: STAGING_BYTES, or FEW_BYTES if the copy is no
- * larger. */
+/* Bytes of a pinned staging buffer: STAGING_BYTES, or FEW_BYTES if these suffice. */
 #define STAGING_BYTES ((size_t)16 << 20)
 #define FEW_BYTES     ((size_t)64 << 10)
 

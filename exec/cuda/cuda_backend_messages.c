@@ -1,11 +1,12 @@
 /* Messages from GPU to GPU. NCCL matches sends and receives of two ranks by their order
- * alone, a program by tags: a receiver may ask for a later message first. So each message
- * is announced through the inner backend, with its tag and length, and a receiver accepts
- * messages in the order of announcements; those not asked for yet wait in memory of their
- * own. A receive is passed to NCCL when the host waits for it; on the GPU it follows only
- * work enqueued before its start, and overlaps later compute.
+ * alone, a program matches them by tags: a receiver may ask for a later message first. So
+ * the sender announces each message, with tag and length, through the inner backend, and
+ * the receiver accepts messages in the order of announcements. Messages that the program
+ * has not asked for yet are received into memory of their own. A receive is passed to
+ * NCCL when the host waits for it; on the GPU it follows only work enqueued before its
+ * start, and so overlaps later compute.
  *
- * A send copies its data on the device first, because NCCL ends a send only when it is
+ * A send copies its data on the device first: NCCL ends a send only when the data are
  * received, and the sender must not wait for that. */
 #include "exec/cuda/cuda_backend_priv.h"
 

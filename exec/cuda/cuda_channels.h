@@ -14,8 +14,8 @@ typedef struct ms_cuda_kind {
     bool is_world;
 } ms_cuda_kind;
 
-/* Messages from one rank to another have their own communicator in each direction: on a
- * shared one, NCCL would make them wait for messages to other ranks. */
+/* Messages from rank `from` to rank `to` have their own communicator: on a shared one,
+ * NCCL would make them wait for other messages. */
 typedef struct ms_cuda_channel {
     long from, to;
     /* which split of the world communicator makes it; a rank has one channel per split */

@@ -132,8 +132,8 @@ typedef struct ms_cuda_driver {
     ms_status (*check)(ms_ctx *cx, ms_cuda_device *device);
 
     /* ---- work on a stream ---- */
-    /* Copies asynchronously if host memory is from allocate_host; with other host memory
-     * the call may wait, and the memory is reusable afterwards. */
+    /* Copies asynchronously if host memory is from allocate_host. With other host memory
+     * the call may wait; when it returns, that memory may be reused. */
     ms_status (*copy)(ms_ctx *cx, ms_cuda_stream *stream, void *to, const void *from,
                       size_t bytes, ms_cuda_direction direction);
     ms_status (*clear)(ms_ctx *cx, ms_cuda_stream *stream, void *to, size_t bytes);

@@ -1,5 +1,5 @@
-/* Embedding: copies of rows of the table, and sums of their gradients: rows of x are
- * sorted by token, and a thread block sums the rows of one token in order. */
+/* Embedding copies rows of the table. Its gradient sorts rows of x by table row; a thread
+ * block sums those of one table row, in order, and adds the sum to it. */
 #include "exec/cuda/cuda_embed.h"
 
 #include "exec/cuda/cuda_lanes.cuh"

@@ -83,9 +83,8 @@ template <class T> __global__ void row_sum(ms_cuda_loss_args args)
     ((S *)args.target)[blockIdx.x] = target >= 0 ? value(row[target]) : S(0);
 }
 
-/* Gradient of a row of logits. It may overwrite the logits: every thread writes the
- * elements that it has read. `packed`: logits and gradient have equal offsets from
- * 16-byte boundaries. */
+/* Gradient of a row of logits, which it may overwrite: every thread writes what it has
+ * read. `packed`: logits and gradient are equally far from 16-byte boundaries. */
 template <class T> __global__ void row_grad(ms_cuda_loss_args args, bool packed)
 {
     typedef typename number<T>::sum S;

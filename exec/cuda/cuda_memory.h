@@ -36,7 +36,7 @@ ms_cuda_memory *ms_cuda_memory_open(ms_arena *arena, const ms_cuda_memory_source
 /* Releases all blocks, used or not. NULL is ignored. */
 void ms_cuda_memory_close(ms_cuda_memory *memory);
 
-/* Device memory of a rank's allocator; NULL if `bytes` is 0 or memory is exhausted. */
+/* Takes `bytes` of device memory; NULL if `bytes` is 0 or the device has none left. */
 void *ms_cuda_memory_take(ms_cuda_memory *memory, size_t bytes);
 /* Frees memory from ms_cuda_memory_take; NULL is ignored. */
 void ms_cuda_memory_give(ms_cuda_memory *memory, void *part);

@@ -17,8 +17,8 @@
 namespace
 {
 
-/* Sizes of rows. If n threads share a row, thread i has pieces i, i + n, ... of N
- * elements. */
+/* Sizes of rows. Of n threads for a row, thread i has pieces i, i + n, ... (N
+ * elements). */
 struct shape {
     long num_rows;
     int num_pieces;

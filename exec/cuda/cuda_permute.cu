@@ -1,5 +1,5 @@
-/* Kernels that copy tokens to rows ordered by expert, and back: the order is computed
- * first, then one thread block per token moves its rows. */
+/* Kernels that copy tokens to rows ordered by expert, and back. The row of each copy is
+ * computed first; then a thread block per token (in gradients, per copy) moves rows. */
 #include "exec/cuda/cuda_permute.h"
 
 #include "exec/cuda/cuda_lanes.cuh"

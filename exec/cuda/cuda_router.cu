@@ -162,8 +162,8 @@ template <class T> __global__ void route(ms_cuda_router_args args)
             (T)(t.score[(long)t.choice[slot]] / total);
 }
 
-/* Gradient of logits: weight = score / total; d score / d logit = score, or score (1 -
- * score) for a sigmoid. The choice of experts is constant. */
+/* Gradient of logits. weight = score / total; d score / d logit = score (softmax) or
+ * score (1 - score) (sigmoid). The choice of experts counts as constant. */
 template <class T> __global__ void route_grad(ms_cuda_router_args args)
 {
     MS_DYNAMIC_SHARED(double, scores);

@@ -28,8 +28,7 @@ typedef struct ms_cuda_bias_args {
 void ms_cuda_add_bias(ms_cuda_stream *stream, const ms_cuda_bias_args *args);
 
 /* ms_cuda_sum_rows sets out (width) to the sum of the rows of x (num_rows, width), plus
- * old values of out if is_added. Sums are fp32, or fp64 for fp64; out is of this or x's
- * type. */
+ * old values of out if is_added. Sums: fp32, or fp64 for fp64; out: this or x's type. */
 typedef struct ms_cuda_sum_args {
     ms_scalar scalar, out_scalar;
     long num_rows, width;

@@ -29,8 +29,8 @@ ms_cuda_device *ms_cuda_entered(void);
 
 /* ---- errors ---- */
 
-/* Fails with MS_EIO. `call` is the source text of the failed call; the text before its
- * parenthesis becomes the name in the message. */
+/* Fails with MS_EIO. `call` is the failed call's source text, of which the message has
+ * the function name: the text before the parenthesis. */
 ms_status ms_cuda_failed(ms_ctx *cx, cudaError_t error, const char *call);
 
 #define MS_TRY_CUDA(cx, call)                                                            \
