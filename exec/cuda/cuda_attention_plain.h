@@ -47,7 +47,8 @@ void ms_cuda_attention_plain(ms_cuda_stream *stream, const ms_cuda_attention_arg
 void ms_cuda_attention_probabilities(ms_cuda_stream *stream,
                                      const ms_cuda_attention_args *args);
 /* Gradients of attention over a block of keys. Probabilities come from lse, or from
- * args->probabilities if not NULL; lse and o are final. Workspace as for o. */
+ * args->probabilities if not NULL; lse and o are final, over all keys. Workspace: one sum
+ * per query and head. */
 void ms_cuda_attention_plain_grad(ms_cuda_stream *stream,
                                   const ms_cuda_attention_args *args);
 

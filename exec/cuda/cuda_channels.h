@@ -14,8 +14,8 @@ typedef struct ms_cuda_kind {
     bool is_world;
 } ms_cuda_kind;
 
-/* Messages from rank `from` to rank `to` have their own communicator: on a shared one,
- * NCCL would make them wait for other messages. */
+/* Messages from rank `from` to rank `to` have a communicator of their own: on a shared
+ * one, NCCL would make them wait for messages of other pairs or directions. */
 typedef struct ms_cuda_channel {
     long from, to;
     /* which split of the world communicator makes it; a rank has one channel per split */
