@@ -5,8 +5,8 @@
 
 #include "exec/cuda/cuda_backend.h"
 
-/* Arguments of --backend: "auto", or a backend, which may not be built in. Backends from
- * MS_BACKEND_LOOP on compute values. */
+/* Values of the option --backend: automatic choice, or one backend, even if not built in.
+ * Those from MS_BACKEND_LOOP on compute tensors; MS_BACKEND_NULL only predicts times. */
 typedef enum ms_backend_choice {
     MS_BACKEND_AUTO,
     MS_BACKEND_NULL,

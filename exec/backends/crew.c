@@ -15,8 +15,8 @@
 
 typedef struct rank_group {
     const ms_members *members;
-    long *num_arrivals; /* (size) collectives that each member of the group has started */
-    ms_round *open, *free; /* collectives still in use by a member; unused records */
+    long *num_arrivals;    /* (group size) how many collectives each member has started */
+    ms_round *open, *free; /* open: rounds that a member still uses; free: spare */
     pthread_cond_t completed;
 } rank_group;
 
@@ -61,7 +61,7 @@ struct ms_crew {
     pthread_mutex_t lock; /* protects the fields below, and `arena` while ranks run */
     rank_group *groups;
     int num_groups;
-    /* (num_ranks): each rank's group */
+    /* [kind of group][rank]: the group of that kind to which the rank belongs */
     rank_group **group_of_rank[MS_NUM_TRAFFIC_GROUPS];
     mailbox *boxes; /* (num_ranks) messages that wait for a rank */
     message *free_messages;
@@ -374,7 +374,7 @@ static void *run_rank(void *argument)
     return NULL;
 }
 
-/* Blocks signals in the calling thread, except those of its own defects (SIGSEGV). */
+/* Blocks all signals in the calling thread except those of its own errors (SIGSEGV). */
 static void block_signals(sigset_t *before)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP};
@@ -385,7 +385,8 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
-/* Returns the number of started rank threads; a rank whose thread is refused fails. */
+/* Starts a thread per rank until the system refuses one, whose rank then fails. Returns
+ * the number of threads started. */
 static long start_threads(ms_crew *crew, rank_thread *threads)
 {
     long num_ranks = crew->job->world->num_ranks, started = 0;

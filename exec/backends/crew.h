@@ -1,8 +1,8 @@
 /* Synchronization of ranks that run as threads of one process: groups for collectives,
- * mailboxes for messages. Ranks post copies of data (loop) or clocks (null). A round is
- * one collective: the n-th arrival of each group member belongs to round n. Arriving
- * never waits; a rank that needs a round's result waits until all members have arrived, a
- * rank fails, or the timeout passes. */
+ * mailboxes for messages. Each rank posts copies of its data (loop backend) or its clock
+ * (null backend). An ms_round is one collective of a group: each member's n-th
+ * ms_crew_arrive belongs to round n. ms_crew_arrive never waits; ms_crew_await waits
+ * until all members have arrived, a rank fails, or the timeout passes. */
 #ifndef MS_EXEC_BACKENDS_CREW_H
 #define MS_EXEC_BACKENDS_CREW_H
 
@@ -26,14 +26,14 @@ typedef struct ms_crew_ops {
     void (*release)(void *data);
 } ms_crew_ops;
 
-/* Makes groups and mailboxes for the rank threads of `job`, which must outlive them. */
+/* Makes groups and mailboxes for the rank threads of `job`; the crew must end first. */
 ms_crew *ms_crew_open(const ms_backend_job *job, ms_crew_ops ops);
 void ms_crew_close(ms_crew *crew);
 
-/* Runs `main` for all ranks, each in a thread with devices[rank], and waits for them;
- * once per crew. Returns the status of the first rank to fail and records its first
- * diagnostic, prefixed by "rank 3: ", in cx; MS_EIO if a thread cannot be started. The
- * ranks' contexts and arenas end with the call. */
+/* Runs `main` for all ranks, each in its own thread with devices[rank], and waits for
+ * them; once per crew. Returns the status of the first rank that failed and records its
+ * first diagnostic in cx, prefixed by "rank 3: "; MS_EIO if a thread cannot start. The
+ * contexts and arenas that `main` gets end with this call. */
 ms_status ms_crew_run(ms_ctx *cx, ms_crew *crew, ms_rank_main *main,
                       ms_device_rank *const *devices, void *state);
 /* Whether this process runs the rank: true for every rank of the job. */
@@ -60,8 +60,8 @@ void ms_crew_leave(ms_crew *crew, ms_round *round);
 /* ---- mailboxes ---- */
 /* Posts a message for rank `to`. Never waits. */
 void ms_crew_send(ms_crew *crew, long from, long to, int tag, ms_post post);
-/* Waits for the oldest message with the transfer's peer and tag; the message's data then
- * belong to the caller. Errors as for ms_crew_await. */
+/* Waits for the oldest message of transfer->peer with transfer->tag; its data then belong
+ * to the caller. Fails as ms_crew_await does. */
 ms_status ms_crew_receive(ms_ctx *cx, ms_crew *crew, long rank,
                           const ms_transfer *transfer, ms_post *post);
 

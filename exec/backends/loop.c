@@ -128,7 +128,7 @@ static const ms_members *members_of(const ms_device_rank *device,
     return &device->world->members[transfer->group][device->rank];
 }
 
-/* Fails if members of a group started different collectives; memory is then unchanged. */
+/* Fails if members of a group started different collectives; receives nothing then. */
 static ms_status check_round(ms_ctx *cx, const ms_device_rank *device, const pending *p,
                              const ms_post *posts)
 {
@@ -157,7 +157,8 @@ static void copy_portion(void *to, const ms_portion *portion)
         memcpy(to, portion->data, portion->bytes);
 }
 
-/* Concatenates or sums what members sent this rank; posts[0] has an all-reduce's sum. */
+/* Writes transfer->receive: the members' portions for this rank, added up
+ * (reduce-scatter) or concatenated; for an all-reduce the sum, which posts[0] holds. */
 static void combine_portions(const ms_members *members, const ms_transfer *transfer,
                              const ms_post *posts)
 {

@@ -17,13 +17,13 @@
 #define ALIGNMENT          64
 #define POLLS_BEFORE_YIELD 200
 
-/* A non-blocking MPI operation in progress; event 0: a send, awaited only at the end. */
+/* A started MPI operation. `event`: 0 for a send, awaited only at the end of the run. */
 typedef struct pending {
     ms_event event;
     ms_transfer transfer;
     MPI_Request request;
     MPI_Datatype type;
-    int *counts; /* all-to-all: counts and displacements to send, then those to receive */
+    int *counts; /* all-to-all: send counts, send offsets, then the same to receive */
     void *copy;  /* copy of a sent message */
     size_t copy_bytes;
     struct pending *next;
@@ -463,7 +463,7 @@ static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
 
 /* ---- run ---- */
 
-/* Waits until all ranks have come, so that clocks begin together, at most timeout_s. */
+/* Waits, at most timeout_s, until all ranks call this: clocks then start together. */
 static ms_status meet_all(ms_ctx *cx, ms_device_rank *device)
 {
     long nothing = 0;
@@ -480,7 +480,8 @@ static ms_status meet_all(ms_ctx *cx, ms_device_rank *device)
     return mpi_wait(cx, device, done);
 }
 
-/* Prints in one write: after an abort MPICH's Hydra forwards only what it has read. */
+/* Prints the diagnostics of cx in one write: of output before an abort, the launcher of
+ * MPICH (Hydra) forwards only what it has read by then. */
 static void print_at_once(const ms_ctx *cx)
 {
     char *text = NULL;
@@ -494,9 +495,9 @@ static void print_at_once(const ms_ctx *cx)
     free(text);
 }
 
-/* Ends the other ranks when this process fails. Open MPI's mpiexec does so by itself,
- * where MPI_Abort sometimes hangs (seen: Open MPI 4.1.4 with PMIx 4.2.2); other
- * launchers, such as srun, may let ranks continue without MPI_Abort. */
+/* Ends the other ranks when this process fails. With Open MPI, mpiexec does that by
+ * itself, and MPI_Abort sometimes hangs (seen: Open MPI 4.1.4 with PMIx 4.2.2). Under
+ * other launchers, such as srun, ranks may continue unless MPI_Abort is called. */
 static void end_others(const ms_ctx *cx, ms_status status)
 {
     if (ms_launch_environment().by_open_mpi)

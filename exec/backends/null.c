@@ -1,7 +1,8 @@
 /* The null backend: executes a plan on virtual clocks. Nothing is computed or moved, but
- * each rank has a clock per stream and waits for other ranks as real ones do. Durations
- * are predicted, the order of events is that of the execution. The simulator's replay of
- * a step (sim/simulate/step_graph_node.c) must give equal times to the last bit. */
+ * each rank has a clock per stream and waits for other ranks as real backends do.
+ * Durations are predicted; the order of events results from the execution. The
+ * simulator's replay of a step (sim/simulate/step_graph_node.c) must give bitwise equal
+ * times. */
 #include "exec/backends/crew.h"
 #include "exec/cpu/host_backend.h"
 
@@ -11,13 +12,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* The virtual time of an event; for a receive, known once its message has been taken. */
+/* The virtual time of an event; that of a receive is set once its message is taken. */
 typedef struct moment {
     double time_s;
-    ms_transfer *awaited; /* receive that sets time_s, owned; NULL if it is set */
+    ms_transfer *awaited; /* receive (owned) that will set time_s; NULL: time_s is set */
 } moment;
 
-/* Start times of kernels of the block (embedding, layer or head) executed in one pass. */
+/* Start times of the kernels of one block (embedding, layer or head) in one pass. */
 typedef struct active_block {
     const ms_block_op *ops;
     int num, room;
@@ -190,7 +191,7 @@ static void null_begin_block(ms_device_rank *device, const ms_block_ops *block, 
         at->began_s[i] = NAN;
 }
 
-/* The block in execution that contains `op`, and the op's index in it; NULL if none. */
+/* The active block among whose ops is `op`, as element *index; NULL if there is none. */
 static active_block *active_block_of(ms_device_rank *device, const ms_block_op *op,
                                      int *index)
 {
@@ -244,7 +245,8 @@ static ms_status meet_group(ms_ctx *cx, ms_device_rank *device,
     return MS_OK;
 }
 
-/* Occupies a stream from after_s or its last end on; gather and reduce share one. */
+/* Keeps a stream busy for `seconds`, from after_s or, if later, the end of its work;
+ * returns the end. The gather and the reduce stream count as one. */
 static double take_stream(ms_device_rank *device, int stream, double after_s,
                           double seconds)
 {
@@ -254,7 +256,8 @@ static double take_stream(ms_device_rank *device, int stream, double after_s,
     return *free_s;
 }
 
-/* Start of the first kernel that a collective overlaps; if none, when compute is free. */
+/* Start time of the first kernel that collective `op` overlaps; if none has run, the
+ * later of after_s and the time when the compute stream is free. */
 static double overlap_start_s(ms_device_rank *device, const ms_block_op *op,
                               double after_s)
 {
@@ -287,7 +290,8 @@ static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
     return MS_OK;
 }
 
-/* Sends need no stream; a send to the rank itself occupies its transfer's stream. */
+/* Predicts a send. To another rank it occupies no stream; to the rank itself, it occupies
+ * transfer->stream. */
 static void send_message(ms_device_rank *device, const ms_transfer *transfer,
                          double after_s, ms_event *done)
 {

@@ -30,7 +30,7 @@ void ms_parcel_drop(void *parcel);
 ms_portion ms_parcel_for(const ms_parcel *parcel, int member);
 /* Whether transfers of two members match in kind, scalar type, reduction and count. */
 bool ms_parcels_agree(const ms_parcel *a, const ms_parcel *b);
-/* Adds `from` to `to`, or takes their maximum, as the transfer of `like` asks for. */
+/* Sets to[i] to to[i] + from[i], or to the larger of both if like->transfer.maximum. */
 void ms_parcel_fold(const ms_parcel *like, void *to, const void *from, long count);
 
 #endif

@@ -68,7 +68,8 @@ static inline ms_real *ms_cpu_out(const ms_op_call *call, int result)
     return call->out[result]->data;
 }
 
-/* Sequence position of a stored token index; context parallelism permutes tokens. */
+/* Position in its sequence of the token at index `stored` of the rank's tokens, which
+ * context parallelism keeps in another order. */
 static inline long ms_cpu_position(const ms_op_call *call, long stored)
 {
     return call->batch != NULL && call->batch->positions != NULL

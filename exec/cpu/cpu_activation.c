@@ -68,7 +68,7 @@ static inline ms_real slope_at(curve kind, ms_real x)
     return open + x * open * (1 - open) * scale * (1 + (ms_real)(3 * GELU_CUBIC) * x * x);
 }
 
-/* Operands of an activation; factor is NULL without gating, gout is NULL in forward. */
+/* Arrays of an activation; `factor` is NULL if not gated, `gout` in the forward pass. */
 typedef struct activation {
     const ms_real *x, *factor, *gout;
     ms_real *out, *gfactor; /* in backward, out is the gradient of x */

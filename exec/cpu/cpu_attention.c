@@ -186,7 +186,7 @@ MS_WIDE static ms_real exp_of_row(ms_real *restrict x, long count, ms_real shift
     return sum;
 }
 
-/* Per query: largest score so far, and sum of exp(score - max), the divisor of o. */
+/* Softmax of each query so far: largest score `max`, and sum of exp(score - max). */
 typedef struct online_softmax {
     ms_real max[TILE], sum[TILE];
 } online_softmax;
@@ -196,8 +196,8 @@ MS_WIDE static ms_real largest_of(const ms_real *x, long count, ms_real least)
     return ms_cpu_largest(x, count, least);
 }
 
-/* Turns a tile's scores into exp(score - largest so far), and rescales earlier sums. If
- * all keys are masked, max stays minus infinity and the results are 0. */
+/* Replaces a tile's scores by exp(score - max), with max over all keys so far; rescales
+ * earlier sums. While all keys are masked, max is -infinity and the results are 0. */
 static void exponentiate_tile(const attention *a, const tile *t, online_softmax *r)
 {
     ms_real *o = query_rows(a, t, a->block->o);
@@ -205,7 +205,7 @@ static void exponentiate_tile(const attention *a, const tile *t, online_softmax 
         ms_real *row = a->scores + i * TILE;
         mask_row(a, t, i, row);
         ms_real max = largest_of(row, t->num_keys, r->max[i]);
-        ms_real shift = isinf(max) ? 0 : max; /* -inf: all keys masked so far */
+        ms_real shift = isinf(max) ? 0 : max; /* -inf if no key is visible yet */
         ms_real sum = exp_of_row(row, t->num_keys, shift);
         if (max > r->max[i]) {
             ms_real factor = ms_real_exp(r->max[i] - max);
@@ -218,13 +218,13 @@ static void exponentiate_tile(const attention *a, const tile *t, online_softmax 
     }
 }
 
-/* Continues from earlier blocks of keys, whose output o was divided by exp(lse). */
+/* Starts with o and lse of earlier blocks of keys: their sum of exp(score - lse) is 1. */
 static void begin_queries(const attention *a, const tile *t, online_softmax *r)
 {
     const ms_real *lse = query_rows(a, t, a->block->lse);
     for (long i = 0; i < t->num_queries; i++) {
         r->max[i] = lse[i * a->num_heads];
-        /* if all keys were masked so far, the first score rescales this 1 by 0 */
+        /* if no key was visible yet, lse is -inf; the first visible key turns 1 into 0 */
         r->sum[i] = 1;
     }
 }
@@ -274,8 +274,8 @@ void MS_TYPED(ms_cpu_attention_block)(const ms_attention_block *block, void *wor
 
 /* ---- backward ---- */
 
-/* Per query: lse, and the sum over keys of probability x its gradient, which is the dot
- * product of o and the gradient of o (FlashAttention, algorithm 4). */
+/* Per query: lse, and `mean`: the dot product of o and its gradient, equal to the sum
+ * over keys of probability x its gradient (FlashAttention, algorithm 4). */
 typedef struct row_state {
     ms_real lse[TILE], mean[TILE];
 } row_state;
@@ -284,7 +284,7 @@ static void read_lse(const attention *a, const tile *t, row_state *s)
 {
     const ms_real *lse = query_rows(a, t, a->block->lse);
     for (long i = 0; i < t->num_queries; i++, lse += a->num_heads)
-        /* lse is infinite if all keys are masked: their scores are -inf */
+        /* lse is -inf if all keys are masked; then 0 is subtracted from scores of -inf */
         s->lse[i] = isinf(*lse) ? 0 : *lse;
 }
 
@@ -372,7 +372,7 @@ static void clear_result(ms_local *x)
     memset(x->data, 0, (size_t)x->count * sizeof(ms_real));
 }
 
-/* Saves the probabilities of the tile's queries, 0 for masked keys, by the final lse. */
+/* Saves the tile's probabilities exp(score - lse), lse over all keys; 0 if masked. */
 static void store_probabilities(const attention *a, tile *t)
 {
     row_state s = {{0}, {0}};

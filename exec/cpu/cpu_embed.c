@@ -1,5 +1,5 @@
-/* CPU kernels of embeddings: rows of a table by token or position. Rows that are in
- * another rank's shard of the table are 0, so that the sum over ranks is the result. */
+/* CPU kernels of embeddings: rows of a table by token or position. If another rank's
+ * shard has the row, the result here is 0: the sum over ranks is the embedding. */
 #include "exec/cpu/cpu.h"
 
 #include <string.h>

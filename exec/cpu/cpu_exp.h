@@ -7,13 +7,13 @@
 #include <math.h>
 #include <string.h>
 
-/* exp(x) = 2^n exp(r), n nearest to x / log 2, exp(r) a polynomial (Cody and Waite 1980,
- * "Software Manual for the Elementary Functions", chapter 6; coefficients: fp32 Cephes
- * expf.c, fp64 Taylor). Relative error below 9e-8 (fp32), 3e-16 (fp64); 0 below the
- * smallest normal number. */
+/* exp(x) = 2^n exp(r): n is the integer nearest to x / ln 2, r = x - n ln 2, and exp(r) a
+ * polynomial (Cody and Waite 1980, "Software Manual for the Elementary Functions",
+ * chapter 6; coefficients: fp32 Cephes expf.c, fp64 Taylor). Relative error below 9e-8
+ * (fp32), 3e-16 (fp64). Results that are no normal numbers become 0 or infinity. */
 #ifdef MS_REAL_IS_FP64
-#define MS_EXP_SHIFT 6755399441055744.0 /* 1.5 * 2^52: adding it rounds to an integer */
-/* high part of ln 2: its trailing zero bits make n times it exact */
+#define MS_EXP_SHIFT 6755399441055744.0 /* 1.5 * 2^52: x + this rounds x to an integer */
+/* ln 2 without its last bits, which are 0 here: products with n are exact */
 #define MS_EXP_LN2_HIGH 6.93147180369123816490e-01
 #define MS_EXP_LN2_LOW  1.90821492927058770002e-10
 #define MS_EXP_MANTISSA 52
@@ -26,7 +26,7 @@ static const double ms_exp_terms[MS_EXP_TERMS] = {
     1.0 / 362880,     1.0 / 40320,     1.0 / 5040,     1.0 / 720,
     1.0 / 120,        1.0 / 24,        1.0 / 6,        1.0 / 2};
 #else
-#define MS_EXP_SHIFT    12582912.0F /* 1.5 * 2^23: adding it rounds to an integer */
+#define MS_EXP_SHIFT    12582912.0F /* 1.5 * 2^23: x + this rounds x to an integer */
 #define MS_EXP_LN2_HIGH 0.693359375F
 #define MS_EXP_LN2_LOW  (-2.12194440e-4F)
 #define MS_EXP_MANTISSA 23

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#define ROWS  4   /* rows of the result per inner loop */
-#define COLS  16  /* columns of the result per inner loop */
-#define DEPTH 128 /* terms of each sum per packed block */
+#define ROWS  4   /* rows of the result per call of multiply_registers */
+#define COLS  16  /* columns of the result per call of multiply_registers */
+#define DEPTH 128 /* columns of a, or rows of b, per packed block */
 #define TALL  64  /* rows of matrix a per packed block */
 #define BROAD 128 /* columns of matrix b per packed block */
 
@@ -24,7 +24,8 @@ static submatrix submatrix_at(const ms_real *x, bool transposed, long ld, long r
     return p;
 }
 
-/* Packs groups of `height` rows, padded with 0: to[group][column][row in the group]. */
+/* Packs p by groups of `height` rows (the last is zero-padded):
+ * to[group][column][row]. */
 static void pack_rows(ms_real *restrict to, submatrix p, long height)
 {
     for (long first = 0; first < p.num_rows; first += height, to += height * p.num_cols) {
@@ -84,7 +85,8 @@ static void multiply_blocks(const blocks *p)
     }
 }
 
-/* Adds terms k .. k + DEPTH - 1 of c = a b to columns col .. col + BROAD - 1 of c. */
+/* Adds a[:, k .. k + DEPTH - 1] times b[k .. k + DEPTH - 1, col .. col + BROAD - 1] to
+ * columns col .. col + BROAD - 1 of c. */
 static void multiply_columns(const ms_gemm *g, const ms_real *a, const ms_real *b,
                              ms_real *c, long k, long col)
 {

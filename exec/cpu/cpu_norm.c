@@ -55,8 +55,8 @@ void MS_TYPED(ms_cpu_norm)(const ms_op_call *call)
 
 /* ---- backward ---- */
 
-/* Means over a row for the gradient: y = (x - mean) scale and g = gout weight give gx =
- * scale (g - [mean of g, in LayerNorm] - y mean of (g y)). */
+/* For a row x with y = (x - mean) scale, g = gout weight: of_g = mean of g (RMSNorm: 0),
+ * of_g_y = mean of g y. The gradient of x is scale (g - of_g - y of_g_y). */
 typedef struct row_means {
     double mean, scale;
     double of_g, of_g_y;

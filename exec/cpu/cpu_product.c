@@ -18,7 +18,8 @@ static void run_gemm(const ms_einsum_product *p, const ms_real *a, const ms_real
 #define MAX_LETTERS (3 * MS_MAX_DIMS)
 
 typedef struct loops {
-    int num_letters, num_outer; /* all letters; letters of the result, which come first */
+    /* number of letters, and of those that are in the result, which come first */
+    int num_letters, num_outer;
     long count[MAX_LETTERS], index[MAX_LETTERS];
     long stride[3][MAX_LETTERS];
 } loops;

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #define DEFAULT_BASE 10000.0
-#define EXACT_EVERY  32 /* positions between exact cosines and sines */
+#define EXACT_EVERY  32 /* positions after which cosines and sines are computed anew */
 
-/* Cosine and sine of position x frequency. They are rotated from one position to the next
- * by two multiplications; exact values every few positions keep the error below 1e-14. */
+/* Cosine and sine of position x frequency. Two products per value give those of the next
+ * position; exact ones every EXACT_EVERY positions keep the error below 1e-14. */
 typedef struct angles {
     long count;
     bool inverse;
@@ -109,7 +109,7 @@ void MS_TYPED(ms_cpu_rotary)(const ms_op_call *call)
 /* ---- keys of multi-head latent attention (DeepSeek-V2, section 2.1) ---- */
 
 typedef struct latent {
-    long num_rows, num_heads, nope, rope, value; /* num_rows = batch x sequence x heads */
+    long num_rows, num_heads, nope, rope, value; /* num_rows: batch x sequence x heads */
 } latent;
 
 static latent read_latent(const ms_local *k, const ms_local *v, const ms_local *rope)

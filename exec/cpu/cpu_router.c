@@ -80,7 +80,8 @@ static bool is_renormalised(const ms_model *model)
     return model->moe.router != MS_ROUTER_SOFTMAX_TOPK || model->moe.norm_topk;
 }
 
-/* Expert scores up to a common factor; returns the sum that normalises the weights. */
+/* Sets r->scratch[e] to the score of expert e: sigmoid, or for softmax exp(logit -
+ * largest). Returns the sum by which scores are divided to get weights. */
 static double fill_scores(const router *r, const ms_real *logits, const ms_real *choice)
 {
     double largest = -HUGE_VAL, total = 0;
@@ -121,14 +122,14 @@ void MS_TYPED(ms_cpu_route)(const ms_op_call *call)
     }
 }
 
-/* Gradient of logits: weight = score / total, and d score / d logit is score for softmax,
- * score (1 - score) for sigmoids. The choice of experts is a constant. */
+/* Sets `to` to the gradient of a token's logits. weight = score / total; d score / d
+ * logit is score for softmax, score (1 - score) for sigmoids; `choice` is constant. */
 static void route_grad(const router *r, const ms_real *weight, const ms_real *choice,
                        const ms_real *g, double total, ms_real *to)
 {
     bool renormalised = is_renormalised(r->model),
          is_sigmoid = r->model->moe.router == MS_ROUTER_SIGMOID;
-    double mean = 0; /* minus total x (gradient of total) */
+    double mean = 0; /* sum of g x weight, which is -total x gradient of total */
     for (long slot = 0; slot < r->num_chosen; slot++)
         mean += (double)g[slot] * (double)weight[slot];
     for (long e = 0; e < r->num_experts; e++) {

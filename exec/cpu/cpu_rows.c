@@ -6,7 +6,7 @@
 typedef struct row_order {
     const ms_real *choice; /* (tokens, k): chosen experts */
     long num_chosen, num_tokens, width;
-    long *next; /* (experts): next free row of each expert */
+    long *next; /* (num_experts) each expert's next row to fill or read */
 } row_order;
 
 static row_order begin_rows(const ms_op_call *call, const ms_local *choice, long width)
@@ -28,7 +28,8 @@ static row_order begin_rows(const ms_op_call *call, const ms_local *choice, long
     return o;
 }
 
-/* Offset of the row for copy `slot` of a token; call in the order of tokens and slots. */
+/* Offset, in elements, of the row for copy number `slot` of a token. Each call takes a
+ * row: call once per (token, slot), in ascending order. */
 static long next_row(row_order *o, long token, long slot)
 {
     return o->next[(long)o->choice[token * o->num_chosen + slot]]++ * o->width;

@@ -39,7 +39,7 @@ MS_WIDE double MS_TYPED(ms_cpu_vector_sum_of_squares)(const void *x, long count)
     return ms_cpu_sum_of_squares(x, 0, count);
 }
 
-/* Sums x * 0: infinity and NaN make it NaN; for finite x the sum is 0. */
+/* Whether x is finite: the sum of x * 0 is then 0; infinity or NaN would make it NaN. */
 MS_WIDE bool MS_TYPED(ms_cpu_vector_is_finite)(const void *x, long count)
 {
     const ms_real *values = x;

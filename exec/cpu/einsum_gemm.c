@@ -41,7 +41,8 @@ long ms_einsum_size(const ms_einsum *e, const char *letters)
 
 /* ---- conversion to a matrix product ---- */
 
-/* Letters of an einsum as a matrix product: batch, rows m, columns n, contracted k. */
+/* Letters of an einsum by role in a matrix product: batch (in a, b and c), m (rows: in a
+ * and c), n (columns: in b and c), k (summed: in a and b). */
 typedef struct roles {
     char batch[MS_MAX_DIMS + 1], m[MS_MAX_DIMS + 1], n[MS_MAX_DIMS + 1],
         k[MS_MAX_DIMS + 1];
@@ -84,7 +85,8 @@ static bool is_joined(const char *text, const char *x, const char *y, const char
            strcmp(text + length_x + length_y, z) == 0;
 }
 
-/* Whether an operand is (batch, rows, cols) or, transposed, (batch, cols, rows). */
+/* Whether `text` has the letters batch, rows, cols in this order, or in the order batch,
+ * cols, rows, which sets *transposed. */
 static bool is_matrix(const char *text, const char *batch, const char *rows,
                       const char *cols, bool *transposed)
 {

@@ -18,12 +18,12 @@ bool ms_einsum_has(const ms_einsum *e, int term, char letter);
 long ms_einsum_size(const ms_einsum *e, const char *letters);
 
 typedef struct ms_einsum_product {
-    ms_gemm gemm; /* num_batch 0 means an empty batch */
-    bool swapped; /* c is stored transposed: c' = b' a', so a and b change places */
+    ms_gemm gemm; /* unlike in ms_gemm, num_batch 0 means no product */
+    bool swapped; /* whether c is stored transposed: `gemm` then computes c' = b' a' */
 } ms_einsum_product;
 
-/* Writes an einsum as a (batched) matrix product; false if the order of letters does not
- * allow it, which no layer program has, or a letter is summed in one operand alone. */
+/* Writes an einsum as a (batched) matrix product. False if a letter is summed in one
+ * operand alone, or if the order of letters forbids it (in no layer program). */
 bool ms_einsum_as_product(const ms_einsum *e, ms_einsum_product *out);
 
 /* Iterator over the matrix products of GROUPED, one per expert of the rank. */
@@ -32,12 +32,12 @@ typedef struct ms_grouped {
     const ms_routing *routing;
     long expert;       /* expert of the next product */
     long at[3];        /* offsets of a, b, c for the next product, in elements */
-    long step[3];      /* elements of a, b, c per expert or per row */
-    bool by_expert[3]; /* whether `step` is per expert instead of per row */
+    long step[3];      /* step[i]: elements of a, b or c per expert or per row */
+    bool by_expert[3]; /* true: step[i] is per expert; false: per row of tokens */
 } ms_grouped;
 
 ms_grouped ms_grouped_begin(const ms_op_call *call);
-/* Sets the next expert's number of rows and operand offsets; false after the last. */
+/* Sets the next expert's number of rows (in g->einsum) and `at`; false after the last. */
 bool ms_grouped_next(ms_grouped *g, long at[3]);
 
 #endif

@@ -31,8 +31,8 @@ const char *ms_gemm_library(void);
 /* Must be called before the first product: limits BLAS to one thread per call. */
 void ms_gemm_prepare(void);
 
-/* Reserves BLAS buffers for num_threads simultaneous products; callable from any thread;
- * false if memory does not suffice, in which case OpenBLAS would retry for ever. */
+/* Reserves BLAS buffers for num_threads simultaneous products; callable from any thread.
+ * False if memory does not suffice: such products would make OpenBLAS retry for ever. */
 bool ms_gemm_reserve(int num_threads);
 
 #endif

@@ -66,7 +66,7 @@ static void host_add(ms_device_rank *device, ms_scalar scalar, void *to, const v
     kernels_of(scalar)->add(to, from, count);
 }
 
-/* Adds without rounding: fp32 and fp64 are their own accumulation types. */
+/* Sets to = from [+ plus], unrounded: fp32 and fp64 are summed in their own type. */
 static void host_round_sum(ms_device_rank *device, const ms_rounded_sum *sum)
 {
     (void)device;
@@ -90,7 +90,7 @@ static void host_copy(ms_device_rank *device, void *to, const void *from, size_t
         memcpy(to, from, bytes);
 }
 
-/* Copies a box in its dims from `dim` on, beginning at the elements `to` and `from`. */
+/* Copies dims `dim` and later of a box, whose first elements are at `to` and `from`. */
 static void copy_dims(const ms_box_copy *box, int dim, char *to, const char *from)
 {
     if (dim == MS_BOX_DIMS) {

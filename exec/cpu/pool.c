@@ -6,14 +6,14 @@
 
 #define ALIGNMENT 64
 
-/* Smaller blocks are not pooled; none is with an address sanitizer (stale uses). */
+/* Blocks up to this size are not pooled; under an address sanitizer none is. */
 #if defined(__SANITIZE_ADDRESS__)
 #define HEAP_BYTES SIZE_MAX
 #else
 #define HEAP_BYTES ((size_t)64 << 10)
 #endif
 
-/* Block sizes are rounded up to one of eight per doubling, so that blocks are reused. */
+/* Blocks are rounded up to a size class, for reuse: 8 classes per doubling of size. */
 #define STEPS_BITS  3
 #define NUM_CLASSES (64 << STEPS_BITS)
 
@@ -116,7 +116,7 @@ static idle *take_idle(ms_pool *pool, int class)
     return block;
 }
 
-/* Counts a taken block and frees idle ones: the pool stays within 1.25 times peak use. */
+/* Counts a taken block; frees idle ones if used and idle exceed 1.25 times peak use. */
 static void note_used(ms_pool *pool, size_t bytes)
 {
     pool->used_bytes += bytes;

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Weak symbol: OpenBLAS may be linked although another library's header was found. */
+/* Weak symbol: the linked library may be OpenBLAS although <cblas.h> is another's. */
 #ifndef OPENBLAS_VERSION
 extern void openblas_set_num_threads(int num_threads);
 #endif
@@ -17,7 +17,7 @@ extern void blas_memory_free(void *buffer);
 #pragma weak blas_memory_alloc
 #pragma weak blas_memory_free
 
-/* OpenBLAS's BUFFER_SIZE (32 << 22 in common_x86_64.h, common_arm64.h) and alignment. */
+/* Bytes: OpenBLAS's BUFFER_SIZE (common_x86_64.h, common_arm64.h) and alignment. */
 #define BUFFER_BYTES (((size_t)128 << 20) + 65536)
 
 void ms_gemm_prepare(void)
@@ -31,7 +31,7 @@ const char *ms_gemm_library(void)
     return openblas_set_num_threads != NULL ? "openblas" : "cblas";
 }
 
-/* Takes and returns all buffers, which OpenBLAS then keeps; false without memory. */
+/* Makes OpenBLAS allocate num_threads buffers, which it keeps; false without memory. */
 static bool take_buffers(int num_threads)
 {
     void **buffers = calloc((size_t)num_threads, sizeof *buffers);

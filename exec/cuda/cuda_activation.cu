@@ -70,8 +70,8 @@ __device__ __forceinline__ double erf_of(double x)
     return erf(x);
 }
 
-/* Value and derivative of an activation. GELU (Hendrycks and Gimpel 2016): x Phi(x), or x
- * sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715 x^3). */
+/* Value and derivative (slope) of an activation at x. GELU (Hendrycks and Gimpel 2016) is
+ * x Phi(x); MS_CUDA_GELU_TANH x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3). */
 template <typename S> struct point {
     S value, slope;
 };

@@ -22,8 +22,8 @@ typedef enum ms_cuda_curve {
     MS_CUDA_GELU_TANH
 } ms_cuda_curve;
 
-/* out = curve(x) times factor if gated; backward: gradients gx and gfactor from gout. All
- * arrays have `count` elements. */
+/* Forward: out = curve(x), times `factor` if not NULL. Backward: gx and gfactor, the
+ * gradients of x and factor, from gout, that of out. All arrays have `count` elements. */
 typedef struct ms_cuda_activation_args {
     ms_scalar scalar;
     ms_cuda_curve curve;
@@ -43,7 +43,7 @@ typedef struct ms_cuda_sum_of_two {
     long count;
     const void *x, *y;
     void *out;
-    unsigned char *mask; /* dropout mask (NULL: none), filled with 1: nothing drops */
+    unsigned char *mask; /* dropout mask, set to 1: nothing is dropped; or NULL */
 } ms_cuda_sum_of_two;
 
 void ms_cuda_add_two(ms_cuda_stream *stream, const ms_cuda_sum_of_two *args);
@@ -52,14 +52,14 @@ typedef struct ms_cuda_masked {
     ms_scalar scalar;
     long count;
     const void *x;
-    const unsigned char *mask; /* dropout mask: an element of x becomes 0 where it is 0 */
+    const unsigned char *mask; /* dropout mask: out is 0 where it is 0, otherwise x */
     void *out;
 } ms_cuda_masked;
 
 void ms_cuda_mask(ms_cuda_stream *stream, const ms_cuda_masked *args);
 
-/* out = x sigmoid(gate of the row); backward: gradients gx and ggate from gout. x
- * (num_rows, width), gate (num_rows). */
+/* Forward: out = x sigmoid(gate[row]). Backward: gx and ggate, the gradients of x and
+ * gate, from gout, that of out. x is (num_rows, width), gate (num_rows). */
 typedef struct ms_cuda_gate_args {
     ms_scalar scalar;
     long num_rows, width;

@@ -141,7 +141,7 @@ __device__ lanes<T, pack<T>::SIZE> load_some(const T *x, long i, long count, boo
     return y;
 }
 
-/* Sums x or its squares per thread block, in an order independent of `aligned`. */
+/* Sums x, or its squares, into parts[blockIdx.x]; `aligned` does not change the order. */
 template <class T, bool SQUARED>
 __global__ void sum_parts(double *parts, const T *x, long count, bool aligned)
 {
@@ -219,8 +219,8 @@ template <class S> adamw_step<S> prepare_step(const ms_adamw *how)
     return s;
 }
 
-/* AdamW update. `weight` is the master copy if there is one; `copy` is then the weight in
- * the activations' type, otherwise NULL. */
+/* AdamW update. For bf16 weights `weight` has the fp32 master weights and `copy` gets
+ * them rounded; otherwise `weight` has the weights themselves and `copy` is NULL. */
 template <class T, class S> struct updating {
     static const int WIDTH = pack<S>::SIZE;
     adamw_step<S> s;

@@ -13,8 +13,7 @@ extern "C" {
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Element-wise operations on fp32, fp64 and bf16: bf16 is computed in fp32 and rounded
- * once. */
+/* Element-wise operations on fp32, fp64 and bf16 (bf16: in fp32, then rounded once). */
 void ms_cuda_array_fill(ms_cuda_stream *stream, ms_scalar scalar, void *to, double value,
                         long count);
 /* Adds element by element: to += from. */
@@ -27,7 +26,7 @@ void ms_cuda_array_scale(ms_cuda_stream *stream, ms_scalar scalar, void *x, doub
 void ms_cuda_array_copy_box(ms_cuda_stream *stream, const ms_box_copy *copy);
 
 /* A conversion between fp32, fp64 and bf16, rounded to nearest, ties to even. `to` and
- * `from` do not overlap. */
+ * `from` must not overlap. */
 typedef struct ms_cuda_cast {
     ms_scalar to_scalar, from_scalar;
     void *to;
@@ -36,9 +35,9 @@ typedef struct ms_cuda_cast {
 } ms_cuda_cast;
 void ms_cuda_array_cast(ms_cuda_stream *stream, const ms_cuda_cast *cast);
 
-/* Sums of x, or of its squares, added to *slot in fp64, in an order that depends on
- * `count` alone. `scratch`: MS_CUDA_SUM_BYTES of device memory, 8-byte aligned, in use
- * until the stream has finished the call. */
+/* Adds the sum of x, or of its squares, to *slot in fp64, in an order that depends on
+ * `count` alone. `scratch`: MS_CUDA_SUM_BYTES of device memory, 8-byte aligned, which
+ * must stay until the stream has finished the call. */
 #define MS_CUDA_SUM_BLOCKS 512
 #define MS_CUDA_SUM_BYTES  (MS_CUDA_SUM_BLOCKS * sizeof(double))
 void ms_cuda_array_add_sum(ms_cuda_stream *stream, ms_scalar scalar, double *slot,
@@ -46,9 +45,9 @@ void ms_cuda_array_add_sum(ms_cuda_stream *stream, ms_scalar scalar, double *slo
 void ms_cuda_array_add_squares(ms_cuda_stream *stream, ms_scalar scalar, double *slot,
                                const void *x, long count, void *scratch);
 
-/* One AdamW update. If weights are bf16, then gradient, moments and master weights are
- * fp32, and the weights become the rounded master weights; otherwise all arrays have the
- * weights' type and `master` is NULL. */
+/* One AdamW update. For bf16 weights, gradient, moments and master weights are fp32; the
+ * master weights are updated and then rounded to the weights. Otherwise all arrays have
+ * the weights' type and `master` is NULL. */
 void ms_cuda_array_adamw(ms_cuda_stream *stream, const ms_adamw *how,
                          const ms_update *update);
 

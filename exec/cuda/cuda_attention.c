@@ -89,7 +89,8 @@ ms_status ms_cuda_attention(const ms_cuda_call *call)
     return MS_OK;
 }
 
-/* Gradients of attention; o and lse are copied, since members of `block` are mutable. */
+/* Gradients of attention. o and lse are inputs; they are copied, since members of `block`
+ * are not const. */
 ms_status ms_cuda_attention_grad(const ms_cuda_call *call)
 {
     const ms_op_call *op = call->op;
@@ -113,7 +114,7 @@ ms_status ms_cuda_attention_grad(const ms_cuda_call *call)
 
 /* ---- workspace ---- */
 
-/* Workspace for either attention kernel, because alignment decides which one runs. */
+/* Workspace that suffices for either kernel: alignment decides later which one runs. */
 size_t ms_cuda_attention_workspace(const ms_program *program, const ms_node *node,
                                    const ms_precision *precision)
 {

@@ -10,8 +10,8 @@ ms_cuda_op ms_cuda_attention, ms_cuda_attention_grad;
 /* workspace of attention, forward or backward, also by blocks of keys */
 ms_cuda_workspace ms_cuda_attention_workspace;
 
-/* Attention over one block of keys, forward and backward, as ms_array_ops defines.
- * call->op is block->call. */
+/* Attention over one block of keys, forward and backward, as exec/core/arrays.h defines
+ * (ms_array_ops). call->op is block->call. */
 ms_status ms_cuda_attention_block(const ms_cuda_call *call,
                                   const ms_attention_block *block);
 ms_status ms_cuda_attention_block_grad(const ms_cuda_call *call,

@@ -1,7 +1,7 @@
-/* Attention without tensor cores: tiles of scores in shared memory. The log-sum-exp of
- * every query comes first; then one kernel makes o, gq, gk and gv, each as a sum of rows
- * weighted by probabilities (or score gradients), which are recomputed. The order of
- * every sum is fixed. */
+/* Attention without tensor cores: tiles of scores in shared memory. merge_lse computes
+ * the log-sum-exp (lse) of every query; then sum_rows computes o, gq, gk or gv as sums of
+ * rows, weighted by probabilities or score gradients, which it recomputes from lse. Every
+ * sum has a fixed order. */
 #include "exec/cuda/cuda_attention_plain.h"
 
 #include "exec/cuda/cuda_device.cuh"
@@ -16,7 +16,7 @@ constexpr int TILE = 32;         /* queries and keys per tile */
 constexpr int PITCH = TILE + 1;  /* row stride in shared memory; no bank conflicts */
 constexpr int COLUMNS = 64;      /* output columns per thread block */
 constexpr int SIDE = 16;         /* thread blocks have SIDE x SIDE threads */
-constexpr int PER = TILE / SIDE; /* rows, and columns, of a tile per thread */
+constexpr int PER = TILE / SIDE; /* a thread has PER x PER scores of a tile */
 constexpr int PER_COLUMNS = COLUMNS / SIDE;
 constexpr int THREADS = SIDE * SIDE;
 
@@ -24,9 +24,9 @@ using args = ms_cuda_attention_args;
 template <class T> using sum_of = typename number<T>::sum;
 
 template <class S> struct shared_memory {
-    S chunk[2 * TILE * PITCH];  /* columns of the two arrays being multiplied */
-    S weight[TILE * PITCH];     /* (queries, keys) weights of the tile */
-    S lse[TILE], mean[TILE];    /* log-sum-exp, and o times its gradient */
+    S chunk[2 * TILE * PITCH];  /* TILE columns of each of two factors */
+    S weight[TILE * PITCH];     /* (queries, keys) probabilities or score gradients */
+    S lse[TILE], mean[TILE];    /* per query: log-sum-exp; dot product of o and go */
     int query[TILE], key[TILE]; /* positions of the tile's queries and keys */
 };
 
@@ -121,7 +121,7 @@ __device__ bool begin_tile(const args &a, const tile &t, shared_memory<S> &r)
 
 /* ---- matrix products ---- */
 
-/* Loads columns [first, first + TILE or COLUMNS) of rows to shared memory; 0 outside. */
+/* Loads TILE (if pitch is PITCH) or COLUMNS columns of x from `first` on; 0 outside x. */
 template <class T>
 __device__ void load(sum_of<T> *to, int pitch, const rows<T> &x, long first, long width)
 {
@@ -134,8 +134,8 @@ __device__ void load(sum_of<T> *to, int pitch, const rows<T> &x, long first, lon
     }
 }
 
-/* sum[i][j] += dot product of rows threadIdx.y + i SIDE of x, threadIdx.x + j SIDE of
- * y. */
+/* sum[i][j] += dot product of row threadIdx.y + i SIDE of x and row threadIdx.x + j SIDE
+ * of y. */
 template <class T>
 __device__ void multiply(shared_memory<sum_of<T>> &r, const rows<T> &x, const rows<T> &y,
                          long width, sum_of<T> (&sum)[PER][PER])
@@ -155,7 +155,8 @@ __device__ void multiply(shared_memory<sum_of<T>> &r, const rows<T> &x, const ro
     }
 }
 
-/* sum[i][j] += weights times rows x, summed over the tile's keys (BY_KEYS: queries). */
+/* Adds r.weight times rows x to sum. The products are summed over the tile's keys or, if
+ * BY_KEYS (results are rows of keys: gk, gv), over its queries. */
 template <bool BY_KEYS, class T>
 __device__ void add_weighted(shared_memory<sum_of<T>> &r, const rows<T> &x, long first,
                              long width, sum_of<T> (&sum)[PER][PER_COLUMNS])
@@ -229,7 +230,7 @@ __device__ void score_tile(const args &a, const tile &t, shared_memory<sum_of<T>
     __syncthreads();
 }
 
-/* Maximum of scores and sum of exp(score - max); max is -infinity before any key. */
+/* A query's largest score (-infinity before any key) and its sum of exp(score - max). */
 template <class S> struct running {
     S max, sum;
 };
@@ -247,7 +248,7 @@ template <class S> __device__ void add_row(running<S> &x, const S *score)
     x.max = max;
 }
 
-/* Merges keys into the log-sum-exp; the workspace gets the factor of the previous o. */
+/* Updates lse by a block of keys; workspace: the factor for o of earlier blocks. */
 template <class T> __global__ void merge_lse(args a)
 {
     using S = sum_of<T>;
@@ -289,8 +290,7 @@ enum result {
     VALUE_GRADIENT
 };
 
-/* Sets a tile's weights: probabilities, or gradients of scores (FlashAttention, algorithm
- * 4). */
+/* Sets r.weight of a tile: probabilities; for gq and gk the gradients of scores. */
 template <class T, result R>
 __device__ void weigh_tile(const args &a, const tile &t, shared_memory<sum_of<T>> &r)
 {
@@ -373,8 +373,8 @@ __device__ void write_result(const args &a, const tile &t, long first, long widt
     }
 }
 
-/* Moves to another tile: `outer` is the thread block's own offset (queries for o and gq,
- * keys for gk and gv), `inner` the offset of the rows that are summed. */
+/* Moves t to another tile. `outer` is the first row that the thread block computes (o and
+ * gq: a query; gk and gv: a key), `inner` the first of the rows to add to it. */
 template <result R>
 __device__ void move_to(const args &a, tile &t, long head, long outer, long inner)
 {
@@ -387,8 +387,8 @@ __device__ void move_to(const args &a, tile &t, long head, long outer, long inne
     t.num_keys = tile_rows(a.num_keys, t.first_key);
 }
 
-/* Computes o, gq, gk or gv (R). Grid: (tile, head, batch and columns); the head is a KV
- * head for gk and gv, which are summed over its query heads. */
+/* Computes R (o, gq, gk or gv). Grid: (tile, head, sequence and columns). For gk and gv,
+ * blockIdx.y is a KV head, and the block sums over the query heads that share it. */
 template <class T, result R> __global__ void sum_rows(args a)
 {
     using S = sum_of<T>;
@@ -417,12 +417,12 @@ template <class T, result R> __global__ void sum_rows(args a)
             add_weighted<by_keys, T>(r, x, first, width, sum);
         }
     }
-    /* resets the tile, also after a loop without tiles */
+    /* sets t's rows of the result, even if the loops did not run */
     move_to<R>(a, t, first_head, outer, 0);
     write_result<T, R>(a, t, first, width, sum);
 }
 
-/* Dot products of o and its gradient, one warp per query and head. */
+/* Sets a.workspace to dot products of o and go; one warp per (sequence, query, head). */
 template <class T> __global__ void row_means(args a)
 {
     using S = sum_of<T>;

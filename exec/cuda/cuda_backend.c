@@ -8,7 +8,7 @@
 const char *const ms_cuda_transport_names[] = {
     [MS_CUDA_BY_NCCL] = "nccl", [MS_CUDA_BY_HOST] = "host", NULL};
 
-/* Sizes of memory blocks requested from a GPU; tests have smaller ones. */
+/* Least bytes per request for GPU memory, unless the backend sets least_block_bytes. */
 #define LEAST_BLOCK_BYTES ((size_t)256 << 20)
 #define GPU_PAGE_BYTES    ((size_t)2 << 20)
 #define SMALL_PAGE_BYTES  ((size_t)4 << 10)
@@ -64,7 +64,7 @@ static ms_status open_rank(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Closes a rank's GPU; aborts its communicators if the job failed. From any thread. */
+/* Closes a rank's GPU, from any thread; aborts its communicators if the job failed. */
 static void close_rank(ms_device_rank *d)
 {
     ms_ctx ignored = {.arena = d->arena, .verbosity = -1};
@@ -117,7 +117,7 @@ static void note_use(ms_device_rank *d)
     d->job->was_used[d->rank] = true;
 }
 
-/* Runs one rank. No lock: a rank is used by its own thread or the job's thread. */
+/* Runs one rank; no lock, as its own thread and the job's never use it at one time. */
 static ms_status run_rank(ms_ctx *cx, ms_device_rank *inner, long rank, void *state)
 {
     ms_cuda_job *job = state;
@@ -163,7 +163,7 @@ static ms_status find_devices(ms_ctx *cx, ms_cuda_job *job)
 
 #define SHARING_VERSION 23000 /* NCCL 2.30.0, in NCCL's encoding of versions */
 
-/* Fails because ranks share GPUs; `how`: why they cannot, `also`: end of the hint. */
+/* Fails because ranks share GPUs. `how`, `also`: ends of the message and of its hint. */
 static ms_status refuse_sharing(ms_ctx *cx, const ms_cuda_job *job, long num_here,
                                 const char *how, const char *also)
 {
@@ -198,7 +198,7 @@ static ms_status share_gpus(ms_ctx *cx, ms_cuda_job *job, long num_here)
     return refuse_sharing(cx, job, num_here, how, "");
 }
 
-/* Fails if a GPU is older than Ada: no FP8 (cuBLAS documentation, cublasLtMatmul()). */
+/* Fails if a GPU lacks FP8, which needs Ada (cuBLAS documentation, cublasLtMatmul()). */
 static ms_status check_fp8(ms_ctx *cx, const ms_cuda_job *job)
 {
     const int first_major = 8, first_minor = 9;
@@ -328,7 +328,7 @@ static ms_status cuda_run(ms_ctx *cx, ms_backend_job *outer, ms_rank_main *main,
     return status;
 }
 
-/* Closes all ranks; after a failure aborts all first, since they wait for each other. */
+/* Closes all ranks. After a failure, aborts all before: ranks may wait for each other. */
 static void cuda_close(ms_backend_job *outer)
 {
     ms_cuda_job *job = job_of(outer);

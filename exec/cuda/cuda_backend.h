@@ -5,11 +5,12 @@
  * that tests can run it on an emulated device.
  *
  * Another backend, the inner one, runs the ranks: loop, as threads of this process, or
- * mpi, as one process per rank. It also reports failures of ranks to each other and moves
- * data of the host program (row counts, sums of a step, lengths of GPU messages).
+ * mpi, as one process per rank. The inner backend also tells ranks of each other's
+ * failures and transfers data of the host program (row counts, sums of a step, lengths of
+ * GPU messages).
  *
- * Data between GPUs moves by NCCL, or through host memory by the inner backend; the
- * latter is for tests of correctness, with several ranks per GPU or without NCCL. */
+ * Data between GPUs move by NCCL, or through host memory by the inner backend. The latter
+ * is for tests of correctness, with several ranks per GPU or without NCCL. */
 #ifndef MS_EXEC_CUDA_CUDA_BACKEND_H
 #define MS_EXEC_CUDA_CUDA_BACKEND_H
 
@@ -28,7 +29,7 @@ extern const char *const ms_cuda_transport_names[];
 
 /* The cuda backend's table of functions, and its settings. */
 typedef struct ms_cuda_backend {
-    /* first member: ms_backend pointers to `table` are cast to ms_cuda_backend */
+    /* first member, since pointers to it are cast to ms_cuda_backend pointers */
     ms_backend table;
     /* returns the GPU functions; NULL if built without CUDA */
     const ms_cuda_driver *(*driver)(void);
@@ -49,16 +50,15 @@ extern const ms_backend ms_cuda_backend_table;
 typedef struct ms_cuda_used {
     int ordinal;
     ms_cuda_facts facts;
-    ms_cuda_memory_figures memory; /* use of blocks by the rank's allocator */
+    ms_cuda_memory_figures memory; /* the allocator's blocks and their use */
     /* device memory in use by all processes after the run; 0 if unknown */
     double device_used_bytes;
     double device_total_bytes;
     bool lacks_fp8; /* some GEMMs of an fp8 run were computed in bf16 */
 } ms_cuda_used;
 ms_cuda_transport ms_cuda_job_transport(const ms_backend_job *job);
-/* Whether ranks on this machine share GPUs under NCCL (NCCL_MULTI_RANK_GPU_ENABLE):
- * communication can then be tested for correctness, not for speed. The job must be
- * open. */
+/* Whether several ranks communicate by NCCL on one GPU (NCCL_MULTI_RANK_GPU_ENABLE): such
+ * a run shows that communication is correct, not how fast it is. The job must be open. */
 bool ms_cuda_job_shares_gpus(const ms_backend_job *job);
 bool ms_cuda_job_used(const ms_backend_job *job, long rank, ms_cuda_used *out);
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Capacities of a pinned staging buffer, for large copies and for small ones. */
+/* Bytes of a pinned staging buffer: STAGING_BYTES, or FEW_BYTES if these suffice. */
 #define STAGING_BYTES ((size_t)16 << 20)
 #define FEW_BYTES     ((size_t)64 << 10)
 
@@ -278,7 +278,7 @@ static ms_status begin_read(ms_ctx *cx, ms_device_rank *d, const void *from, siz
     return note_staged(cx, d, which);
 }
 
-/* Reads an array by pieces; copying a piece overlaps with the use of the previous one. */
+/* Reads an array by pieces: copies the next piece to the host while `with` uses one. */
 static ms_status read_pieces(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar,
                              const void *from, long count, piece_use with)
 {

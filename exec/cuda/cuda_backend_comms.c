@@ -1,9 +1,8 @@
-/* NCCL communicators of a rank: the world's, and all that are split from it, in the order
+/* NCCL communicators of a rank: the world's, from which all others are split in the order
  * of exec/cuda/cuda_channels.h.
  *
  * NCCL connects ranks when a communicator is first used, and the host waits for them. So
- * each communicator is used once when it is made, while all ranks are making it; later
- * uses do not wait. */
+ * each is used once, right after all ranks have made it; later uses do not wait. */
 #include "exec/cuda/cuda_backend_priv.h"
 
 #include <assert.h>
@@ -18,7 +17,7 @@ const ms_members *ms_cuda_members(const ms_device_rank *d, const ms_transfer *tr
 
 /* ---- the world ---- */
 
-/* Shares rank 0's NCCL id with all ranks, which wait: steps that can fail come before. */
+/* Gives rank 0's NCCL id to all ranks, which wait for it; what can fail comes before. */
 static ms_status share_id(ms_ctx *cx, ms_device_rank *d, ms_cuda_id *id)
 {
     long words[ID_LONGS] = {0};
@@ -41,9 +40,8 @@ static ms_status share_id(ms_ctx *cx, ms_device_rank *d, ms_cuda_id *id)
     return MS_OK;
 }
 
-/* Begins an NCCL call in which the host waits for other ranks, without seeing their
- * failures: a failing rank aborts the communicators that others wait on, and no rank
- * begins such a call after that. */
+/* Begins an NCCL call in which the host waits for other ranks. NCCL would not see them
+ * fail: a failing rank aborts the communicators waited on, and then begin_call fails. */
 static ms_status begin_call(ms_ctx *cx, ms_device_rank *d, ms_cuda_comm *comm)
 {
     pthread_mutex_lock(&d->job->lock);
@@ -100,7 +98,8 @@ static ms_status communicate_abortably(ms_ctx *cx, ms_device_rank *d, ms_cuda_co
     return status;
 }
 
-/* Uses each kind of collective once. `scratch` has two numbers per group member. */
+/* Uses each kind of collective once, then sends and receives between all members.
+ * `scratch` has two doubles per member. */
 static ms_status warm_up_group(ms_ctx *cx, ms_device_rank *d, ms_cuda_comm *comm,
                                const ms_members *members, double *scratch)
 {

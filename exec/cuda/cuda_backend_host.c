@@ -1,6 +1,6 @@
-/* Transfers through host memory by the inner backend (loop or mpi): data of the host
- * program and, for tests of correctness, of GPUs (copied to the host, transferred, copied
- * back). bf16 travels and is summed as fp32; sums are rounded to bf16 once. */
+/* Transfers through host memory, by the inner backend (loop or mpi): values of the host
+ * program and, for tests of correctness, arrays of GPUs, which are copied to the host and
+ * back. bf16 is converted to fp32 for the transfer; sums are rounded to bf16 once. */
 #include "exec/cuda/cuda_backend_priv.h"
 
 #include <stdint.h>
@@ -79,7 +79,7 @@ static int size_of(const ms_device_rank *d, const ms_transfer *t)
     return t->kind >= MS_TRANSFER_SEND ? 1 : ms_cuda_members(d, t)->size;
 }
 
-/* Least size of the pinned buffers, powers of two, reused since they allocate slowly. */
+/* Least size of pinned buffers, which are slow to allocate; powers of 2, for reuse. */
 #define LEAST_STAGING_BYTES ((size_t)4 << 10)
 
 static size_t rounded_size(size_t bytes)
@@ -186,7 +186,7 @@ static ms_status start_inner(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t
     return d->job->inner->start(cx, d->inner, &inner, NULL, 0, &p->inner_event);
 }
 
-/* Starts a transfer through host memory; on return its data to send is there. */
+/* Starts a transfer through host memory; returns when the data to send are there. */
 ms_status ms_cuda_start_by_host(ms_ctx *cx, ms_device_rank *d,
                                 const ms_transfer *transfer, ms_event *done)
 {

@@ -1,4 +1,4 @@
-/* Kernel calls of a rank, and the micro-batches that are copied to its GPU for them. */
+/* Runs a rank's kernels; caches on its GPU the micro-batches that they read. */
 #include "exec/cuda/cuda_backend_priv.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@ ms_status ms_cuda_no_memory(ms_ctx *cx, const ms_device_rank *d, size_t bytes,
                    d->ordinal, bytes, what);
 }
 
-/* The cached micro-batch with this number, otherwise the least recently used entry. */
+/* The cache entry of micro-batch `number`; if none, the least recently used entry. */
 static ms_cuda_kept_batch *find_batch(ms_device_rank *d, unsigned long number)
 {
     ms_cuda_kept_batch *oldest = &d->batches[0];
@@ -51,7 +51,7 @@ static ms_status reserve_batch(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch
     return MS_OK;
 }
 
-/* Copies a micro-batch to the GPU, once `staging`'s previous copy there has ended. */
+/* Copies a micro-batch to the GPU, after the previous copy from the buffer `staging`. */
 static ms_status upload(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch *cached,
                         const ms_batch *batch)
 {

@@ -1,11 +1,12 @@
 /* Messages from GPU to GPU. NCCL matches sends and receives of two ranks by their order
- * alone, a program by tags: a receiver may ask for a later message first. So each message
- * is announced through the inner backend, with its tag and length, and a receiver accepts
- * messages in the order of announcements; those not asked for yet wait in memory of their
- * own. A receive is passed to NCCL when the host waits for it; on the GPU it follows only
- * work enqueued before its start, and overlaps later compute.
+ * alone, a program matches them by tags: a receiver may ask for a later message first. So
+ * the sender announces each message, with tag and length, through the inner backend, and
+ * the receiver accepts messages in the order of announcements. Messages that the program
+ * has not asked for yet are received into memory of their own. A receive is passed to
+ * NCCL when the host waits for it; on the GPU it follows only work enqueued before its
+ * start, and so overlaps later compute.
  *
- * A send copies its data on the device first, because NCCL ends a send only when it is
+ * A send copies its data on the device first: NCCL ends a send only when the data are
  * received, and the sender must not wait for that. */
 #include "exec/cuda/cuda_backend_priv.h"
 
@@ -19,7 +20,7 @@ enum {
     NUM_WORDS
 };
 
-/* NCCL ranks of the two ends of a lane, a communicator for messages in one direction. */
+/* NCCL ranks of a lane's two ends; a lane is a communicator for one direction. */
 #define SENDER   0
 #define RECEIVER 1
 
@@ -58,7 +59,7 @@ static ms_status drop_received(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Keeps the copy of a sent message until `stream` has done its present work. */
+/* Keeps a message's copy until `stream`, which sends it, has done its present work. */
 static ms_status keep_copy(ms_ctx *cx, ms_device_rank *d, void *memory,
                            ms_cuda_stream *stream)
 {
@@ -83,7 +84,8 @@ static ms_status announce(ms_ctx *cx, ms_device_rank *d, const ms_transfer *tran
     return d->job->inner->start(cx, d->inner, &announced, NULL, 0, &ignored);
 }
 
-/* Sends a copy of the data, which MS_STREAM_SEND makes after the message's events. */
+/* Sends a copy of the data. MS_STREAM_SEND makes the copy, after the events that the
+ * caller has made it wait for. */
 ms_status ms_cuda_send(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
                        int lane, ms_event *done)
 {

@@ -1,4 +1,4 @@
-/* Events in the order of a rank's GPU work (points), time stamps, and waits for both. */
+/* Points (events in a rank's GPU work), time stamps, and how the host waits for both. */
 #include "exec/cuda/cuda_backend_priv.h"
 
 #include "base/clock.h"
@@ -7,12 +7,12 @@
 #include <sched.h>
 #include <time.h>
 
-/* Number of open points (events) from which on the oldest are dropped if reached. */
+/* If more points (events) are kept, the oldest that the GPU has reached are dropped. */
 #define MAX_OPEN_POINTS 64
 #define FIRST_CAPACITY  256
-/* Number of unread time stamps from which on the oldest are read. */
+/* If more time stamps are unread, the oldest are read. */
 #define MAX_OPEN_STAMPS 512
-/* Seconds after which times count from a later event: CUDA's float ms lose digits. */
+/* Seconds after which the clock's anchor moves on: CUDA's float ms would be imprecise. */
 #define ANCHOR_S 0.5
 
 #define POLLS_BEFORE_REST 200
@@ -297,7 +297,7 @@ static ms_status compute_stamp_time(ms_ctx *cx, ms_device_rank *d, ms_cuda_stamp
     return MS_OK;
 }
 
-/* Computes times of the oldest stamps, as far as they have happened, to reuse events. */
+/* Computes the times of the oldest open stamps that have happened; frees their events. */
 static ms_status read_open_stamps(ms_ctx *cx, ms_device_rank *d)
 {
     ms_cuda_clock *clock = &d->clock;
@@ -327,7 +327,8 @@ static ms_status add_stamp(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Number of a time stamp after all work so far; the last one's if no work came since. */
+/* Number (not seconds) of a time stamp after all work so far; if no work came since the
+ * last time stamp, the number of that one. */
 double ms_cuda_now_s(ms_device_rank *d)
 {
     if (d->clock.compute_moved || d->clock.num == 0)
@@ -362,7 +363,7 @@ void ms_cuda_forget_stamps(ms_device_rank *d)
 
 /* ---- open and close ---- */
 
-/* Opens a rank's streams; MS_STREAM_SEND only copies sends: messages have their own. */
+/* Opens a rank's streams. MS_STREAM_SEND copies messages; lanes (streams) send them. */
 ms_status ms_cuda_order_open(ms_ctx *cx, ms_device_rank *d)
 {
     d->points.next = d->points.first = 1;

@@ -19,7 +19,7 @@ typedef struct ms_cuda_pending {
     struct ms_cuda_staging *sent, *received; /* pinned buffers; NULL if none */
     /* ---- receives ---- */
     int channel;
-    ms_event before; /* event that the receive follows on the GPU */
+    ms_event before; /* event for which the GPU waits before it receives */
     struct ms_cuda_pending *next;
 } ms_cuda_pending;
 
@@ -30,7 +30,7 @@ typedef struct ms_cuda_staging {
 } ms_cuda_staging;
 
 typedef struct ms_cuda_point {
-    ms_cuda_event *event; /* NULL if the point is reached or its transfer pending */
+    ms_cuda_event *event; /* NULL: the GPU has reached it, or its transfer is pending */
     ms_cuda_stream *stream;
     ms_cuda_pending *pending;
     /* device memory to free once ms_cuda_wait has waited for the point; NULL if none */
@@ -39,8 +39,8 @@ typedef struct ms_cuda_point {
     ms_transfer transfer;
 } ms_cuda_point;
 
-/* Ring buffer of a rank's recorded events (points), from the oldest that may not have
- * been reached yet; event n is at index n modulo `room`. */
+/* Ring buffer of a rank's points (recorded events): event n is ring[n % room]. `first` is
+ * the oldest one that the GPU may not have reached yet. */
 typedef struct ms_cuda_points {
     ms_cuda_point *ring;
     long room; /* capacity of the ring, a power of two */
@@ -49,28 +49,27 @@ typedef struct ms_cuda_points {
     bool compute_moved; /* the compute stream got work after last_mark */
 } ms_cuda_points;
 
-/* A time stamp of a rank's GPU; number i + 1 since the last reset is at index i. */
+/* A time stamp of a rank's GPU; ms_cuda_now_s returned its index plus 1. */
 typedef struct ms_cuda_stamp {
     ms_cuda_event *event; /* recorded event; NULL if `seconds` is known */
     double seconds;
 } ms_cuda_stamp;
 
 typedef struct ms_cuda_clock {
-    ms_cuda_event *anchor; /* past event from which later stamps are timed */
+    ms_cuda_event *anchor; /* past event from which stamps are timed */
     double anchor_s;       /* seconds from the run's begin to `anchor` */
     ms_cuda_stamp *stamps;
-    int num, room, first_open; /* stamps before first_open have known times */
+    int num, room, first_open; /* all stamps before first_open have been read */
     bool compute_moved;        /* the compute stream got work after the last stamp */
 } ms_cuda_clock;
 
-/* A group's NCCL communicator and the stream that used it last: NCCL runs the calls of
- * one communicator one after the other. */
+/* A group's NCCL communicator, which runs calls in order, and its last call's stream. */
 typedef struct ms_cuda_group {
     ms_cuda_comm *comm;
     ms_cuda_stream *last_stream;
 } ms_cuda_group;
 
-/* A message that came before the program asked for it; a list in the order of sending. */
+/* A message that the GPU received before the program asked for it; linked as sent. */
 typedef struct ms_cuda_unexpected {
     int tag;
     long count;
@@ -79,7 +78,7 @@ typedef struct ms_cuda_unexpected {
     struct ms_cuda_unexpected *next;
 } ms_cuda_unexpected;
 
-/* Device copy of a message's data; freed once the receiver has it. */
+/* A device copy of a sent message; freed after `received`, when its receiver has it. */
 typedef struct ms_cuda_copy {
     void *memory;
     ms_cuda_event *received;
@@ -101,7 +100,7 @@ typedef struct ms_cuda_kept_batch {
     long count, room; /* tokens stored, and capacity in tokens */
     int *tokens, *targets;
     int *staging;        /* tokens and targets in pinned host memory */
-    ms_cuda_event *sent; /* end of the last copy to the GPU; NULL if none yet */
+    ms_cuda_event *sent; /* end of the last copy to the GPU; NULL: none yet */
 } ms_cuda_kept_batch;
 
 #define MS_CUDA_MAX_GROUPS 32
@@ -129,7 +128,7 @@ struct ms_device_rank {
     ms_cuda_staging *idle_staging;
     /* ---- communicators ---- */
     ms_cuda_comm *world;
-    /* NCCL communicator whose call waits for other ranks; guarded by job->lock */
+    /* communicator in whose NCCL call this rank waits for others; guarded by job->lock */
     ms_cuda_comm *waits_on;
     int num_groups;
     ms_cuda_group groups[MS_CUDA_MAX_GROUPS];
@@ -173,26 +172,26 @@ struct ms_cuda_job {
 /* ---- order: cuda_backend_order.c ---- */
 ms_status ms_cuda_order_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_order_close(ms_device_rank *d);
-/* Fails if this rank has failed or been aborted, or another is known to have failed. */
+/* Fails if this rank failed or was aborted, or if it has learned that another failed. */
 ms_status ms_cuda_check_rank(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_keep_status(ms_device_rank *d, ms_status status);
 ms_status ms_cuda_take_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event **out);
 void ms_cuda_give_event(ms_device_rank *d, ms_cuda_event *event);
 void ms_cuda_moved(ms_device_rank *d);
-/* Records an event after all work enqueued on the stream so far. `transfer`: copied, to
- * name it in messages; NULL if the event ends no transfer. */
+/* Records an event after all work enqueued on `stream` so far. `transfer`: the one that
+ * the event ends, copied for error messages; NULL if it ends none. */
 ms_status ms_cuda_point_make(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
                              const ms_transfer *transfer, ms_event *out);
-/* Numbers the event of a pending transfer; ms_cuda_point_fulfil records it later. */
+/* Numbers a pending transfer's event, which ms_cuda_point_fulfil will record. */
 ms_event ms_cuda_point_reserve(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *pending);
 ms_status ms_cuda_point_fulfil(ms_ctx *cx, ms_device_rank *d, ms_event event,
                                ms_cuda_stream *stream);
 /* The record of an event; NULL if the event is known to have happened. */
 ms_cuda_point *ms_cuda_point_of(ms_device_rank *d, ms_event event);
-/* Makes later work of the stream wait for `event`; starts its transfer if pending. */
+/* Makes later work on `stream` wait for `event`, first starting its pending transfer. */
 ms_status ms_cuda_after(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
                         ms_event event);
-/* Makes later work of the stream wait for all compute enqueued so far, since memory is
+/* Makes later work on `stream` wait for all compute enqueued so far: memory is freed and
  * reused in the order of the compute stream. */
 ms_status ms_cuda_after_compute(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream);
 /* Blocks the host until the stream has done all its work. MS_EIO: another rank failed,
@@ -210,7 +209,7 @@ ms_status ms_cuda_comms_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_comms_abort(ms_device_rank *d);
 void ms_cuda_comms_close(ms_device_rank *d);
 ms_status ms_cuda_comms_check(ms_ctx *cx, ms_device_rank *d);
-/* Index of the NCCL lane for messages to (`sends`) or from a peer; -1: by host memory. */
+/* Index in d->lanes of the lane to (`sends`) or from `peer`; -1: use host memory. */
 int ms_cuda_lane_find(const ms_device_rank *d, long peer, bool sends);
 const ms_members *ms_cuda_members(const ms_device_rank *d, const ms_transfer *transfer);
 
@@ -238,13 +237,13 @@ void ms_cuda_host_close(ms_device_rank *d);
 long ms_cuda_num_sent(const ms_transfer *transfer, int size);
 
 /* ---- kernels and arrays: cuda_backend_kernels.c, cuda_backend_arrays.c ---- */
-/* Fails with MS_EIO for lack of memory. `what`: end of the message, as " of tokens". */
+/* Fails with MS_EIO: no memory for `bytes`; `what` ends the message, as " of tokens". */
 ms_status ms_cuda_no_memory(ms_ctx *cx, const ms_device_rank *d, size_t bytes,
                             const char *what);
 ms_status ms_cuda_kernels_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_kernels_close(ms_device_rank *d);
 ms_status ms_cuda_kernel(ms_ctx *cx, ms_device_rank *d, const ms_op_call *op);
-/* Copies call->batch to the GPU and describes it in `out`; nothing if it is NULL. */
+/* Puts call->batch on the GPU and describes it in `out`; does nothing if it is NULL. */
 ms_status ms_cuda_batch_of(ms_ctx *cx, ms_device_rank *d, const ms_op_call *call,
                            ms_cuda_batch *out);
 extern const ms_array_ops ms_cuda_arrays;

@@ -50,7 +50,7 @@ void ms_cuda_pending_drop(ms_device_rank *d, ms_cuda_pending *pending)
     d->idle_pending = pending;
 }
 
-/* Finishes transfer `wanted`, and others through host memory that must end before it. */
+/* Finishes `wanted` and, before it, the host-memory transfers that must end earlier. */
 static ms_status finish_by_host_in_order(ms_ctx *cx, ms_device_rank *d,
                                          ms_cuda_pending *wanted)
 {
@@ -99,7 +99,7 @@ static ms_cuda_stream *stream_of(const ms_device_rank *d, const ms_transfer *t)
     return d->stream[has_own ? t->stream : MS_STREAM_REDUCE];
 }
 
-/* Makes `stream` wait for the other stream that used the communicator last, if any. */
+/* Makes `stream` wait for the other stream, if any, with the communicator's last call. */
 static ms_status order_after_last_stream(ms_ctx *cx, ms_device_rank *d,
                                          ms_cuda_group *group, ms_cuda_stream *stream)
 {
@@ -213,7 +213,7 @@ static bool goes_by_host(const ms_device_rank *d, const ms_transfer *t, int lane
     return t->kind >= MS_TRANSFER_SEND && lane < 0;
 }
 
-/* Starts a transfer through host memory after the events `after`. */
+/* Starts a transfer through host memory once the events `after` have happened. */
 static ms_status start_by_host(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                                const ms_event *after, int num_after, ms_event *done)
 {
@@ -226,7 +226,7 @@ static ms_status start_by_host(ms_ctx *cx, ms_device_rank *d, const ms_transfer 
     return ms_cuda_start_by_host(cx, d, t, done);
 }
 
-/* Makes the stream that copies a send, or that receives, wait for the `after` events. */
+/* Makes the stream of a receive, or of a send's copy, wait for the events `after`. */
 static ms_status start_message(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                                const ms_event *after, int num_after, int lane)
 {

@@ -9,7 +9,7 @@
 namespace
 {
 
-/* Sizes and strides of a box, outer dimension first; the innermost is contiguous. */
+/* Sizes and strides of a box, outermost dimension first; the last one has stride 1. */
 typedef struct box {
     int num_dims;
     long num[DIMS], to_stride[DIMS], from_stride[DIMS];
@@ -21,7 +21,7 @@ template <class U> struct copied {
     box at;
 };
 
-/* Copies a box. `Index` has 32 bits if possible, since 64-bit divisions are slow. */
+/* Copies a box of `count` units; 32 bits of `Index`, if enough, make divisions fast. */
 template <class U, class Index> __global__ void copy_units(copied<U> c, Index count)
 {
     long step = (long)gridDim.x * blockDim.x;
@@ -41,7 +41,7 @@ template <class U, class Index> __global__ void copy_units(copied<U> c, Index co
     }
 }
 
-/* Adds an outer dimension; merges it with the last one if both arrays have no gap. */
+/* Adds a dimension outside those of b, merged with the outermost if that has no gaps. */
 void add_dim(box *b, long num, long to_stride, long from_stride)
 {
     int last = b->num_dims - 1;
@@ -76,7 +76,7 @@ box read_box(const ms_box_copy *copy)
     return out;
 }
 
-/* The largest power of two, up to LARGE_BYTES, that divides all sizes and addresses. */
+/* Bytes per load: the largest power of 2, up to 16, dividing all sizes and addresses. */
 long unit_of(const box *b, const ms_box_copy *copy)
 {
     unsigned long all = (unsigned long)copy->to | (unsigned long)copy->from |

@@ -32,8 +32,8 @@ typedef struct ms_cuda_call {
     bool *lacks_fp8;
 } ms_cuda_call;
 
-/* Launches an operation's kernels. MS_EIO: the driver failed. Callers check for errors of
- * kernel launches. */
+/* Launches an operation's kernels. MS_EIO: the driver failed. The caller checks for
+ * errors of kernel launches. */
 typedef ms_status ms_cuda_op(const ms_cuda_call *call);
 /* Bytes of workspace that the kernels of a node need. */
 typedef size_t ms_cuda_workspace(const ms_program *program, const ms_node *node,

@@ -5,9 +5,9 @@
 
 /* ---- groups ---- */
 
-/* Groups and streams with a communicator of their own, because they are used at the same
- * time (exec/params/unit_moves.c, unit_gradients.c, exec/lower/lower.c). On other streams
- * a group uses the communicator of its first entry. */
+/* Kinds of group and stream with a communicator of their own, because they communicate at
+ * the same time (exec/params/unit_moves.c, unit_gradients.c, exec/lower/lower.c). On
+ * other streams a group uses the communicator of its first entry here. */
 static const ms_cuda_kind kind_table[] = {
     {MS_TRAFFIC_TP, MS_STREAM_TP, false},
     {MS_TRAFFIC_CP, MS_STREAM_CP, false},
@@ -34,7 +34,7 @@ static bool has_one_rank_groups(const ms_world *world, int group)
     return true;
 }
 
-/* Whether every rank's groups `a` and `b` have equal members, always in equal order. */
+/* Whether groups of kinds `a` and `b` have equal members in equal order on every rank. */
 static bool have_same_members(const ms_world *world, int a, int b)
 {
     for (long rank = 0; rank < world->num_ranks; rank++) {
@@ -114,7 +114,7 @@ static void add_channel(ms_cuda_channels *c, long from, long to)
 
 #define MAX_CHANNELS_OF_SENDER 4
 
-/* Adds the channels on which `rank` sends, adjacent in the list. */
+/* Adds the channels on which `rank` sends, one after another in c->channels. */
 static void add_channels_of(ms_cuda_channels *c, const ms_world *world, long rank)
 {
     const ms_members *pp = &world->members[MS_TRAFFIC_PP][rank];
@@ -125,14 +125,14 @@ static void add_channels_of(ms_cuda_channels *c, const ms_world *world, long ran
     add_channel(c, rank, cp->ranks[(cp->own + 1) % cp->size]);
 }
 
-/* Gives each channel the first communicator split in which both its ranks are free. */
+/* Sets each channel's round: the first split in which its two ranks have no channel. */
 static void find_rounds(ms_arena *arena, ms_cuda_channels *c, const ms_world *world)
 {
     unsigned long *taken = MS_NEW_ARRAY(arena, world->num_ranks, unsigned long);
     for (long i = 0; i < c->num_channels; i++) {
         ms_cuda_channel *channel = &c->channels[i];
         unsigned long both = taken[channel->from] | taken[channel->to];
-        /* a rank has at most 8 channels: others of both take at most 14 splits */
+        /* a rank has at most 8 channels: 7 others of each end take at most 14 rounds */
         assert(~both != 0);
         channel->round = __builtin_ctzl(~both);
         taken[channel->from] |= 1UL << channel->round;

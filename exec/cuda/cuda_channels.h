@@ -6,8 +6,7 @@
 #include "exec/core/world.h"
 #include "sim/engine/graph.h"
 
-/* A communicator per kind of group and stream: collectives on one communicator run one
- * after the other. */
+/* A kind of communicator, per group and stream: its collectives run one after another. */
 typedef struct ms_cuda_kind {
     unsigned char group;  /* value of ms_traffic_group */
     unsigned char stream; /* value of ms_stream */
@@ -15,11 +14,11 @@ typedef struct ms_cuda_kind {
     bool is_world;
 } ms_cuda_kind;
 
-/* Messages from one rank to another have their own communicator in each direction: on a
- * shared one, NCCL would make them wait for messages to other ranks. */
+/* Messages from rank `from` to rank `to` have a communicator of their own: on a shared
+ * one, NCCL would make them wait for messages of other pairs or directions. */
 typedef struct ms_cuda_channel {
     long from, to;
-    /* number of the world communicator's split; a rank has at most one channel in each */
+    /* which split of the world communicator makes it; a rank has one channel per split */
     int round;
 } ms_cuda_channel;
 
@@ -28,16 +27,16 @@ typedef struct ms_cuda_channel {
 typedef struct ms_cuda_channels {
     int num_kinds;
     ms_cuda_kind kinds[MS_CUDA_MAX_KINDS];
-    /* index into `kinds` of a group on a stream; -1 for groups of one rank */
+    /* [group][stream]: index into `kinds`; -1 for groups of one rank */
     int kind_of[MS_NUM_TRAFFIC_GROUPS][MS_NUM_STREAMS];
     int num_rounds;
     long num_channels;
     ms_cuda_channel *channels; /* sorted by round, then by sender */
 } ms_cuda_channels;
 
-/* Lists a plan's communicators in the arena: one per kind of group of several ranks,
- * shared by equal groups on one stream. Channels connect neighbours, ends and mirrored
- * ranks of a pipeline, and each rank with the next of its ring (context parallelism). */
+/* Lists a plan's communicators, in the arena. Kinds: one per group of several ranks and
+ * stream; equal groups share it. Channels join a rank to the next, the previous and the
+ * mirrored one of its pipeline, and the next of its ring (context parallelism). */
 ms_cuda_channels ms_cuda_channels_make(ms_arena *arena, const ms_world *world);
 
 /* Index of the rank's channel in a split of the world communicator; -1 if none. */

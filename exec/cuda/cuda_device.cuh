@@ -26,8 +26,8 @@ typedef struct ms_cuda_stream ms_cuda_stream; /* an opaque cudaStream_t */
     extern __shared__ __align__(16) unsigned char ms_dynamic_shared[];                   \
     type *name = reinterpret_cast<type *>(ms_dynamic_shared)
 
-/* Bytes of dynamic shared memory above which a kernel needs an attribute (CUDA C++
- * Programming Guide, section 20.7.3). */
+/* Most bytes of dynamic shared memory that a kernel gets without cudaFuncSetAttribute
+ * (CUDA C++ Programming Guide, section 20.7.3). */
 #define MS_SHARED_BYTES_WITHOUT_ASKING 49152
 
 template <typename... P, typename... A>
@@ -38,8 +38,8 @@ static void ms_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared
         const void *function = reinterpret_cast<const void *>(kernel);
         (void)cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    static_cast<int>(shared_bytes));
-        /* lets thread blocks use all of an SM's memory that L1 could take, so that as
-         * many run as registers allow */
+        /* prefers shared memory to L1 cache in an SM's memory, so that as many thread
+         * blocks run as registers allow */
         (void)cudaFuncSetAttribute(function,
                                    cudaFuncAttributePreferredSharedMemoryCarveout,
                                    cudaSharedmemCarveoutMaxShared);
@@ -64,17 +64,17 @@ static __device__ __forceinline__ void cp_async_commit()
 {
     asm volatile("cp.async.commit_group;\n" ::: "memory");
 }
-/* Waits for the thread's own groups of copies, except for the last LEFT. Other threads
- * see the data after a barrier. */
+/* Waits until at most LEFT groups of this thread's copies, the latest, are under way.
+ * Other threads see the data after a barrier. */
 template <int LEFT> static __device__ __forceinline__ void cp_async_wait()
 {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(LEFT) : "memory");
 }
 
-/* c (16, 8) += a (16, 16) b (16, 8) by a warp. Lane l, with r = l / 4 and q = 2 (l % 4),
- * holds: a[0] row r, columns q and q + 1; a[1] row r + 8; a[2], a[3] like a[0], a[1] at
- * columns + 8; b[0] column r, rows q and q + 1, b[1] rows + 8; c[0], c[1] row r, columns
- * q and q + 1, c[2], c[3] row r + 8. */
+/* c (16, 8) += a (16, 16) b (16, 8), by a warp. Lane l, with r = l / 4 and q = 2 (l % 4),
+ * holds in a[0] row r, columns q and q + 1; a[1] the same of row r + 8; a[2], a[3] as
+ * a[0], a[1], 8 columns on; b[0] column r, rows q and q + 1; b[1] 8 rows on; c[0], c[1]
+ * row r, columns q and q + 1; c[2], c[3] row r + 8. */
 static __device__ __forceinline__ void mma_bf16_16x8x16(float c[4], const unsigned a[4],
                                                         const unsigned b[2])
 {
@@ -84,10 +84,10 @@ static __device__ __forceinline__ void mma_bf16_16x8x16(float c[4], const unsign
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/* Loads four 8 x 8 matrices of 16-bit elements from shared memory: lane i passes the
- * address of row i % 8 of matrix i / 8, 16-byte aligned, and gets from each matrix row i
- * / 4, columns 2 (i % 4) and the next (trans: column i / 4, rows 2 (i % 4) and the
- * next). */
+/* Loads four 8 x 8 matrices of 16-bit elements from shared memory. Lane i passes the
+ * 16-byte aligned address of row i % 8 of matrix i / 8. Its r[m] gets two elements of
+ * matrix m: row i / 4, columns c and c + 1 with c = 2 (i % 4); ldmatrix_x4_trans: rows c
+ * and c + 1 of column i / 4. */
 static __device__ __forceinline__ void ldmatrix_x4(unsigned r[4], const void *row)
 {
     unsigned shared = static_cast<unsigned>(__cvta_generic_to_shared(row));
@@ -120,8 +120,7 @@ static __device__ __forceinline__ unsigned ms_round_two_to_bf16(float low, float
     return bits;
 }
 
-/* GPUs of compute capability 8.9 and later have instructions that round to FP8 (PTX ISA
- * 9.0, cvt). */
+/* Rounding to FP8 by instructions: capability 8.9 and later (PTX ISA 9.0, cvt). */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
 #define MS_HAS_FP8 1
 /* Rounds two values to FP8 as fp8_bits does; `low` is in the lower byte. */
@@ -149,8 +148,8 @@ static __device__ __forceinline__ void ms_emulated_check_aligned(const void *, s
  * Grid and block sizes are at least 1. */
 #define MS_LAUNCH(...) ms_launch(__VA_ARGS__)
 
-/* Executes a statement with T the C++ type of the scalar (fp32, fp64 or bf16); nothing
- * for other scalars. */
+/* Executes a statement in which T is the C++ type of `scalar` (fp32, fp64 or bf16); does
+ * nothing for other scalars. */
 #define MS_BY_SCALAR(scalar, T, ...)                                                     \
     do {                                                                                 \
         if ((scalar) == MS_SCALAR_FP32) {                                                \
@@ -176,8 +175,7 @@ struct bf16 {
     unsigned short bits;
 };
 
-/* The type in which values of T are summed; also that of statistics and of gradients of
- * weights. */
+/* Type of sums of T, and of statistics and gradients of weights computed from T. */
 template <typename T> struct number {
     using sum = T;
 };
@@ -248,8 +246,8 @@ struct e5m2 {
     static constexpr unsigned LARGEST_BITS = 0x7b, NAN_BITS = 0x7f;
 };
 
-/* Rounds to the nearest FP8, ties to even; larger values, infinity included, become the
- * largest number; NaN stays. For GPUs without FP8 instructions, with equal results. */
+/* Rounds x to FP8 format F: nearest, ties to even. Magnitudes above F::LARGEST, infinity
+ * included, become F::LARGEST; NaN stays. Equals the FP8 instructions of newer GPUs. */
 template <class F> static __device__ __forceinline__ unsigned fp8_bits(float x)
 {
     const int of_float = 23, float_bias = 127, dropped = of_float - F::FRACTION_BITS;
@@ -260,7 +258,7 @@ template <class F> static __device__ __forceinline__ unsigned fp8_bits(float x)
     if (positive >= __float_as_uint(F::LARGEST))
         return sign | F::LARGEST_BITS;
     if (positive >> of_float < 1 + float_bias - F::BIAS) {
-        /* subnormal FP8: adding this power of two rounds x to multiples of the unit */
+        /* subnormal FP8: x + this power of 2 rounds x to multiples of the least FP8 */
         const unsigned unit_of = (of_float + 1 - F::BIAS - F::FRACTION_BITS + float_bias);
         unsigned large = unit_of << of_float;
         float sum = __uint_as_float(positive) + __uint_as_float(large);
@@ -304,8 +302,8 @@ template <typename T> struct alignas(16) pack {
     T at[SIZE];
 };
 
-/* Whether rows of `width` elements from x on can be read in 16-byte packs; true for NULL
- * if `width` fits. */
+/* Whether rows of `width` elements from x on can be read in 16-byte packs; for x NULL,
+ * whether `width` allows it. */
 template <typename T> static inline bool can_pack(const T *x, long width)
 {
     return reinterpret_cast<uintptr_t>(x) % 16 == 0 && width % pack<T>::SIZE == 0;
@@ -369,8 +367,8 @@ template <typename S> static __device__ __forceinline__ S block_max(S x)
 
 /* ---- sizes of launches ---- */
 
-/* Number of thread blocks for `count` items, `per_block` each, at most `most`: kernels
- * then loop over the rest. */
+/* Number of thread blocks for `count` items, `per_block` each, or `most` if less: the
+ * kernel then loops over the rest. */
 static inline unsigned ms_blocks(long count, long per_block, long most)
 {
     long blocks = (count + per_block - 1) / per_block;

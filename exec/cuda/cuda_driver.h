@@ -36,15 +36,14 @@ typedef struct ms_cuda_facts {
     int driver_version, runtime_version, blas_version, nccl_version;
 } ms_cuda_facts;
 
-/* c (m, n) = a (m, k) b (k, n) [+ c], all row-major. ld_*: leading dimensions of the
- * matrices as stored, before transposition. `num_batch` products (0 means 1) are
- * stride_* elements apart. Sums are fp32, fp64 for fp64.
+/* c (m, n) = a (m, k) b (k, n) [+ c], all row-major. transpose_*: the matrix is stored
+ * transposed; ld_*: elements between its rows as stored. num_batch products (0 means 1)
+ * begin stride_* elements apart. Sums are fp32, or fp64 for fp64.
  *
- * FP8 products (compute capability 8.9 and later) need both operands contiguous along
- * k (transpose_b without transpose_a), one product, k and n multiples of 16, addresses
- * and leading dimensions of 16 bytes, and not both operands e5m2. Source: cuBLAS
- * documentation 13.0, cublasLtMatmul(), "To use FP8 kernels", and its section Tensor
- * Core Usage. */
+ * FP8 products (compute capability 8.9 and later) need both operands contiguous along k
+ * (transpose_b, not transpose_a), num_batch at most 1, k and n multiples of 16, addresses
+ * and leading dimensions of 16 bytes, and at most one operand in e5m2. Source: cuBLAS
+ * documentation 13.0, cublasLtMatmul(), "To use FP8 kernels", and "Tensor Core Usage". */
 typedef struct ms_cuda_gemm {
     ms_scalar type;   /* type of a and b; FP8: type of a */
     ms_scalar type_b; /* FP8: type of b; otherwise unused */
@@ -56,8 +55,7 @@ typedef struct ms_cuda_gemm {
     long num_batch, stride_a, stride_b, stride_c;
     const void *a, *b;
     void *c;
-    /* FP8: dequantization factors of a and b, in device memory, read when the product
-     * runs */
+    /* FP8: the product is (*scale_a a) (*scale_b b); device memory, read when it runs */
     const float *scale_a, *scale_b;
     /* FP8: accumulate with the reduced precision of the tensor cores, less than fp32 */
     bool fast;
@@ -96,8 +94,7 @@ typedef struct ms_cuda_driver {
     const char *name; /* name of the driver, "cuda" or "fake" */
 
     /* ---- devices ---- */
-    /* Number of usable GPUs. MS_EIO with the cause: no driver, no GPU, a library that is
-     * missing or too old. */
+    /* Number of usable GPUs. MS_EIO: no driver, no GPU, a library missing or too old. */
     ms_status (*find)(ms_ctx *cx, int *num_devices);
     /* Opens the GPU and enters it (makes it current) in the calling thread; other threads
      * call `enter` to use it. */
@@ -112,8 +109,7 @@ typedef struct ms_cuda_driver {
     /* Device memory, 256-byte aligned; NULL if none is left. May wait for all work. */
     void *(*allocate)(ms_cuda_device *device, size_t bytes);
     void (*release)(ms_cuda_device *device, void *memory);
-    /* Page-locked host memory, so that copies overlap with other work. NULL if out of
-     * memory. */
+    /* Page-locked host memory: its copies overlap with other work. NULL if none left. */
     void *(*allocate_host)(ms_cuda_device *device, size_t bytes);
     void (*release_host)(ms_cuda_device *device, void *memory);
 
@@ -132,33 +128,32 @@ typedef struct ms_cuda_driver {
                          double *seconds);
     /* Waits until the stream has done all its work. */
     ms_status (*finish)(ms_ctx *cx, ms_cuda_stream *stream);
-    /* Returns errors of launched kernels and earlier calls; never waits. */
+    /* Fails if a launched kernel or an earlier call failed; never waits. */
     ms_status (*check)(ms_ctx *cx, ms_cuda_device *device);
 
     /* ---- work on a stream ---- */
-    /* Copies asynchronously if host memory is from allocate_host; with other host memory
-     * the call may wait, and the memory is reusable afterwards. */
+    /* Copies asynchronously if host memory is from allocate_host. With other host memory
+     * the call may wait; when it returns, that memory may be reused. */
     ms_status (*copy)(ms_ctx *cx, ms_cuda_stream *stream, void *to, const void *from,
                       size_t bytes, ms_cuda_direction direction);
     ms_status (*clear)(ms_ctx *cx, ms_cuda_stream *stream, void *to, size_t bytes);
     ms_status (*product)(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_gemm *product);
-    /* Whether cuBLASLt has an algorithm for the GEMM on the GPU that the thread has
-     * entered, which depends on shapes, types and alignment; answers are cached. */
+    /* Whether cuBLASLt can run the GEMM, by its shapes, types and alignment, on the GPU
+     * that the thread has entered; answers are cached. */
     ms_status (*has_product)(ms_ctx *cx, const ms_cuda_gemm *product, bool *has);
 
     /* ---- communicators ---- */
 
     ms_status (*make_id)(ms_ctx *cx, ms_cuda_id *out);
-    /* Opens a communicator; all its ranks call this with one id and wait for each
-     * other. */
+    /* Opens a communicator: all its ranks call this with one id and wait for all. */
     ms_status (*open_comm)(ms_ctx *cx, ms_cuda_device *device, const ms_cuda_id *id,
                            int rank, int size, ms_cuda_comm **out);
-    /* Splits a communicator, all of whose ranks call this and wait: ranks of equal color
-     * form a communicator ordered by key; color -1: none (*out is NULL). */
+    /* Splits a communicator: all its ranks call this and wait for each other. Ranks of
+     * one color form a new one, in order of key; color -1: none (*out is NULL). */
     ms_status (*split)(ms_ctx *cx, ms_cuda_comm *comm, int color, int key,
                        ms_cuda_comm **out);
-    /* Starts several operations as one group, so that its sends and receives cannot
-     * deadlock. All ranks of a communicator start its collectives in the same order. */
+    /* Starts `num` operations together, so that sends and receives among them cannot
+     * deadlock. All ranks start a communicator's collectives in the same order. */
     ms_status (*communicate)(ms_ctx *cx, ms_cuda_comm *comm, ms_cuda_stream *stream,
                              const ms_cuda_collective *collectives, int num);
     /* Returns a failure that the communication library has found; never waits. */

@@ -1,5 +1,4 @@
-/* Launch code of embedding and its gradient; results equal those of
- * exec/cpu/cpu_embed.c. */
+/* Launch code of embedding and its gradient; results equal exec/cpu/cpu_embed.c's. */
 #include "exec/cuda/cuda_embed.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* Embedding: copies of rows of the table, and sums of their gradients: rows of x are
- * sorted by token, and a thread block sums the rows of one token in order. */
+/* Embedding copies rows of the table. Its gradient sorts rows of x by table row; a thread
+ * block sums those of one table row, in order, and adds the sum to it. */
 #include "exec/cuda/cuda_embed.h"
 
 #include "exec/cuda/cuda_lanes.cuh"
@@ -43,7 +43,7 @@ template <class T, int N> __global__ void copy_rows(ms_cuda_embed_args args)
     }
 }
 
-/* Writes the table row of each row of x; table_rows if another rank has the row. */
+/* rows[i] = the table row of row i of x; args.table_rows if another rank has it. */
 __global__ void find_rows(ms_cuda_embed_args args, int *rows)
 {
     long row = (long)blockIdx.x * blockDim.x + threadIdx.x;
@@ -53,7 +53,7 @@ __global__ void find_rows(ms_cuda_embed_args args, int *rows)
     rows[row] = (int)(at >= 0 ? at : args.table_rows);
 }
 
-/* The next rows of x that belong to table row `at`, -1 after the last; false if none. */
+/* Sets `next` to rows of x in sorted[i ..] of table row `at`, then -1; false if none. */
 __device__ bool next_rows(const int *rows, const int *sorted, long i, long num, int at,
                           int next[ROWS_PER_LOAD])
 {
@@ -65,7 +65,7 @@ __device__ bool next_rows(const int *rows, const int *sorted, long i, long num, 
     return next[0] >= 0;
 }
 
-/* Adds a token's rows of x to its table row; block (i, j), if sorted[i] is the first. */
+/* Adds all rows of x with one table row to it, by the block of the first (sorted[i]). */
 template <class T, int N>
 __global__ void add_rows(ms_cuda_embed_args args, const int *rows, const int *sorted)
 {

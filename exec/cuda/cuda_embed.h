@@ -16,8 +16,8 @@ ms_cuda_workspace ms_cuda_embed_grad_bytes;
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Row i of x (sequence, token, width) is the table's row for the token at (i / length, i
- * % length) of the rank's part of the batch, or for the token's position. */
+/* Row i of x (sequence, token, width) is the table's row of a token or, if `tokens` is
+ * NULL, of its position: token i % length in sequence i / length of the rank's share. */
 typedef struct ms_cuda_embed_args {
     ms_scalar scalar; /* type of x, and of the table in the forward pass */
     void *x;          /* (num_rows, width): the output, or its gradient */
@@ -35,9 +35,8 @@ typedef struct ms_cuda_embed_args {
 } ms_cuda_embed_args;
 
 void ms_cuda_embed_rows(ms_cuda_stream *stream, const ms_cuda_embed_args *args);
-/* ms_cuda_embed_add adds each row of x to its row of the table, after summing the rows of
- * a token in their order in fp32 or fp64; `workspace`: ms_cuda_embed_add_bytes, 8-byte
- * aligned. */
+/* ms_cuda_embed_add sums the rows of x that have the same table row, in order, in fp32 or
+ * fp64, and adds the sum to it; `workspace`: ms_cuda_embed_add_bytes, 8-byte aligned. */
 size_t ms_cuda_embed_add_bytes(long num_rows);
 void ms_cuda_embed_add(ms_cuda_stream *stream, const ms_cuda_embed_args *args,
                        void *workspace);

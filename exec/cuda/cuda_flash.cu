@@ -1,7 +1,6 @@
 /* Forward attention on tensor cores (FlashAttention-2, Dao 2023, algorithm 1). A thread
- * block has 128 queries of a head, a warp 32 of them; keys are loaded asynchronously
- * while the previous probabilities are multiplied by values, values while scores are
- * computed. */
+ * block computes 128 queries of a head, a warp 32 of them. Loads are asynchronous: of the
+ * next keys during the product with values, of values during the product with keys. */
 #include "exec/cuda/cuda_flash.cuh"
 
 namespace
@@ -16,8 +15,9 @@ template <int WIDTH_, int KEYS_> struct forward_shape {
         (size_t)(QUERIES + 2 * KEYS) * WIDTH * sizeof(bf16);
 };
 
-/* Softmax state of a lane's query rows: the output is o / (`sum` added over 4 lanes); o
- * and sum are relative to 2^max. */
+/* Softmax state of a lane's query rows. max: largest score x scale x log2(e) so far; sum,
+ * o: the lane's part of the sums of 2^(score - max) and of that times values. 4 lanes
+ * share a row; the output is o / (sum over the 4). */
 template <class F> struct running {
     float max[F::PARTS * 2], sum[F::PARTS * 2];
     accumulators<F::PARTS, F::WIDTH> o;
@@ -35,7 +35,7 @@ template <class F> __device__ __forceinline__ void clear_state(running<F> &r)
     }
 }
 
-/* The maximum to subtract from scores: 0 for -infinity (no key seen yet). */
+/* Number to subtract from scores: their maximum; 0 for -infinity (no key seen yet). */
 __device__ __forceinline__ float shift_of(float max)
 {
     return max == -INFINITY ? 0 : max;
@@ -53,7 +53,7 @@ __device__ __forceinline__ float quad_sum(float x)
     return x + __shfl_xor_sync(MS_ALL_LANES, x, 2);
 }
 
-/* Updates the running maximum of scores and rescales the previous sums, unless no row of
+/* Raises r.max to the maximum with the scores s; rescales r.sum and r.o, unless no row of
  * the warp has a new maximum, as is usual after the first tiles. */
 template <class F>
 __device__ __forceinline__ void raise_max(const flash &f, running<F> &r,
@@ -87,7 +87,7 @@ __device__ __forceinline__ void raise_max(const flash &f, running<F> &r,
     }
 }
 
-/* Turns scores into probabilities relative to 2^max, and adds these to r.sum. */
+/* Replaces scores s by exp(scale x score) / 2^max and adds these to r.sum. */
 template <class F>
 __device__ __forceinline__ void exponentiate_scores(const flash &f, running<F> &r,
                                                     accumulators<F::PARTS, F::KEYS> &s)

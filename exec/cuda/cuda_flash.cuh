@@ -25,28 +25,28 @@ struct span {
 struct flash {
     int num_queries, num_keys, num_heads, num_kv_heads;
     int first_query, first_key, window;
-    bool is_whole; /* if false, o, gq, gk and gv are fp32 sums over blocks of keys */
+    bool is_whole; /* false: o, gq, gk, gv are fp32 and add up over blocks of keys */
     /* factor of scores, and log2(e) times that factor, for exp2 */
     float scale, scale_log2;
     const int *positions;
-    const span *query_spans,
-        *key_spans; /* least and largest per tile; NULL if stored in order */
+    /* [tile]: least and largest position; NULL if tokens are stored in order */
+    const span *query_spans, *key_spans;
     const bf16 *q, *k, *v;
     bf16 *o;
     float *lse;
     const bf16 *go;
     bf16 *gq, *gk, *gv;
-    /* backward: (batch, heads, padded) lse times log2(e), infinite if the query is
-     * padding or sees no key; and the dot product of o and go */
+    /* backward, (batch, heads, padded) each: lse times log2(e), infinity if the query is
+     * padding or sees no key; dot product of o and go */
     float *row_lse, *row_mean;
     int padded;
 };
 
-/* A warp's part of a product: element e of [i][j] is in row 16 i + e / 2 * 8 + lane / 4,
- * column 8 j + lane % 4 * 2 + e % 2. */
+/* A warp's part of a product. The lane's element e of [i][j] is in row 16 i + 8 (e / 2) +
+ * lane / 4, column 8 j + 2 (lane % 4) + e % 2. */
 template <int PARTS, int COLUMNS> using accumulators = float[PARTS][COLUMNS / CHUNK][4];
 
-/* Makes the compiler compute x anew, rather than hold a register through a loop. */
+/* Returns x, computed again here, rather than held in a register through a loop. */
 __device__ __forceinline__ int recomputed_here(int x)
 {
 #ifndef MS_CUDA_EMULATED
@@ -80,8 +80,8 @@ __device__ __forceinline__ float power_of_2(float x)
 /* ---- tiles in shared memory: rows of WIDTH elements, whose 16-byte chunks are permuted
  * by row so that 8 rows of one chunk are in different banks ---- */
 
-/* Offset in a tile of the first element of a 16-byte chunk. For an even c, the chunk c
- * after chunk 0 or 1 is at place ^ 8 c. */
+/* Offset in a tile of the first element of a row's 16-byte chunk. For chunk 0 or 1 and
+ * even c, place(row, chunk + c) = place(row, chunk) ^ 8 c. */
 template <int WIDTH> __device__ __forceinline__ int place(int row, int chunk)
 {
     return row * WIDTH + (chunk ^ row % 8) * CHUNK;
@@ -189,7 +189,7 @@ __device__ __forceinline__ void add_weighted_rows(accumulators<PARTS, WIDTH> &to
 
 /* ---- output rows of a warp ---- */
 
-/* Factors of a warp's new rows (`made`) and of the rows already in the output (`old`). */
+/* Factors per row: `made` of the warp's new values, `old` of the output before them. */
 template <int PARTS> struct factors {
     float made[PARTS * 2], old[PARTS * 2];
 };
@@ -200,7 +200,7 @@ __device__ __forceinline__ float2 two_values(const bf16 *x)
     return make_float2(__uint_as_float(bits << 16), __uint_as_float(bits & 0xffff0000U));
 }
 
-/* Writes factor.made times x as bf16, by way of shared memory of this warp only. */
+/* Writes factor.made times x to rows `to` as bf16, by way of the warp's shared memory. */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void write_rows(const accumulators<PARTS, WIDTH> &x,
                                            const factors<PARTS> &factor, bf16 *shared,
@@ -229,7 +229,7 @@ __device__ __forceinline__ void write_rows(const accumulators<PARTS, WIDTH> &x,
     }
 }
 
-/* Sets fp32 output rows to factor.old times themselves plus factor.made times x. */
+/* Sets fp32 output rows to (factor.old times the present row) + (factor.made times x). */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void add_rows(const accumulators<PARTS, WIDTH> &x,
                                          const factors<PARTS> &factor, float *first,
@@ -334,8 +334,8 @@ __device__ __forceinline__ int next_queries(const flash &f, span keys, int tile)
     return tile;
 }
 
-/* Position of a query or key. Padding is masked: its queries precede all keys, its keys
- * follow all queries. */
+/* Positions of queries and keys; of padding, such that it is masked: queries before all
+ * keys (-1), keys after all queries. */
 __device__ __forceinline__ int query_position(const flash &f, int query)
 {
     return query < f.num_queries ? f.positions[f.first_query + query] : -1;
@@ -346,8 +346,8 @@ __device__ __forceinline__ int key_position(const flash &f, int key)
     return key < f.num_keys ? f.positions[f.first_key + key] : INT_MAX;
 }
 
-/* Calls element(score, row, column) for each of the lane's scores; row and column are
- * compile-time offsets from the lane's first score. */
+/* Calls element(score, row, column) for each of the lane's scores. row and column count
+ * from its first score's and are known at compile time. */
 template <int PARTS, int COLUMNS, class F>
 __device__ __forceinline__ void for_scores(accumulators<PARTS, COLUMNS> &s, F element)
 {
@@ -358,8 +358,8 @@ __device__ __forceinline__ void for_scores(accumulators<PARTS, COLUMNS> &s, F el
             element(s[i / 2][j / 2][i % 2 * 2 + j % 2], i * CHUNK, j / 2 * CHUNK + j % 2);
 }
 
-/* Sets masked scores to -infinity. Rows of s are queries and columns keys, or the reverse
- * (ROWS_ARE_KEYS). */
+/* Sets masked scores to -infinity. s is (queries, keys), or (keys, queries) if
+ * ROWS_ARE_KEYS. */
 template <bool ROWS_ARE_KEYS, int PARTS, int COLUMNS>
 __device__ __forceinline__ void mask(const flash &f, accumulators<PARTS, COLUMNS> &s,
                                      int first_row, int first_column)
@@ -371,8 +371,8 @@ __device__ __forceinline__ void mask(const flash &f, accumulators<PARTS, COLUMNS
         first_key = first_row + lane_of() / QUAD;
     }
     if (f.positions == NULL) {
-        /* a key is visible if least < key - query <= most, both counted from the lane's
-         * first key and query */
+        /* a query sees keys with least < key - query <= most, where key and query count
+         * from the lane's first ones */
         int most = f.first_query + first_query - f.first_key - first_key;
         int least = f.window > 0 ? most - f.window : INT_MIN;
         int left = f.num_keys - first_key;
@@ -408,7 +408,8 @@ __global__ void find_spans(const int *positions, int count, int rows, span *span
     spans[tile] = s;
 }
 
-/* Launches find_spans for tiles of `rows` positions into *workspace; advances that. */
+/* Launches find_spans for tiles of `rows` tokens. Returns the spans, which are at
+ * *workspace, and advances *workspace behind them. */
 const span *launch_spans(ms_cuda_stream *stream, const int *positions, long count,
                          int rows, span **workspace)
 {

@@ -22,8 +22,8 @@ bool ms_cuda_flash_can(const ms_cuda_attention_args *args);
 
 /* Forward attention. Workspace: two ints per MS_CUDA_FLASH_LEAST_TILE queries or keys. */
 void ms_cuda_flash(ms_cuda_stream *stream, const ms_cuda_attention_args *args);
-/* Backward attention. Workspace: two floats per padded query, head and sequence, then
- * four ints per MS_CUDA_FLASH_LEAST_TILE queries or keys. */
+/* Backward attention. Workspace: two floats per sequence, head and query (their number
+ * padded), then four ints per MS_CUDA_FLASH_LEAST_TILE queries or keys. */
 void ms_cuda_flash_grad(ms_cuda_stream *stream, const ms_cuda_attention_args *args);
 
 #ifdef __cplusplus

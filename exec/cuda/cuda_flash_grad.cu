@@ -1,21 +1,21 @@
 /* Backward attention on tensor cores (FlashAttention-2, Dao 2023, algorithm 2), without
- * atomics: one kernel keeps the gradients of a tile of keys and values in registers and
- * loops over queries, the other keeps those of queries and loops over keys. The first
- * computes transposed scores, whose register layout the next product needs. */
+ * atomics. One kernel keeps gradients of a tile of keys and values in registers and loops
+ * over queries; its scores are (keys, queries), the layout that its next product needs.
+ * The other keeps gradients of a tile of queries and loops over keys. */
 #include "exec/cuda/cuda_flash.cuh"
 
 namespace
 {
 
-/* Tile sizes: a thread block has WARPS x 16 PARTS rows of its own (keys or queries) and
- * loops over tiles of OTHERS rows, double-buffered in shared memory. */
+/* Tile sizes. A thread block has WARPS x 16 PARTS own rows (keys in one kernel, queries
+ * in the other) and loops over tiles of OTHERS rows, double-buffered in shared memory. */
 template <int WIDTH_, int WARPS_, int PARTS_, int OTHERS_, int BLOCKS_> struct shape {
     static constexpr int WIDTH = WIDTH_, WARPS = WARPS_, PARTS = PARTS_;
     static constexpr int OWN_ROWS = PARTS * PART; /* number of a warp's own rows */
     static constexpr int ROWS = WARPS * OWN_ROWS, OTHERS = OTHERS_;
     static constexpr int THREADS = WARPS * MS_WARP, BLOCKS = BLOCKS_;
-    /* shared memory: two arrays of own rows, a double buffer of two arrays of other rows,
-     * and two statistics for each row that is a query */
+    /* shared memory: two arrays of own rows, two of other rows (double-buffered), and two
+     * statistics per query (if queries are the other rows, double-buffered) */
     static constexpr int OTHER_SIZE = OTHERS * WIDTH, OWN_SIZE = ROWS * WIDTH;
     static constexpr size_t shared_bytes =
         (size_t)(2 * OWN_SIZE + 4 * OTHER_SIZE) * sizeof(bf16) +
@@ -24,8 +24,8 @@ template <int WIDTH_, int WARPS_, int PARTS_, int OTHERS_, int BLOCKS_> struct s
 
 /* ---- row statistics ---- */
 
-/* Copies lse, times log2(e), and dot products of o and its gradient (FlashAttention,
- * algorithm 4) to f.row_lse and f.row_mean. WIDTH / 8 threads share a query and head. */
+/* Sets f.row_lse to lse times log2(e), and f.row_mean to dot products of o and go
+ * (FlashAttention, algorithm 4). WIDTH / 8 threads share a query and head. */
 template <int WIDTH> __global__ void prepare_rows(flash f, long num_rows)
 {
     constexpr int threads = WIDTH / CHUNK;
@@ -59,7 +59,7 @@ __device__ __forceinline__ long prepared_row(const flash &f, int head, int first
     return ((long)blockIdx.z * f.num_heads + head) * f.padded + first;
 }
 
-/* Loads the lse of COUNT queries, followed by their row_mean, into shared memory. */
+/* Loads row_lse of COUNT queries, then their row_mean, into shared memory `to`. */
 template <int COUNT>
 __device__ __forceinline__ void load_statistics(const flash &f, int head, int first,
                                                 float *to)
@@ -80,8 +80,7 @@ struct step {
     int head, tile;
 };
 
-/* The next query tile that sees the keys, in this head or a later one; head -1 if
- * none. */
+/* The next query tile, in this or a later head, that sees the keys; head -1: none. */
 template <class S>
 __device__ __forceinline__ step next_step(const flash &f, span keys, int last_head,
                                           step at)
@@ -111,8 +110,8 @@ __device__ __forceinline__ void load_queries(const flash &f, step at, bf16 *to,
     load_statistics<S::OTHERS>(f, at.head, first, statistics);
 }
 
-/* Turns scores (rows are keys, columns queries) into probabilities, and gradients of
- * probabilities into those of unscaled scores. */
+/* Replaces scores p (keys, queries) by probabilities, and gradients g of probabilities by
+ * gradients of unscaled scores. */
 template <class S>
 __device__ __forceinline__ void weigh_keys(const flash &f,
                                            accumulators<S::PARTS, S::OTHERS> &p,
@@ -135,8 +134,8 @@ __device__ __forceinline__ void weigh_keys(const flash &f,
     }
 }
 
-/* Gradients of keys and values. Grid: (KV head, tile of keys, batch); the first keys come
- * first, since most queries see them. */
+/* Gradients of keys and values. Grid: (KV head, tile of keys, batch). Blocks of the first
+ * keys start first, since most queries see them. */
 template <class S>
 __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_key_gradient(flash f)
 {
@@ -196,7 +195,7 @@ __device__ __forceinline__ void load_keys(const flash &f, int kv_head, int tile,
         to + S::OTHER_SIZE, key_rows(f, f.v, S::WIDTH, kv_head, tile * S::OTHERS));
 }
 
-/* Turns gradients of probabilities (rows are queries) into those of unscaled scores. */
+/* Replaces gradients g of probabilities by those of unscaled scores p (queries, keys). */
 template <class S>
 __device__ __forceinline__ void weigh_queries(const flash &f,
                                               const accumulators<S::PARTS, S::OTHERS> &p,
@@ -216,8 +215,8 @@ __device__ __forceinline__ void weigh_queries(const flash &f,
     }
 }
 
-/* Gradients of queries. Grid: (head, tile of queries, batch); the last tiles come first,
- * since they see the most keys. */
+/* Gradients of queries. Grid: (head, tile of queries, batch). Blocks of the last queries
+ * start first, since they see the most keys. */
 template <class S>
 __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_query_gradient(flash f)
 {

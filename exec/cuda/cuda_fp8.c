@@ -9,7 +9,7 @@
 
 /* ---- selection of GEMMs ---- */
 
-/* Whether a GEMM has a layer's weight or its gradient, not embedding, head or router. */
+/* Whether a GEMM has a layer's weight, or its gradient; not embedding, head or router. */
 static bool is_layer_gemm(const ms_program *program, const ms_node *node)
 {
     const ms_tensor *tensors = program->tensors;
@@ -63,7 +63,7 @@ size_t ms_cuda_fp8_bytes(const ms_program *program, const ms_node *node,
     bool by_expert = node->op == MS_OP_GROUPED,
          is_weight_gradient =
              program->tensors[node->out[0]].role == MS_ROLE_WEIGHT_GRADIENT;
-    /* all tokens of the rank may be routed to one expert */
+    /* leaves room for one expert with the rows of all experts (balanced routing) */
     if (by_expert && is_weight_gradient)
         shape.k *= shape.batch;
     else if (by_expert)
@@ -101,7 +101,7 @@ static bool fits_fp8(const ms_cuda_call *call, const ms_cuda_gemm *p)
                ms_cuda_fp8_bytes(op->program, op->node, &call->precision);
 }
 
-/* Whether the library has an algorithm for the FP8 GEMM; false on error, too. */
+/* Whether the library can compute the FP8 GEMM; also false on error (in *status). */
 static bool is_supported(const ms_cuda_call *call, const ms_cuda_gemm *product,
                          ms_status *status)
 {
@@ -122,7 +122,7 @@ bool ms_cuda_fp8_gemm(const ms_cuda_call *call, const ms_cuda_gemm *p, bool swap
     bool wide[2] = {is_gradient(program, node->in[swapped]),
                     is_gradient(program, node->in[!swapped])};
     fp8_memory memory = divide_workspace(call->workspace, p);
-    /* both operands become row-major with the summed dimension along rows */
+    /* quantized operands are (m, k) and (n, k), row-major */
     const ms_cuda_fp8_matrix matrices[2] = {
         {.x = p->a,
          .rows = p->transpose_a ? p->k : p->m,

@@ -6,8 +6,8 @@
 
 #define THREADS 256
 #define TILE    64 /* rows and columns of a transposed tile */
-/* 4-byte words of a tile's row, plus one for padding: rows 16 apart are then 16 banks
- * apart, and a warp reads without bank conflicts. */
+/* 4-byte words of a tile's row in shared memory: two bf16 each, plus one word, which
+ * avoids bank conflicts (rows 16 apart are 16 banks apart). */
 #define TILE_WORDS (TILE / 2 + 1)
 
 namespace
@@ -22,7 +22,7 @@ struct numbers {
     long count, num_packs; /* num_packs: number of aligned 16-byte loads of x */
 };
 
-/* Larger magnitude, as bits: without the sign they are ordered like values, NaN last. */
+/* The larger of `most` and |x|, as bf16 bits, ordered like values; NaN is largest. */
 __device__ unsigned larger(unsigned most, bf16 x)
 {
     return max(most, x.bits & 0x7fffU);
@@ -54,7 +54,7 @@ __global__ void make_scales(ms_cuda_fp8_scales *scales, const unsigned *parts, i
                             float largest_a, float largest_b)
 {
     float largest = blockIdx.x == 0 ? largest_a : largest_b;
-    const float least = 0x1p-100f; /* keeps both scales finite and normal */
+    const float least = 0x1p-100f; /* lower bound of x, for finite and normal scales */
     unsigned most = 0;
     for (int i = (int)threadIdx.x; i < num; i += (int)blockDim.x)
         most = max(most, parts[(int)blockIdx.x * num + i]);
@@ -62,7 +62,7 @@ __global__ void make_scales(ms_cuda_fp8_scales *scales, const unsigned *parts, i
     if (threadIdx.x > 0)
         return;
     float x = value(bf16{(unsigned short)most});
-    x = x < least ? least : x; /* a NaN is not replaced */
+    x = x < least ? least : x; /* if x is NaN, it stays */
     scales->to_fp8[blockIdx.x] = largest / x;
     scales->from_fp8[blockIdx.x] = x / largest;
 }
@@ -127,7 +127,8 @@ __device__ void load_tile(unsigned (*tile)[TILE_WORDS], const bf16 *x, const til
     }
 }
 
-/* Casts and transposes a tile per block. A warp writes 16 columns as rows of 32 bytes. */
+/* Casts and transposes one tile per block. A warp reads 16 columns and writes them as
+ * rows, 32 bytes each. */
 template <class F>
 __global__ void __launch_bounds__(THREADS)
     cast_transposed(F *to, const bf16 *x, const float *scale, tiles t, bool aligned)
@@ -168,7 +169,7 @@ void cast(ms_cuda_stream *stream, const ms_cuda_fp8_matrix *m, const float *scal
                   scale, t, aligned);
         return;
     }
-    bool has_gaps = m->cols % WIDTH != 0; /* if not, all rows are cast as one */
+    bool has_gaps = m->cols % WIDTH != 0; /* false: all rows are cast as one row */
     long rows = has_gaps ? m->rows : 1, cols = has_gaps ? m->cols : m->rows * m->cols;
     long num_packs = padded(cols) / WIDTH;
     MS_LAUNCH((cast_rows<F>), ms_blocks(rows * num_packs, THREADS, MS_MANY_BLOCKS),

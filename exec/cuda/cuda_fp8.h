@@ -22,12 +22,12 @@ extern "C" {
 /* Workspace of a node whose GEMMs may be computed in FP8; 0 for other nodes. */
 ms_cuda_workspace ms_cuda_fp8_bytes;
 /* Computes a GEMM of an EINSUM or GROUPED node in FP8 from its bf16 operands. True:
- * computed in FP8, or failed (*status). False: nothing was done and the caller computes
- * it in bf16, because it has no layer weights or fewer than 16 terms (k), its result has
- * rows of no multiple of 16 elements or is not 16-byte aligned, its operands exceed the
- * workspace (experts with more rows than balanced routing gives to all of the rank's), or
- * the library has no algorithm (*call->lacks_fp8). `swapped`: the product's a is the
- * node's second operand. */
+ * computed, or failed (*status). False: nothing was done, and the caller computes it in
+ * bf16. Reasons: the GEMM has no layer weight, or fewer than 16 terms (k); its result's
+ * rows are no multiple of 16 elements, or not 16-byte aligned; its operands exceed the
+ * workspace (an expert has more rows than balanced routing gives to all of the rank's
+ * experts); or the library has no algorithm (sets *call->lacks_fp8). `swapped`:
+ * product->a is the node's second operand. */
 bool ms_cuda_fp8_gemm(const ms_cuda_call *call, const ms_cuda_gemm *product, bool swapped,
                       ms_status *status);
 #endif
@@ -37,8 +37,7 @@ typedef struct ms_cuda_stream ms_cuda_stream;
 /* The summed dimension of FP8 GEMMs is zero-padded to a multiple of this. */
 #define MS_CUDA_FP8_TERMS 16
 
-/* A bf16 matrix (rows, cols) in device memory, row-major without gaps, and its quantized
- * copy. */
+/* A bf16 matrix (rows, cols) in device memory, row-major without gaps; its FP8 copy. */
 typedef struct ms_cuda_fp8_matrix {
     const void *x;
     long rows, cols;
@@ -47,8 +46,8 @@ typedef struct ms_cuda_fp8_matrix {
     void *to; /* the copy, its rows padded to MS_CUDA_FP8_TERMS; 16-byte aligned */
 } ms_cuda_fp8_matrix;
 
-/* Scales of two matrices, in device memory: factors before rounding to FP8, and factors
- * by which FP8 values become the originals. */
+/* Scales of two matrices, in device memory: to_fp8 multiplies elements before they are
+ * rounded to FP8, from_fp8 multiplies FP8 values to undo that. */
 typedef struct ms_cuda_fp8_scales {
     float to_fp8[2], from_fp8[2];
 } ms_cuda_fp8_scales;
@@ -57,14 +56,14 @@ typedef struct ms_cuda_fp8_scales {
 /* Bytes of the `parts` argument of ms_cuda_fp8_find_scales. */
 #define MS_CUDA_FP8_PART_BYTES (2 * MS_CUDA_FP8_PARTS * sizeof(unsigned))
 
-/* Sets to_fp8 = F / max |x| and from_fp8 = max |x| / F, with F the format's largest
- * number and max |x| at least 2^-100. An infinity or NaN in x makes from_fp8 NaN or
- * infinite, and so every sum of the GEMM. Neither matrix is empty. Results are
+/* Sets to_fp8 = F / M and from_fp8 = M / F per matrix: F is the format's largest number,
+ * M the matrix's largest |x|, at least 2^-100. Infinity or NaN in x makes from_fp8
+ * infinite or NaN, and so all sums of the GEMM. Matrices are not empty. Results are
  * reproducible. */
 void ms_cuda_fp8_find_scales(ms_cuda_stream *stream, ms_cuda_fp8_scales *scales,
                              unsigned *parts, const ms_cuda_fp8_matrix matrices[2]);
-/* Writes x times to_fp8[which], rounded to the nearest FP8, ties to even; values that
- * exceed the format's largest number become it. */
+/* Writes matrix->x times to_fp8[which], rounded to the nearest FP8, ties to even; larger
+ * numbers than the format has become its largest. */
 void ms_cuda_fp8_cast(ms_cuda_stream *stream, const ms_cuda_fp8_matrix *matrix,
                       const ms_cuda_fp8_scales *scales, int which);
 

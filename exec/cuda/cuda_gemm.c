@@ -9,7 +9,7 @@
 
 /* ---- types ---- */
 
-/* Types of a GEMM: operands and results of other types are cast in the workspace. */
+/* Types in which a GEMM computes; a, b, c of other types are cast in the workspace. */
 typedef struct types {
     ms_scalar product; /* type of both operands */
     ms_scalar sum;     /* type of the result before casting */
@@ -21,7 +21,8 @@ static ms_scalar wider(ms_scalar a, ms_scalar b)
     return ms_scalar_bytes(a) >= ms_scalar_bytes(b) ? a : b;
 }
 
-/* Types for operands a, b and result c; bf16 is summed to bf16 or fp32, as c asks. */
+/* Types for the GEMM of operands a, b and result c; bf16 products are summed to bf16 or
+ * fp32, the type of c. */
 static types types_of(ms_scalar a, ms_scalar b, ms_scalar c)
 {
     types t = {.product = wider(a, b)};

@@ -5,16 +5,15 @@
 
 #include "exec/cuda/cuda_call.h"
 
-/* Multiplies operands of different types in the wider one: the narrow operand is cast
- * into the workspace, and so is the result if it is narrower than the sums (fp32
- * gradients of router logits times bf16 weights or activations). In fp8 runs operands
- * pass through the workspace, too (exec/cuda/cuda_fp8.h). MS_EIO: the einsum is no matrix
- * product, which no layer program has. */
+/* Computes one GEMM. If one operand's type is narrower, it is cast into the workspace; so
+ * is the result if c is narrower than the product (fp32 gradients of router logits times
+ * bf16 weights or activations). In fp8 runs, see exec/cuda/cuda_fp8.h. MS_EIO: the einsum
+ * is no matrix product (in no layer program). */
 ms_cuda_op ms_cuda_einsum;
 ms_cuda_workspace ms_cuda_einsum_bytes;
 
-/* Computes one GEMM per expert. Operands have one type; a weight's gradient may be fp32
- * where operands are bf16. Workspace: ms_cuda_fp8_bytes. */
+/* Computes one GEMM per expert. Both operands have one type; if bf16, a weight's gradient
+ * may be fp32. Workspace: ms_cuda_fp8_bytes. */
 ms_cuda_op ms_cuda_grouped;
 
 #endif

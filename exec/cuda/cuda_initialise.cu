@@ -21,7 +21,7 @@ __device__ uint64_t mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-/* The seed that ms_rng_split derives from a generator with this seed and a key. */
+/* The seed that ms_rng_split (base/rng.h) makes of a generator's seed and a key. */
 __device__ uint64_t split(uint64_t seed, uint64_t key)
 {
     return mix(mix(seed + GOLDEN_GAMMA) ^ mix(key * GOLDEN_GAMMA + 1));

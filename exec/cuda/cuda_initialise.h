@@ -11,8 +11,8 @@ extern "C" {
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Writes a piece of a weight's initial values; to[0] is element piece->first. fp32, fp64
- * or bf16 (rounded to fp32 first, like a cast of fp32 weights). */
+/* Writes initial values of a piece of a weight, from element piece->first on, to to[0],
+ * ... Types: fp32, fp64, bf16 (rounded to fp32 first, like a cast of fp32 weights). */
 void ms_cuda_initialise(ms_cuda_stream *stream, ms_scalar scalar, void *to,
                         const ms_initial_piece *piece);
 

@@ -15,8 +15,8 @@ struct alignas(sizeof(T) * N < MS_PACK_BYTES ? sizeof(T) * N : MS_PACK_BYTES) la
     T at[N];
 };
 
-/* lane_word: type of one memory access. nvcc 13.0 splits stores of structs, uint4
- * included, unless the instruction is explicit. */
+/* lane_word: type of one memory access, stored by explicit instruction: nvcc 13.0 splits
+ * stores of structs, even uint4. */
 #ifdef MS_CUDA_EMULATED
 template <typename T, int N> using lane_word = lanes<T, N>;
 template <typename W> static inline void store_word(W *to, const W &x)

@@ -12,8 +12,8 @@ namespace
 
 /* ---- rows ---- */
 
-/* Calls f(lanes<T, N>, column) for columns 0 .. end - 1 of a row: N columns at a time
- * from 16-byte boundaries if `packed`, otherwise one at a time. */
+/* Calls f(lanes<T, N>, column) for columns 0 .. end - 1 of a row: with N columns at a
+ * time between 16-byte boundaries if `packed`; otherwise, and at the ends, with one. */
 template <class T, class F>
 __device__ void for_columns(const T *row, long end, bool packed, F f)
 {
@@ -27,7 +27,7 @@ __device__ void for_columns(const T *row, long end, bool packed, F f)
     if (at < first)
         f(load_lanes<1>(row + at), at);
     long step = (long)blockDim.x * N;
-    /* two loads per thread are in flight */
+    /* each thread has two loads in flight */
     for (long i = first + at * N; i < last; i += 2 * step) {
         bool has_next = i + step < last;
         lanes<T, N> x = load_lanes<N>(row + i),
@@ -83,9 +83,8 @@ template <class T> __global__ void row_sum(ms_cuda_loss_args args)
     ((S *)args.target)[blockIdx.x] = target >= 0 ? value(row[target]) : S(0);
 }
 
-/* Gradient of a row of logits. It may overwrite the logits: every thread writes the
- * elements that it has read. `packed`: logits and gradient have equal offsets from
- * 16-byte boundaries. */
+/* Gradient of a row of logits, which it may overwrite: every thread writes what it has
+ * read. `packed`: logits and gradient are equally far from 16-byte boundaries. */
 template <class T> __global__ void row_grad(ms_cuda_loss_args args, bool packed)
 {
     typedef typename number<T>::sum S;

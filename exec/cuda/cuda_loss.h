@@ -20,8 +20,7 @@ typedef struct ms_cuda_loss_args {
     const void *logits; /* (num_rows, width) */
     long num_rows, width;
     long num_real; /* columns before the padding of the vocabulary */
-    /* Targets are ordered by position; rows of logits cover `length` stored tokens of
-     * each sequence. */
+    /* Targets are in order of position; logits as stored, `length` tokens a sequence. */
     const int *targets;   /* (sequences, sequence_length) target tokens */
     const int *positions; /* position of each stored token; NULL if in order */
     long length, sequence_length, first_sequence, first_stored;

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* log2 of the number of free lists per doubling of the size of pieces */
+/* log2 of the number of free lists from one power of 2 of bytes to the next */
 #define STEPS_BITS     3
 #define NUM_LISTS      (64 << STEPS_BITS)
 #define FIRST_CAPACITY 256
@@ -90,7 +90,7 @@ static void insert_used(ms_cuda_memory *m, piece *p)
         m->most_used_bytes = m->used_bytes;
 }
 
-/* Removes a piece from the hash table; reinserts the rest of its probe cluster. */
+/* Removes a piece from the hash table, and reinserts the entries up to the next gap. */
 static piece *remove_used(ms_cuda_memory *m, const void *start)
 {
     long at = slot_of(m, start);
@@ -110,7 +110,7 @@ static piece *remove_used(ms_cuda_memory *m, const void *start)
 
 /* ---- free pieces, by size ---- */
 
-/* Index of the free list for pieces of a size; higher lists have larger pieces. */
+/* Index of the free list for pieces of `bytes`; lists are in ascending order of size. */
 static int list_of(size_t bytes)
 {
     int doubling = 63 - __builtin_clzll((unsigned long long)bytes);
@@ -189,7 +189,8 @@ static void release_idle_blocks(ms_cuda_memory *m)
     }
 }
 
-/* Requests at least half of what all blocks hold; if memory is short, `least` bytes. */
+/* Requests a block of `least` bytes or, if possible, more: at least held_bytes / 2 and
+ * least_block_bytes, so that blocks are few. */
 static void *allocate_block(ms_cuda_memory *m, size_t least, size_t *bytes)
 {
     size_t wanted = m->held_bytes / 2;

@@ -1,7 +1,7 @@
-/* A caching allocator for the memory of one GPU, used in the order of the rank's program:
- * it splits large blocks from the driver into parts, so that no allocation waits for the
- * device. Best fit; free neighbours are merged. Only the book-keeping is here: the device
- * memory itself is never accessed. */
+/* A caching allocator for one GPU's memory: it splits large blocks from the driver into
+ * parts, so that no allocation waits for the device. A freed part is reused at once,
+ * since the rank's work runs in the order of its program. Best fit; free neighbours are
+ * merged. The allocator never accesses device memory. */
 #ifndef MS_EXEC_CUDA_CUDA_MEMORY_H
 #define MS_EXEC_CUDA_CUDA_MEMORY_H
 
@@ -17,7 +17,7 @@ typedef struct ms_cuda_memory_source {
     void *(*allocate)(void *state, size_t bytes);
     void (*release)(void *state, void *memory);
     void *state;
-    size_t least_block_bytes; /* smallest block requested, if the device has as much */
+    size_t least_block_bytes; /* least block to request; less if that is refused */
     size_t page_bytes;        /* block sizes are multiples of this */
 } ms_cuda_memory_source;
 
@@ -26,7 +26,7 @@ typedef struct ms_cuda_memory_figures {
     /* sizes of parts in use, rounded up to MS_CUDA_ALIGNMENT, now and at most */
     double used_bytes, most_used_bytes;
     double largest_free_bytes; /* largest contiguous free memory */
-    /* 1 - largest_free_bytes / all free bytes of blocks; 0 if nothing is free */
+    /* 1 - largest_free_bytes / (bytes of all free parts); 0 if nothing is free */
     double fragmentation;
     long num_blocks, num_parts; /* numbers of blocks, and of parts in use */
 } ms_cuda_memory_figures;
@@ -36,7 +36,7 @@ ms_cuda_memory *ms_cuda_memory_open(ms_arena *arena, const ms_cuda_memory_source
 /* Releases all blocks, used or not. NULL is ignored. */
 void ms_cuda_memory_close(ms_cuda_memory *memory);
 
-/* Device memory of a rank's allocator; NULL if `bytes` is 0 or memory is exhausted. */
+/* Takes `bytes` of device memory; NULL if `bytes` is 0 or the device has none left. */
 void *ms_cuda_memory_take(ms_cuda_memory *memory, size_t bytes);
 /* Frees memory from ms_cuda_memory_take; NULL is ignored. */
 void ms_cuda_memory_give(ms_cuda_memory *memory, void *part);

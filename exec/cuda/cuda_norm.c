@@ -32,10 +32,11 @@ ms_status ms_cuda_norm(const ms_cuda_call *call)
 
 /* ---- backward ---- */
 
-/* Workspace of NORM_GRAD: partial sums of weight and bias gradients, then scratch. */
+/* Workspace of NORM_GRAD: partial sums of weight gradients, those of bias gradients,
+ * scratch to add them. */
 typedef struct grad_workspace {
     long num_parts;
-    size_t parts_bytes; /* bytes of partial sums of either gradient */
+    size_t parts_bytes; /* for weight gradients, and as much for bias */
     size_t sums_bytes;
 } grad_workspace;
 

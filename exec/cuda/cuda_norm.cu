@@ -1,7 +1,7 @@
-/* RMSNorm and LayerNorm with a warp or a thread block per row, depending on its width.
- * Rows are read once and kept in registers; rows that are too long or unaligned are read
- * again, element by element. Gradients of weights: every thread block loops over rows
- * with its columns in registers; cuda_sums.cu adds the partial sums of blocks. */
+/* RMSNorm and LayerNorm with a warp or, for wide rows, a thread block per row. Rows are
+ * read once and kept in registers; unaligned or too wide rows are read at each use, one
+ * element at a time. Gradients of weights: every thread block loops over rows with sums
+ * of its columns in registers; cuda_sums.cu adds the sums of all blocks. */
 #include "exec/cuda/cuda_norm.h"
 
 #include "exec/cuda/cuda_lanes.cuh"
@@ -9,14 +9,16 @@
 #define WARP_ROWS     8   /* rows per thread block if each row has one warp */
 #define PLAIN_THREADS 256 /* most threads of a row not kept in registers */
 #define MOST_THREADS  512 /* threads per row; more would lack registers */
-/* grid sizes, backward: 4 blocks per SM of an H100, of which 1 to 2 run at a time */
+/* most thread blocks, backward, with one and with WARP_ROWS rows each: 4 and 2 per SM of
+ * an H100, of which 1 or 2 run at a time */
 #define BLOCKS_OF_ROWS  528
 #define BLOCKS_OF_WARPS 264
 
 namespace
 {
 
-/* Sizes of rows; thread i of a row's n threads has pieces i, i + n, ... of N elements. */
+/* Sizes of rows. Of n threads for a row, thread i has pieces i, i + n, ... (N
+ * elements). */
 struct shape {
     long num_rows;
     int num_pieces;
@@ -32,7 +34,7 @@ template <bool IS_WARP> __device__ __forceinline__ int lanes_of_row()
 {
     return IS_WARP ? MS_WARP : static_cast<int>(blockDim.x);
 }
-/* The thread's first row, and the number of rows that the grid processes at a time. */
+/* first_row: the thread's first row; rows_at_a_time: the step to its next row. */
 template <bool IS_WARP> __device__ __forceinline__ long first_row()
 {
     return IS_WARP ? static_cast<long>(blockIdx.x) * WARP_ROWS + threadIdx.x / MS_WARP
@@ -66,8 +68,7 @@ __device__ __forceinline__ void sum_over_row(S (&x)[NUM])
     }
 }
 
-/* Calls f(i, piece) for up to KEEP pieces of a row, in registers i; KEEP 0: all, i =
- * 0. */
+/* Calls f(i, piece) for each piece of the thread: i < KEEP counts them; KEEP 0: i = 0. */
 template <int KEEP, bool IS_WARP, typename F>
 __device__ __forceinline__ void for_pieces(int num_pieces, F f)
 {
@@ -203,8 +204,8 @@ __device__ __forceinline__ row_means<S> means_of(
     return m;
 }
 
-/* The thread's partial sums of a weight's gradient: in registers if KEEP > 0, otherwise
- * in memory that only this thread writes. */
+/* The thread's sums, over its rows, of a weight's gradient: in `kept` (registers) if KEEP
+ * > 0, otherwise in `part`, which only this thread writes. */
 template <typename S, int N, int KEEP> struct column_sums {
     S *part;
     S kept[KEEP > 0 ? KEEP : 1][N];
@@ -293,10 +294,10 @@ unsigned plain_threads(long width)
     return whole_warps(min(width, static_cast<long>(PLAIN_THREADS)));
 }
 
-/* How threads share aligned rows of a width. */
+/* Threads for an aligned row of some width. */
 struct plan {
     bool is_warp;
-    int keep; /* 16-byte pieces kept per thread: 2, 4, or 0 if too many */
+    int keep; /* most 16-byte pieces per thread, in registers: 2 or 4; 0: too many */
     unsigned threads;
 };
 
@@ -390,7 +391,7 @@ void ms_cuda_norm_rows_grad(ms_cuda_stream *stream, const ms_cuda_norm_args *arg
     MS_BY_SCALAR(args->scalar, T, {
         constexpr int N = pack<T>::SIZE;
         if (p.keep == 0 || !is_all_aligned(args)) {
-            /* a block has one row, not WARP_ROWS: partial sums stay as many */
+            /* blocks have one row at a time here: as many sums take more blocks */
             blocks *= p.is_warp ? WARP_ROWS : 1;
             launch_grad<T, 1, 0, false>(stream, args, plain_threads(args->width), blocks);
         } else if (p.is_warp) {

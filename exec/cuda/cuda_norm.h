@@ -28,14 +28,14 @@ typedef struct ms_cuda_norm_args {
     /* ---- backward ---- */
     const void *gout;
     void *gx;
-    /* (ms_cuda_norm_num_parts, width) each, fp32, fp64 for fp64: partial sums over rows
-     * of the gradients of weight and bias; NULL if not wanted */
+    /* (ms_cuda_norm_num_parts, width) each, or NULL if not wanted: gradients of weight
+     * and bias, each row a sum over some rows of x; fp32, or fp64 for fp64 */
     void *weight_parts, *bias_parts;
 } ms_cuda_norm_args;
 
 void ms_cuda_norm_rows(ms_cuda_stream *stream, const ms_cuda_norm_args *args);
 void ms_cuda_norm_rows_grad(ms_cuda_stream *stream, const ms_cuda_norm_args *args);
-/* Number of partial sums in weight_parts and bias_parts. */
+/* Number of rows of weight_parts, and of bias_parts. */
 long ms_cuda_norm_num_parts(ms_scalar scalar, long num_rows, long width);
 
 #ifdef __cplusplus

@@ -2,7 +2,7 @@
  * gradients; results equal those of exec/cpu/cpu_rows.c. */
 #include "exec/cuda/cuda_permute.h"
 
-/* Arguments for tokens x; `choice` (of experts) is the last operand of all operations. */
+/* Arguments for tokens x; every operation's last input is `choice` (expert indices). */
 static ms_cuda_permute_args read_rows(const ms_cuda_call *call, const ms_local *x)
 {
     const ms_op_call *op = call->op;

@@ -1,5 +1,5 @@
-/* Kernels that copy tokens to rows ordered by expert, and back: the order is computed
- * first, then one thread block per token moves its rows. */
+/* Kernels that copy tokens to rows ordered by expert, and back. The row of each copy is
+ * computed first; then a thread block per token (in gradients, per copy) moves rows. */
 #include "exec/cuda/cuda_permute.h"
 
 #include "exec/cuda/cuda_lanes.cuh"
@@ -48,7 +48,7 @@ __global__ void gather(ms_cuda_permute_args args, const int *place)
     }
 }
 
-/* Gradients of gather: of a copied row and its weight, one thread block per copy. */
+/* Gradients of gather, one thread block per copy: of the copy's row and of its weight. */
 template <class T, int N>
 __global__ void gather_grad(ms_cuda_permute_args args, const int *place)
 {
@@ -79,7 +79,7 @@ unsigned num_threads(long width, int per_thread)
     return warps < MOST_THREADS / MS_WARP ? (unsigned)warps * MS_WARP : MOST_THREADS;
 }
 
-/* Computes the row of each copy of a token, in the workspace. */
+/* Computes place[copy], the row of each copy of a token, in args->workspace. */
 const int *make_order(ms_cuda_stream *stream, const ms_cuda_permute_args *args)
 {
     int *place = (int *)args->workspace;
@@ -110,7 +110,7 @@ size_t ms_cuda_permute_buffers(long num_copies, long num_experts)
            (size_t)num_copies * sizeof(int);
 }
 
-/* Launches KERNEL<T, N> with `num` thread blocks; N > 1 (packs) if rows are aligned. */
+/* Launches KERNEL<T, N> with `num` thread blocks; N is a pack's size, 1 if unaligned. */
 #define LAUNCH(KERNEL, num)                                                              \
     do {                                                                                 \
         const int *place = make_order(stream, args);                                     \

@@ -17,8 +17,8 @@ ms_cuda_workspace ms_cuda_permute_bytes; /* workspace of PERMUTE, UNPERMUTE, gra
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Rows are ordered by expert, and for one expert by token. Weights and sums are fp64 for
- * rows of fp64, otherwise fp32. */
+/* Rows are in the order of their experts; those of one expert, in the order of tokens.
+ * Weights and sums are fp64 for fp64 rows, otherwise fp32. */
 typedef struct ms_cuda_permute_args {
     ms_scalar scalar, choice_scalar;
     long num_tokens, num_chosen, num_experts, width;
@@ -38,8 +38,8 @@ size_t ms_cuda_permute_buffers(long num_copies, long num_experts);
 void ms_cuda_permute_rows(ms_cuda_stream *stream, const ms_cuda_permute_args *args);
 /* Sets each token of x to the sum of its rows, times `weight` if that is not NULL. */
 void ms_cuda_permute_back(ms_cuda_stream *stream, const ms_cuda_permute_args *args);
-/* Gradient of ms_cuda_permute_back with weights; x is the gradient of its result: grows =
- * weight x, gweight = dot product of rows and x. */
+/* Gradients of ms_cuda_permute_back with weights. Input x is the gradient of its result;
+ * grows = weight times x, gweight = dot product of rows and x. */
 void ms_cuda_permute_back_grad(ms_cuda_stream *stream, const ms_cuda_permute_args *args);
 
 #ifdef __cplusplus

@@ -24,7 +24,7 @@ unsigned threads_of(long num_units)
 struct turn {
     long length, first_stored;
     int heads, kept,
-        /* kept: elements of a head not rotated; count: pairs of rotated elements */
+        /* kept: unrotated elements of a head; count: rotated pairs */
         count;
     double base;
     bool is_inverse;
@@ -67,8 +67,8 @@ __device__ __forceinline__ void turn_piece(T *low_to, T *high_to, const T *low,
     store_lanes(high_to, second);
 }
 
-/* Rotates a token (outer, length), one thread block each. The threads share units of a
- * head: pieces that are not rotated, and pairs of pieces that are. */
+/* Rotates one token of x per thread block. Threads share units of heads; a unit is N
+ * unrotated elements, or N pairs of elements to rotate. */
 template <typename T, int N>
 __global__ void __launch_bounds__(MOST_THREADS)
     rotate(turn t, T *out, const T *x, const typename number<T>::sum *angles)
@@ -123,7 +123,7 @@ void rotate_all(ms_cuda_stream *stream, const ms_cuda_rotary_args *a)
 
 /* ---- keys of multi-head latent attention: one block per token ---- */
 
-/* Arguments of keys of multi-head latent attention; widths in pieces of N elements. */
+/* Arguments of join_keys and its gradient; nope, rope, value in pieces of N elements. */
 template <typename T> struct latent {
     int heads, nope, rope, value;
     T *up, *shared, *k, *v;
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(MOST_THREADS) join_keys(latent<T> l)
     }
 }
 
-/* Gradients of `up` and `shared`, which are written, from those of k and v. */
+/* Writes gradients into l.up and l.shared; l.k and l.v have the gradients of k and v. */
 template <typename T, int N>
 __global__ void __launch_bounds__(MOST_THREADS) join_keys_grad(latent<T> l)
 {

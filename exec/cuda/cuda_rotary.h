@@ -1,5 +1,4 @@
-/* Rotary positions (ROTARY) and keys of multi-head latent attention (MLA_KEYS and its
- * gradient) on a GPU. */
+/* Rotary positions (ROTARY) and MLA's keys (MLA_KEYS and gradient) on a GPU. */
 #ifndef MS_EXEC_CUDA_CUDA_ROTARY_H
 #define MS_EXEC_CUDA_CUDA_ROTARY_H
 
@@ -18,8 +17,8 @@ ms_cuda_workspace ms_cuda_rotary_bytes;
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Rotation of x (outer, length, heads, width): of each head the last 2 count elements are
- * rotated, each with the one `count` further on. */
+/* Rotation of x (outer, length, heads, width). The last 2 count elements of each head are
+ * rotated: element width - 2 count + i as a pair with element width - count + i. */
 typedef struct ms_cuda_rotary_args {
     ms_scalar scalar;
     long outer, length;
@@ -37,8 +36,7 @@ void ms_cuda_rotate(ms_cuda_stream *stream, const ms_cuda_rotary_args *args);
 
 /* Keys of multi-head latent attention: up (num_tokens, heads, nope + value), shared
  * (num_tokens, rope), k (num_tokens, heads, nope + rope), v (num_tokens, heads, value).
- * Forward: k and v from up and shared; backward: gradients of up and shared from those of
- * k and v. */
+ * Forward: k, v from up, shared; backward: gradients of up, shared from those of k, v. */
 typedef struct ms_cuda_mla_args {
     ms_scalar scalar;
     long num_tokens;

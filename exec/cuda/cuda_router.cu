@@ -38,7 +38,7 @@ __device__ double bias_of(const ms_cuda_router_args &args, long expert)
     return (double)value(((const bf16 *)args.bias)[expert]);
 }
 
-/* Sets the scores by which experts are chosen, with bias. */
+/* Sets t.score to the scores that choose experts: logits or sigmoids, plus bias. */
 template <class T> __device__ void make_choice_scores(const token<T> &t)
 {
     for (long e = t.lane; e < t.args->num_experts; e += MS_WARP) {
@@ -63,7 +63,7 @@ __device__ bool is_better(double x, int expert, double other_score, int other_ex
                            (x == other_score && expert < other_expert));
 }
 
-/* The best expert not chosen yet, the lower index if scores are equal; for all lanes. */
+/* Returns the best expert not in choice[0 .. slots - 1]; if equal, the lowest index. */
 template <class T> __device__ int best_of(const token<T> &t, long slots)
 {
     int best = -1;
@@ -82,7 +82,7 @@ template <class T> __device__ int best_of(const token<T> &t, long slots)
             most = x;
         }
     }
-    return __shfl_sync(MS_ALL_LANES, best, 0); /* lanes may disagree if scores are NaN */
+    return __shfl_sync(MS_ALL_LANES, best, 0); /* if NaN made lanes disagree, lane 0's */
 }
 
 template <class T> __device__ void choose(const token<T> &t)
@@ -105,7 +105,7 @@ template <class T> __device__ void choose_in_turn(const token<T> &t)
     __syncwarp();
 }
 
-/* Sets scores of experts without bias; returns the divisor that makes them weights. */
+/* Sets t.score to scores without bias; returns the divisor that makes them weights. */
 template <class T> __device__ double make_scores(const token<T> &t)
 {
     const ms_cuda_router_args *a = t.args;
@@ -162,8 +162,8 @@ template <class T> __global__ void route(ms_cuda_router_args args)
             (T)(t.score[(long)t.choice[slot]] / total);
 }
 
-/* Gradient of logits: weight = score / total; d score / d logit = score, or score (1 -
- * score) for a sigmoid. The choice of experts is constant. */
+/* Gradient of logits. weight = score / total; d score / d logit = score (softmax) or
+ * score (1 - score) (sigmoid). The choice of experts counts as constant. */
 template <class T> __global__ void route_grad(ms_cuda_router_args args)
 {
     MS_DYNAMIC_SHARED(double, scores);

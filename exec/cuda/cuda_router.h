@@ -23,15 +23,14 @@ typedef struct ms_cuda_router_args {
     bool is_sigmoid;    /* scores are sigmoids, otherwise exponentials (softmax) */
     bool renormalised;  /* weights of a token's experts add up to 1 */
     const void *logits; /* (num_tokens, num_experts) */
-    const void *bias;   /* (num_experts) added to scores for the choice; NULL if none */
+    const void *bias;   /* (num_experts) added to scores to choose experts; or NULL */
     void *weight;       /* (num_tokens, num_chosen) weights of chosen experts */
-    /* (num_tokens, num_chosen) indices of experts, best first; of equal scores the lower
-     * index */
+    /* (num_tokens, num_chosen) experts, best first (equal scores: lower index first) */
     void *choice;
     const void *gweight; /* (num_tokens, num_chosen) gradient of weight */
     void *glogits;       /* (num_tokens, num_experts) gradient of logits */
-    /* whether experts are chosen in turn, not by score: choice j of token number t is (t
-     * num_chosen + j) mod num_experts, where t counts the batch's tokens as stored */
+    /* true: experts are chosen in turn, not by score. Choice j of token t is expert (t
+     * num_chosen + j) mod num_experts; t counts the batch's tokens in stored order. */
     bool is_balanced;
     long length, sequence_length, first_sequence, first_stored;
 } ms_cuda_router_args;

@@ -1,11 +1,12 @@
-/* Stable orders by small keys: ranks in chunks by comparison, offsets by prefix sums. */
+/* Stable orders by small keys. An item's place is the number of items of smaller keys +
+ * that of its key in earlier chunks (both prefix sums) + those before it in its chunk. */
 #include "exec/cuda/cuda_sort.h"
 
 #include "exec/cuda/cuda_device.cuh"
 
 #include <assert.h>
 
-#define THREADS    256 /* threads of a block, items of a chunk */
+#define THREADS    256 /* threads per block, and items per chunk */
 #define DIGIT_BITS 9   /* largest number of key bits per pass of a sort */
 #define MOST_ITEMS 0x7fffffffL
 
@@ -32,8 +33,7 @@ template <class T> struct real_keys {
     }
 };
 
-/* One digit of the keys; `order`: the items as ordered by lower digits, NULL in the first
- * pass. */
+/* One digit of the keys. `order`: items sorted by lower digits; NULL: first pass. */
 struct digit_keys {
     const int *keys, *order;
     int *sorted;
@@ -54,8 +54,7 @@ struct digit_keys {
 
 /* ---- scans ---- */
 
-/* Sum of x over earlier threads of a block (THREADS at most); *total: over all
- * threads. */
+/* Returns the sum of x over the block's threads before this one; *total: over all. */
 __device__ int block_scan(int x, int *total)
 {
     MS_SHARED(int, part, [THREADS / MS_WARP]);
@@ -78,7 +77,7 @@ __device__ int block_scan(int x, int *total)
     return before + sum - x;
 }
 
-/* Sets out[i] to the sum of in[0 .. i - 1], by one block; returns the sum of all. */
+/* Sets out[i] to in[0] + ... + in[i - 1], by one thread block; returns the whole sum. */
 __device__ int scan(int *out, const int *in, int num)
 {
     int sum = 0;
@@ -94,8 +93,7 @@ __device__ int scan(int *out, const int *in, int num)
 
 /* ---- passes ---- */
 
-/* Number of the chunk's earlier items with this key (-1: none); *is_last: no later
- * one. */
+/* Number of items before this one in the chunk with its key; *is_last: none follows. */
 __device__ int rank_in_chunk(int key, bool *is_last)
 {
     MS_SHARED(int, keys, [THREADS]);
@@ -112,7 +110,7 @@ __device__ int rank_in_chunk(int key, bool *is_last)
     return before;
 }
 
-/* Counts the items of each key per chunk: counts (num_keys, chunks). */
+/* counts[key][chunk] = number of the chunk's items with that key. */
 template <class K>
 __global__ void count_chunks(K keys, int num_items, int *counts, int num_keys)
 {
@@ -127,7 +125,7 @@ __global__ void count_chunks(K keys, int num_items, int *counts, int num_keys)
         counts[(long)key * chunks + chunk] = rank + 1;
 }
 
-/* Turns counts (num_keys, chunks) into sums over earlier chunks; one block per key. */
+/* Replaces counts[key][chunk] by its sum over earlier chunks; a thread block per key. */
 __global__ void scan_chunks(int *counts, int *totals, int chunks)
 {
     int *of_key = counts + (long)blockIdx.x * chunks;
@@ -160,7 +158,8 @@ __global__ void widen(long *to, const int *from, int num)
 
 /* ---- launches ---- */
 
-/* Counts the items of each key in totals[]; offsets of chunks follow in memory. */
+/* Sets totals[key] to the number of items with that key, and counts[key][chunk], behind
+ * totals[], to the number of these in earlier chunks. */
 template <class K>
 void count(ms_cuda_stream *stream, const K &keys, long num_items, long num_keys,
            int *totals)

@@ -1,7 +1,7 @@
-/* Stable orders by small keys, computed on a GPU without atomics, so that they are
- * reproducible. Chunks of items count their keys, the counts are summed over chunks, and
- * each item then knows its place (one pass of a radix sort; Satish, Harris and Garland
- * 2009, "Designing Efficient Sorting Algorithms for Manycore GPUs"). */
+/* Stable orders by small keys on a GPU, without atomics: results are reproducible. Each
+ * chunk of items counts its keys; sums of counts over chunks then give each item its
+ * place (one pass of a radix sort; Satish, Harris and Garland 2009, "Designing Efficient
+ * Sorting Algorithms for Manycore GPUs"). */
 #ifndef MS_EXEC_CUDA_CUDA_SORT_H
 #define MS_EXEC_CUDA_CUDA_SORT_H
 
@@ -21,8 +21,8 @@ typedef struct ms_cuda_stream ms_cuda_stream;
 /* Bytes of workspace for ms_cuda_order (at most 2^31 - 1 items). */
 size_t ms_cuda_order_bytes(long num_items, long num_keys);
 
-/* Items and their keys, stored as reals of type `scalar` (expert indices). place[i]
- * (num_items) is the index of item i in the stable order by key. */
+/* Items i < num_items with keys keys[i], integers stored as reals (expert indices).
+ * ms_cuda_order_places sets place[i] to item i's index in the stable order by key. */
 typedef struct ms_cuda_order {
     ms_scalar scalar; /* type of the keys: fp32, fp64 or bf16 */
     const void *keys;
@@ -32,13 +32,12 @@ typedef struct ms_cuda_order {
 } ms_cuda_order;
 void ms_cuda_order_places(ms_cuda_stream *stream, const ms_cuda_order *order);
 
-/* Sets counts[k] (num_keys) to the number of items with key k, 0 items included; `place`
- * is unused. */
+/* Sets counts[k], k < num_keys, to the number of items with key k; `place` is unused. */
 void ms_cuda_order_counts(ms_cuda_stream *stream, const ms_cuda_order *order,
                           long *counts);
 
-/* Sets sorted[] (num_items) to the items 0 .. num_items - 1 in stable order of their
- * keys[] in 0 .. num_keys - 1; any number of keys, in several passes if needed. */
+/* ms_cuda_sort_items sets sorted[] to 0 .. num_items - 1, in the stable order of their
+ * keys[], which are in 0 .. num_keys - 1; many keys take several passes. */
 typedef struct ms_cuda_sort {
     const int *keys;
     long num_items, num_keys;

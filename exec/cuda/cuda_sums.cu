@@ -1,5 +1,5 @@
-/* Bias additions, and sums over rows in two stages: over the rows of each chunk, then
- * over chunks. The order of a sum depends on the sizes alone. */
+/* Bias additions; sums over rows, first within chunks of rows, then over chunks. Sizes
+ * alone determine the order in which a sum adds. */
 #include "exec/cuda/cuda_sums.h"
 
 #include "exec/cuda/cuda_lanes.cuh"
@@ -49,8 +49,8 @@ void launch_bias(ms_cuda_stream *stream, const ms_cuda_bias_args *a)
               num_pieces);
 }
 
-/* Sums column blockIdx.x COLUMNS + threadIdx.x over the rows of chunk blockIdx.y; each of
- * ROW_GROUPS threads takes every ROW_GROUPSth row. */
+/* Sums column blockIdx.x COLUMNS + threadIdx.x over the rows of chunk blockIdx.y. Of
+ * these, thread threadIdx.y takes every ROW_GROUPSth row. */
 template <typename T, typename O>
 __global__ void __launch_bounds__(COLUMNS *ROW_GROUPS)
     sum_chunk(O *out, const T *x, long num_rows, long width, long chunk_rows,

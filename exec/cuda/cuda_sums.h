@@ -27,8 +27,8 @@ typedef struct ms_cuda_bias_args {
 
 void ms_cuda_add_bias(ms_cuda_stream *stream, const ms_cuda_bias_args *args);
 
-/* Sets out (width) to the sum of the rows of x (num_rows, width), plus out if is_added.
- * Sums are fp32, fp64 for fp64; out has that type or x's. */
+/* ms_cuda_sum_rows sets out (width) to the sum of the rows of x (num_rows, width), plus
+ * old values of out if is_added. Sums: fp32, or fp64 for fp64; out: this or x's type. */
 typedef struct ms_cuda_sum_args {
     ms_scalar scalar, out_scalar;
     long num_rows, width;
@@ -39,7 +39,7 @@ typedef struct ms_cuda_sum_args {
     void *workspace;
 } ms_cuda_sum_args;
 
-/* Bytes of workspace for any type; 0 if the rows are so few that one pass sums them. */
+/* Bytes of workspace that suffice for all types; 0 if the rows are one chunk. */
 size_t ms_cuda_sum_workspace(long num_rows, long width);
 void ms_cuda_sum_rows(ms_cuda_stream *stream, const ms_cuda_sum_args *args);
 

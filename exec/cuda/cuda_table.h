@@ -6,8 +6,7 @@
 #include "exec/cuda/cuda_call.h"
 
 typedef struct ms_cuda_kernels {
-    /* launch functions; NULL for communication, the optimizer and operations that never
-     * run on GPUs */
+    /* launch functions; NULL for communication, the optimizer and CPU-only operations */
     ms_cuda_op *op[MS_NUM_OPS];
     /* workspace sizes of operations; NULL if an operation needs none */
     ms_cuda_workspace *workspace[MS_NUM_OPS];
@@ -30,7 +29,7 @@ typedef struct ms_cuda_kernels {
                         const void *x, long count, void *scratch);
     size_t sum_bytes;
     void (*adamw)(ms_cuda_stream *stream, const ms_adamw *how, const ms_update *update);
-    /* attention over one block of keys; call->op is block->call, with its workspace */
+    /* attention over one block of keys; call->op is block->call (with its workspace) */
     ms_status (*attention_block)(const ms_cuda_call *call,
                                  const ms_attention_block *block);
     ms_status (*attention_block_grad)(const ms_cuda_call *call,

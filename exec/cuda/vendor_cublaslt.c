@@ -13,15 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Workspace of a GEMM; cublasSetWorkspace's documentation advises 32 MiB from Hopper on
- * and 4 MiB before; more leaves the heuristic more choice. */
+/* Workspace of a GEMM. cublasSetWorkspace's documentation advises 4 MiB, from Hopper on
+ * 32; more leaves the heuristic more algorithms to choose from. */
 #define WORKSPACE_BYTES        ((size_t)32 << 20)
 #define WORKSPACE_BYTES_HOPPER ((size_t)64 << 20)
 #define HOPPER_MAJOR           9
 #define MAX_WORKSPACES         8
 #define MAX_ALIGNMENT          256
 #define FIRST_CAPACITY         256
-/* Most GEMMs cached before all are dropped: row counts of experts differ in each step. */
+/* Most cached GEMMs; then all are dropped. Shapes of experts change in each step. */
 #define MAX_READY 16384
 
 /* ---- the library ---- */
@@ -50,7 +50,7 @@ typedef struct blas_table {
 #define SYMBOL(function, field) {#function, offsetof(blas_table, field)},
 static const ms_cuda_symbol symbols[] = {FUNCTIONS(SYMBOL){NULL, 0}};
 
-/* Names of the library's file; the version of the compiled headers comes first. */
+/* File names of the library; the version of the headers, as compiled, comes first. */
 #define TEXT_OF(x)   #x
 #define NUMBER_OF(x) TEXT_OF(x)
 static const char file_of_headers[] = "libcublasLt.so." NUMBER_OF(CUBLAS_VER_MAJOR);
@@ -102,7 +102,7 @@ typedef struct ready_product {
     product_key key;
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t a, b, c;
-    cublasStatus_t answer; /* result of the heuristic: success if there is an algorithm */
+    cublasStatus_t answer; /* CUBLAS_STATUS_SUCCESS: there is an algorithm */
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace_bytes;
 } ready_product;
@@ -336,7 +336,7 @@ static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_gemms *p,
     return MS_OK;
 }
 
-/* The cached descriptors and algorithm of a GEMM, made if new; NULL on error. */
+/* The cache entry (descriptors, algorithm) of a GEMM, made if missing; NULL on error. */
 static ready_product *find_ready(ms_ctx *cx, ms_cuda_gemms *p,
                                  const ms_cuda_gemm *product)
 {

@@ -45,7 +45,8 @@ static const char *const folders[] = {"", "/usr/local/cuda/lib64/",
                                       "/usr/local/cuda/targets/x86_64-linux/lib/",
                                       "/usr/local/cuda/targets/sbsa-linux/lib/", NULL};
 
-/* Opens a library; reports the error of its first file: the others are other versions. */
+/* Opens a library: the first of its files that opens. If none does, reports the error of
+ * the first, since the others are other versions. */
 static void *open_one_of(const ms_cuda_library *library, char reason[MS_CUDA_REASON])
 {
     char first_error[MS_CUDA_REASON / 2] = "", path[MS_CUDA_REASON / 2];
@@ -110,15 +111,15 @@ static ms_status no_devices(ms_ctx *cx, cudaError_t error)
     return ms_cuda_failed(cx, error, "cudaGetDeviceCount");
 }
 
-/* Asks for 32 hardware queues before CUDA starts: sends can deadlock on shared ones. */
+/* Asks CUDA, before it starts, for 32 hardware queues: sends sharing one can deadlock. */
 static void request_hardware_queues(void)
 {
     (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
-/* Loads all kernels at start. A kernel loaded at its first launch may wait for all work
- * on the GPU (CUDA C++ Programming Guide, "Lazy Loading"), such as a collective that
- * waits for another rank on the same GPU, whose own launch is then stuck behind it. */
+/* Makes CUDA load all kernels at start. Loading one at its first launch may wait for all
+ * work on the GPU (CUDA C++ Programming Guide, "Lazy Loading"). If ranks share the GPU,
+ * that work may be a collective that waits for this rank, and so for this launch. */
 static void load_kernels_eagerly(void)
 {
     if (ms_nccl_shares_gpus())
@@ -226,7 +227,8 @@ static ms_status memory(ms_ctx *cx, ms_cuda_device *device, double *free_bytes,
     return MS_OK;
 }
 
-/* The allocated memory; NULL after an error, which is cleared if memory is exhausted. */
+/* Returns `made`, or NULL on error. Clears the error of exhausted memory, so that `check`
+ * does not report it. */
 static void *memory_or_null(cudaError_t error, void *made)
 {
     if (error == cudaSuccess)
@@ -243,7 +245,7 @@ static void *allocate(ms_cuda_device *device, size_t bytes)
     return memory_or_null(cudaMalloc(&made, bytes), made);
 }
 
-/* Frees device memory; ignores errors, which earlier work caused and `check` reports. */
+/* Frees device memory; ignores errors of earlier work, which `check` reports. */
 static void release(ms_cuda_device *device, void *memory)
 {
     (void)device;

@@ -90,7 +90,7 @@ static ms_status need_library(ms_ctx *cx)
 /* ---- errors and waiting ---- */
 
 struct ms_cuda_comm {
-    /* serializes calls of one communicator; abort comes from any thread */
+    /* serializes calls on `handle`, since any thread may abort */
     pthread_mutex_t lock;
     ncclComm_t handle; /* NCCL's communicator; NULL after an abort */
     int size;
@@ -117,7 +117,7 @@ static bool is_accepted(ncclResult_t result)
             return nccl_failed((cx), try_result_, #call);                                \
     } while (0)
 
-/* State of a communicator's last call; ncclInvalidUsage after an abort. */
+/* State of a communicator's last call, or ncclInvalidUsage if it has been aborted. */
 static ncclResult_t state_of(ms_cuda_comm *comm)
 {
     ncclResult_t state = ncclInvalidUsage;

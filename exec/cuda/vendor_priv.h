@@ -29,8 +29,8 @@ ms_cuda_device *ms_cuda_entered(void);
 
 /* ---- errors ---- */
 
-/* Fails with MS_EIO. `call` is the source text of the failed call; the text before its
- * parenthesis becomes the name in the message. */
+/* Fails with MS_EIO. `call` is the failed call's source text, of which the message has
+ * the function name: the text before the parenthesis. */
 ms_status ms_cuda_failed(ms_ctx *cx, cudaError_t error, const char *call);
 
 #define MS_TRY_CUDA(cx, call)                                                            \
@@ -42,8 +42,7 @@ ms_status ms_cuda_failed(ms_ctx *cx, cudaError_t error, const char *call);
 
 /* ---- libraries ---- */
 
-/* A function that a library must have; `offset` is the position of its pointer in the
- * table of functions. */
+/* A function that a library must have; its pointer goes to byte `offset` of the table. */
 typedef struct ms_cuda_symbol {
     const char *name;
     size_t offset;
@@ -59,8 +58,7 @@ typedef struct ms_cuda_library {
 bool ms_cuda_library_open(const ms_cuda_library *library, void *table,
                           char reason[MS_CUDA_REASON]);
 
-/* Versions of cuBLASLt and NCCL; 0 if the library cannot be opened, with the cause in
- * `reason`. */
+/* Versions of cuBLASLt and NCCL; 0 if the library does not open (cause in `reason`). */
 int ms_cuda_gemm_version(char reason[MS_CUDA_REASON]);
 int ms_cuda_comm_version(char reason[MS_CUDA_REASON]);
 

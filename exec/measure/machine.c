@@ -1,5 +1,4 @@
-/* Description of this machine, read from /proc and /sys; values that cannot be read stay
- * unknown (NULL). */
+/* Description of this machine, from /proc and /sys; unreadable values are NULL. */
 #include "exec/cpu/gemm.h"
 #include "exec/measure/measure.h"
 #include "sim/validate/name_tables.h"
@@ -15,8 +14,7 @@ long ms_machine_cores(void)
     return num < 1 ? 1 : num;
 }
 
-/* The rest of a file's first line that begins with `key`, without colon and blanks; NULL
- * if there is none. */
+/* Text after `key` (and colon, blanks) in the first line that begins with it; or NULL. */
 static const char *read_line(ms_arena *arena, const char *path, const char *key)
 {
     FILE *file = fopen(path, "r");

@@ -110,7 +110,8 @@ typedef struct launch {
     ms_kernel_cases kernels;
     int num_collectives;
     ms_sample *collectives;
-    double *kernel_results, *collective_results; /* (2, cases), filled on rank 0 */
+    /* [0][case]: median CPU seconds, [1][case]: median wall-clock seconds; on rank 0 */
+    double *kernel_results, *collective_results;
 } launch;
 
 static ms_status reduce_results(const ms_measurer *m, double *results, int num_cases,
@@ -146,11 +147,12 @@ static ms_status measure_rank(ms_ctx *cx, ms_device_rank *device, long rank, voi
     return status;
 }
 
-/* Adds samples with `results` (2, num): median CPU seconds, median elapsed seconds. */
+/* Adds `cases` to samples, with results[0][case], median CPU seconds, and
+ * results[1][case], median wall-clock seconds. */
 static void add_samples(ms_arena *arena, const ms_sample *cases, int num,
                         const double *results, ms_samples *samples)
 {
-    const double least_s = 1e-8; /* bound for clocks that stand still between readings */
+    const double least_s = 1e-8; /* lower bound, if a clock stood still */
     for (int i = 0; i < num; i++) {
         ms_sample sample = cases[i];
         sample.seconds = ms_max(results[i], least_s);

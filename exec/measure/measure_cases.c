@@ -28,13 +28,13 @@ static const small_model plain_models[] = {
     {1024, 8, 4, 128, 4096, 2048, 256, 1, false},
     {2048, 16, 4, 128, 4096, 512, 64, 1, false},
 };
-/* Models with operations that plain_models lack: expert routing, biases. */
+/* Sizes of models of the families EXPERTS (expert routing) and BIASED (biases). */
 static const small_model other_models[] = {
     {128, 4, 4, 32, 256, 1024, 64, 1, true},
     {256, 4, 4, 64, 768, 4096, 256, 1, true},
     {512, 8, 8, 64, 1024, 2048, 256, 2, false},
 };
-/* Models measured on GPUs: layers of published models, and others that cover the rows,
+/* Models measured if `large`: layers of published models; others that cover the rows,
  * widths and sequence lengths of real runs. */
 static const small_model large_plain_models[] = {
     {256, 4, 4, 64, 1024, 4096, 256, 1, true},
@@ -47,7 +47,7 @@ static const small_model large_plain_models[] = {
     {3072, 24, 8, 128, 8192, 128256, 4096, 1, true}, /* Llama 3.2 3B */
     {3072, 24, 8, 128, 8192, 32000, 4096, 2, false},
     {4096, 32, 8, 128, 14336, 32000, 256, 1, false},
-    {4096, 32, 8, 128, 14336, 32000, 4096, 1, false}, /* Llama 3.1 8B */
+    {4096, 32, 8, 128, 14336, 32000, 4096, 1, false}, /* Llama 3.1 8B, smaller vocab */
     {4096, 32, 32, 128, 11008, 32000, 2048, 2, false},
     {6144, 48, 8, 128, 16384, 16384, 1024, 1, false},
     {8192, 64, 8, 128, 16384, 16384, 2048, 1, false},
@@ -58,7 +58,7 @@ static const small_model large_other_models[] = {
     {2048, 16, 16, 128, 4096, 4096, 2048, 1, true},
     {4096, 32, 32, 128, 4096, 4096, 4096, 2, false},
 };
-/* Elements of arrays in bandwidth tests; the largest move more than any cache holds. */
+/* Elements of arrays in bandwidth tests; the largest exceed all caches. */
 static const long stream_counts[] = {1 << 21, 1 << 22, 1 << 23};
 static const long large_stream_counts[] = {1 << 26, 1 << 27, 1 << 28};
 static const long update_counts[] = {1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 22};
@@ -75,7 +75,7 @@ typedef struct maker {
     const ms_measure *how;
     const ms_world *world;
     ms_kernel_cases *cases;
-    bool has_op[MS_NUM_OPS]; /* operations that are already measured */
+    bool has_op[MS_NUM_OPS]; /* operations of earlier families: not measured again */
     unsigned long num_batches;
 } maker;
 
@@ -170,7 +170,7 @@ static void push(ms_arena *arena, ms_kernel_cases *cases, const ms_kernel_case *
     cases->items[cases->num++] = *item;
 }
 
-/* Describes a node as a sample to measure; false if it is not measured. */
+/* Sets the sample's kind and size by the node; false if such nodes are not measured. */
 static bool describe(const ms_program *program, const ms_node *node, ms_sample *sample)
 {
     if (node->op == MS_OP_EINSUM) {
@@ -255,7 +255,7 @@ static ms_status add_family(maker *m, const small_model *models, size_t num, fam
     return MS_OK;
 }
 
-/* Adds a case per count: a pass that moves `arrays` arrays of that many elements. */
+/* Adds a case per count n: a pass that reads and writes `arrays` arrays of n elements. */
 static void add_passes(maker *m, const long *counts, size_t num, ms_sample sample,
                        double arrays)
 {
@@ -269,8 +269,8 @@ static void add_passes(maker *m, const long *counts, size_t num, ms_sample sampl
     }
 }
 
-/* Adds the optimizer's pass (squares of gradients summed, weights updated, gradients
- * cleared) and a bandwidth test (two large arrays read, one written). */
+/* Adds cases of the optimizer's pass (sums squares of gradients, updates weights, clears
+ * gradients: 7 arrays) and of a bandwidth test (reads two arrays, writes one). */
 static void add_all_passes(maker *m)
 {
     const ms_sample update = {.kind = MS_SAMPLE_POINTWISE, .what = MS_OP_ADAM},
@@ -282,7 +282,7 @@ static void add_all_passes(maker *m)
                sizeof stream_counts / sizeof *stream_counts, stream, 3);
 }
 
-/* Adds a case for kernel launches: the operation that moves the fewest bytes. */
+/* Adds a case of MS_SAMPLE_LAUNCH: the measured operation that moves the fewest bytes. */
 static void add_launch(maker *m)
 {
     const ms_kernel_case *least = NULL;

@@ -5,8 +5,8 @@
 
 static const long least_bytes = 8;
 static const long most_bytes = 64L << 20;
-/* Size of the memory in which messages are placed at random: more than caches hold, like
- * the parameters of many layers. */
+/* Size of the memory in which messages are at random places: more than caches hold, as in
+ * a model of many layers. */
 static const long region_bytes = 128L << 20;
 static const size_t line_bytes = 64;
 
@@ -22,8 +22,9 @@ static long next_size(long bytes, long growth)
     return last ? most_bytes : bytes * growth;
 }
 
-/* Cases of all collectives. Sizes mean the same as in costmodel/cost/collective_cost.h:
- * the full tensor of gathers and reductions, a rank's share of an all-to-all. */
+/* Lists the cases of all collectives in *cases; returns their number. Sizes as in
+ * costmodel/cost/collective_cost.h: the full tensor of gathers and reductions, a rank's
+ * share of an all-to-all. */
 int ms_collective_cases(ms_arena *arena, const ms_measure *how, ms_sample **cases)
 {
     const long growth = how->quick ? 8 : 2;
@@ -115,7 +116,7 @@ static ms_status measure_rounds(const ms_measurer *m, const ms_sample *cases, bu
             ms_rounds_set(rounds, order[i], &(ms_timed){seconds, seconds});
         }
         double spent_s = ms_clock_s() - start_s;
-        /* slowest time of a rank, so that all stop after the same round */
+        /* largest of all ranks, so that all stop after the same round */
         MS_TRY(ms_measurer_most(m, &spent_s, 1));
         if (rounds->num_rounds >= least_rounds && spent_s > m->how->collective_s)
             break;

@@ -1,6 +1,5 @@
-/* Measures one rank's kernels. CPU kernels, which run within the call, are timed one call
- * at a time; on a GPU, where the host runs ahead, many calls are timed between two
- * recorded events. */
+/* Measures one rank's kernels. CPU kernels, which run within the call, are timed one by
+ * one; on a GPU, where the host runs ahead, many calls are timed between two events. */
 #include "exec/measure/measure_priv.h"
 
 #include "base/clock.h"
@@ -10,10 +9,9 @@
 #include <string.h>
 #include <time.h>
 
-/* Memory of measured kernels. Activations are at the start of a buffer per operand;
- * weights and their gradients at random places of large regions, as in a model whose
- * layers exceed the caches. Kernels read arrays that no other kernel writes, so that
- * values stay as they were filled. */
+/* Memory of measured kernels. Each operand that is an activation begins its own buffer.
+ * Weights and their gradients are at random places of large regions, as in a model whose
+ * layers exceed the caches. No kernel writes what another reads. */
 typedef struct work_memory {
     ms_precision precision;
     char *in[MS_MAX_OPERANDS], *out[MS_MAX_OPERANDS];
@@ -61,7 +59,7 @@ static void raise_to(size_t *largest, size_t bytes)
     *largest = bytes > *largest ? bytes : *largest;
 }
 
-/* Bytes of a weight with its gradient and optimizer state, one array after the other. */
+/* Bytes of a weight of `count` elements with its gradient and optimizer state. */
 static size_t update_bytes(const ms_precision *p, long count)
 {
     size_t state = round_to_line((size_t)count * ms_scalar_bytes(p->state));
@@ -159,7 +157,7 @@ static void place_operands(ms_kernel_case *item, const work_memory *memory, ms_r
     }
 }
 
-/* The optimizer's pass: sums squares of gradients, updates weights, clears gradients. */
+/* The optimizer's pass: sums squares of gradients, updates weights, resets gradients. */
 static void update(const ms_measurer *m, const work_memory *memory, long count,
                    ms_rng *rng)
 {
@@ -221,7 +219,7 @@ static ms_status measure_call(const ms_measurer *m, ms_kernel_case *item,
     double start_s = backend->now_s(m->device);
     MS_TRY(run_once(m, item, memory, rng));
     out->elapsed_s = backend->now_s(m->device) - start_s;
-    /* reading the CPU clock takes long: for short kernels elapsed time is less */
+    /* reading the CPU clock takes long; if that dominates, elapsed time is less */
     out->seconds = ms_min(out->elapsed_s, thread_cpu_s() - cpu_before_s);
     return MS_OK;
 }
@@ -235,8 +233,8 @@ static const long max_timed_calls = 400;
 /* duration after which GPU clock rates and temperature are stable */
 static const double warm_up_s = 0.5;
 
-/* Enqueues other work before the timed calls, so that the host has enqueued all of them
- * before the first starts and the recorded events measure the device alone. */
+/* Enqueues `seconds` of other work before the timed calls: the host can then enqueue all
+ * calls before the first starts, and time stamps around them measure the device alone. */
 static void occupy_device(const ms_measurer *m, const work_memory *memory, double seconds)
 {
     const ms_array_ops *arrays = m->how->backend->arrays;
@@ -263,7 +261,7 @@ static ms_status time_fill(const ms_measurer *m, work_memory *memory)
     return MS_OK;
 }
 
-/* Seconds of a kernel on the device, and seconds that the host needs to enqueue it. */
+/* Seconds per call: of the device to run it, and of the host to enqueue it. */
 typedef struct queue_times {
     double device_s, host_s;
 } queue_times;
@@ -283,8 +281,8 @@ static ms_status time_calls(const ms_measurer *m, ms_kernel_case *item,
     return MS_OK;
 }
 
-/* Chooses the number of calls between recorded events by the second call: the first is
- * slow, as it loads code and makes libraries choose algorithms. */
+/* Sets item->num_calls and host_s by the time of the second call: the first one is slow,
+ * as it loads code and makes libraries choose algorithms. */
 static ms_status find_num_calls(const ms_measurer *m, ms_kernel_case *item,
                                 const work_memory *memory, ms_rng *rng)
 {

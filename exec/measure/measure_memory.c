@@ -61,8 +61,7 @@ static ms_status make_filled(const ms_measurer *m, ms_scalar scalar, size_t byte
     return MS_OK;
 }
 
-/* Random positive number around 0.5, so that no kernel meets an infinity, log(0) or a
- * subnormal number. */
+/* Random number in 0.05 .. 1.05: no kernel meets infinity, log(0) or a subnormal. */
 static double random_value(long i, ms_rng *rng)
 {
     (void)i;

@@ -5,9 +5,8 @@
 #include "base/rng.h"
 #include "exec/measure/measure.h"
 
-/* A kernel to measure: a node of a layer program with a rank's shards; or, if node is
- * NULL, the optimizer's update of `count` parameters or a sum of arrays of `count`
- * elements. */
+/* A kernel to measure: a node of a layer program, with shards `in`, `out`; or, if node is
+ * NULL, the optimizer's update of, or a bandwidth test with, `count` elements. */
 typedef struct ms_kernel_case {
     ms_sample sample; /* description of the case; seconds are filled in later */
     const ms_program *program;
@@ -36,13 +35,13 @@ typedef struct ms_rounds {
     ms_rng rng;
 } ms_rounds;
 ms_rounds ms_rounds_make(ms_arena *arena, int num_cases, uint64_t seed);
-/* Begins a round and returns the order of its cases; NULL after max_rounds. */
+/* Begins a round; returns the random order of its cases, or NULL after max_rounds. */
 const int *ms_rounds_next(ms_rounds *rounds);
 typedef struct ms_timed {
     double seconds, elapsed_s;
 } ms_timed;
 void ms_rounds_set(ms_rounds *rounds, int which, const ms_timed *timed);
-/* Medians over rounds (2, num_cases): CPU seconds, then wall-clock seconds. */
+/* results[0][case]: median CPU seconds over rounds; results[1][case]: wall-clock. */
 void ms_rounds_results(ms_arena *arena, const ms_rounds *rounds, double *results);
 
 /* Device memory that a rank has allocated for measurements. */
@@ -60,14 +59,14 @@ typedef struct ms_measurer {
     const ms_world *world;
     ms_device_rank *device;
     long rank;
-    ms_held *held; /* memory that is released at the end of the launch */
+    ms_held *held; /* memory to release at the end of the launch */
 } ms_measurer;
 
 ms_status ms_measurer_move(const ms_measurer *m, const ms_transfer *transfer);
 /* Replaces each value by its maximum over all ranks. */
 ms_status ms_measurer_most(const ms_measurer *m, double *values, long count);
 
-/* Bytes of a tensor's shard, for allocation; the memory ledger does not count them. */
+/* Bytes of a tensor's shard, to allocate; not those that the memory ledger counts. */
 size_t ms_local_bytes(const ms_local *local);
 /* Allocates an array of random numbers; *out is NULL for 0 bytes. */
 ms_status ms_measurer_filled(const ms_measurer *m, ms_scalar scalar, size_t bytes,
