@@ -72,7 +72,7 @@ ms_arena *ms_arena_open(void)
 static void free_down_to(ms_arena *arena, const block *keep)
 {
     while (arena->top != keep) {
-        /* fails for a mark of another arena, or one above the last rewind */
+        /* NULL: `keep` is in another arena, or an earlier rewind has freed it */
         assert(arena->top != NULL);
         block *freed = arena->top;
         arena->top = freed->below;

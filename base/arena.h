@@ -20,7 +20,7 @@ typedef struct ms_arena_mark {
 ms_arena *ms_arena_open(void);
 /* Frees the arena and all its allocations; NULL is allowed. */
 void ms_arena_close(ms_arena *arena);
-/* Names the calling thread ("rank 3") in its message when memory is exhausted. */
+/* Sets the calling thread's name ("rank 3") in the message that memory is exhausted. */
 void ms_arena_name_user(const char *name);
 
 /* Allocates zeroed bytes, aligned for any type; size 0 gives a valid unique pointer. */
@@ -30,8 +30,8 @@ void *ms_arena_take(ms_arena *arena, size_t size);
 /* A zeroed array; an overflowing size ends the program like exhausted memory. */
 void *ms_arena_array(ms_arena *arena, size_t count, size_t item_size);
 
-/* Makes space for another item in a list of `num` items: returns `items` while num <
- * *capacity, otherwise a copy with twice the capacity (`first` if it was 0). */
+/* Returns a list with room for an item after its `num` items: `items` itself while num <
+ * *capacity, otherwise a copy, with *capacity doubled (`first` if it was 0). */
 void *ms_arena_room(ms_arena *arena, void *items, int num, int *capacity, int first,
                     size_t item_size);
 

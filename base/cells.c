@@ -16,7 +16,7 @@ static bool is_read(const ms_cell_columns *columns, const char *name)
     return false;
 }
 
-/* Hints at the unread column of the header that is named most like the missing column. */
+/* Hints at the one of the header's unread columns that is named most like `missing`. */
 static void hint_column(ms_ctx *cx, const ms_cell_columns *columns, const char *missing,
                         const ms_csv_row *header)
 {

@@ -131,7 +131,8 @@ static void copy_cells(ms_arena *arena, const ms_csv *csv, ms_csv_row *row)
     row->columns = columns;
 }
 
-/* Moves the reader behind a row, or behind its first line at the first unclosed quote. */
+/* Moves the reader to the line after `end`, the end of a row. If the row has the first
+ * unclosed quote of the text, moves it to the line after the row's first line instead. */
 static void advance(ms_csv *csv, size_t end, bool unclosed)
 {
     if (unclosed && !csv->resumed) {

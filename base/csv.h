@@ -28,9 +28,9 @@ typedef struct ms_csv_row {
 ms_status ms_csv_load(ms_ctx *cx, const char *path, ms_csv *out);
 /* A reader at the start of text in memory; a UTF-8 byte order mark is skipped. */
 ms_csv ms_csv_open(const char *text, size_t length);
-/* Reads the next row, skipping empty lines; false at the end. Faults: a quote that is
- * never closed (reading resumes on the next line, once per text), a quote in an unquoted
- * field, text after a closing quote, a zero byte. */
+/* Reads the next row that is not empty; false at the end of the text. Faults of a row: a
+ * quote that is never closed, a quote in an unquoted field, text after a closing quote, a
+ * zero byte. After the text's first unclosed quote, reading resumes on the next line. */
 bool ms_csv_next(ms_arena *arena, ms_csv *csv, ms_csv_row *out);
 
 #endif

@@ -61,7 +61,7 @@ ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, 
 ms_status ms_hint(ms_ctx *cx, const char *format, ...)
 {
     if (cx->last == NULL || cx->num_errors > MAX_DIAGS)
-        return cx->status; /* the last error was only counted: no hint */
+        return cx->status; /* errors after MAX_DIAGS are only counted and get no hint */
     va_list args;
     va_start(args, format);
     cx->last->hint = format_text(cx->arena, format, args);
@@ -144,7 +144,7 @@ const char *ms_nearest(const char *text, const char *const *candidates,
     if (length == 0 || length > MAX_WORD)
         return NULL;
     int limit = length / 3 > 2 ? (int)(length / 3) : 2;
-    /* a similar word keeps at least one letter of the text */
+    /* the distance stays below `length`: at least one letter of `text` is kept */
     limit = smaller(limit, (int)length - 1);
     const char *best = NULL;
     for (int i = 0; i < num_candidates; i++) {

@@ -39,7 +39,7 @@ typedef struct ms_ctx {
     ms_diag *first; /* recorded errors in order; NULL: none */
     ms_diag *last;
     ms_status status; /* status of the last error */
-    int num_errors;   /* number of errors, with those beyond the 20 recorded */
+    int num_errors;   /* all errors so far: the 20 recorded ones and later ones */
     int verbosity;    /* amount of output: -1 quiet, 0 normal, 1 verbose */
 } ms_ctx;
 
@@ -60,8 +60,8 @@ void ms_diag_print(const ms_ctx *cx, FILE *out);
 /* Index of `text` in a NULL-ended list of names; -1 if it is none of them. */
 int ms_choice_find(const char *text, const char *const *choices);
 
-/* The candidate nearest to `text` by edit distance, for "did you mean" hints; NULL if
- * none is within a distance of 2 or a third of the text's length. */
+/* The candidate with the least edit distance to `text`, for "did you mean" hints; NULL if
+ * every distance exceeds both 2 and a third of the length of `text`. */
 const char *ms_nearest(const char *text, const char *const *candidates,
                        int num_candidates);
 

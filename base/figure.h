@@ -1,5 +1,5 @@
-/* Lists the numbers of a JSON file as members of the struct that it fills, from the field
- * tables (base/json.h), so that a program can show and vary every one. */
+/* Lists each number of a JSON file from its field tables (base/json.h): its key, and
+ * where it is in the struct that the file fills. Programs show and vary numbers so. */
 #ifndef MS_BASE_FIGURE_H
 #define MS_BASE_FIGURE_H
 
@@ -11,7 +11,7 @@ typedef struct ms_figure {
     ms_unit unit;
     size_t offset; /* bytes from the struct's start to the long or double */
     bool is_integer;
-    /* true: the member is a struct that starts with its value (MS_FIELD_ANY) */
+    /* true: a struct (MS_FIELD_ANY) is at `offset`; its first member is the number */
     bool is_coefficient;
     double low, high; /* limits stated by the field table; 0 if it states none */
 } ms_figure;

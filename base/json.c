@@ -14,7 +14,7 @@
 /* 2^53: whole numbers up to it are exact in a double */
 #define EXACT_INTEGERS 9007199254740992.0
 
-/* The child accessed last in a container: cJSON's children are linked lists. */
+/* Remembers the last child read in an array or object, a linked list in cJSON. */
 typedef struct cursor {
     const cJSON *container;
     const cJSON *child;
@@ -314,7 +314,7 @@ bool ms_json_member(ms_ctx *cx, ms_jval object, const char *key, ms_jval *out)
     return true;
 }
 
-/* The cursor (last access) of a container; a new one replaces the least recently used. */
+/* The cursor of an array or object; one without takes the cursor used least recently. */
 static cursor *cursor_of(ms_jval container)
 {
     cursor *all = container.doc->cursors->cached, *found = all;

@@ -51,7 +51,7 @@ ms_status ms_json_integer(ms_ctx *cx, ms_jval value, long low, long high, long *
 /* Reads a string with a unit, "80 GiB"; MS_UNIT_COUNT needs no unit. */
 ms_status ms_json_quantity(ms_ctx *cx, ms_jval value, ms_unit unit, double *out);
 
-/* The place in the source of a value, or of the key of an object member. */
+/* The place of a value in the source; for a member of an object, the place of its key. */
 ms_loc ms_json_loc(ms_ctx *cx, ms_jval value);
 ms_loc ms_json_key_loc(ms_ctx *cx, ms_jval object, const char *key);
 
@@ -89,8 +89,8 @@ typedef struct ms_field {
     double low, high; /* limits of INTEGER and NUMBER, low < high; INFINITY: none */
     ms_unit unit;     /* unit of MS_FIELD_QUANTITY */
     const char *const *choices; /* words of MS_FIELD_CHOICE */
-    /* MS_FIELD_LIST: fields of each element, an object; or one field without a key, if
-     * elements are no objects. Elements take `element_bytes` each, zeroed before */
+    /* MS_FIELD_LIST: the table of an element's fields if elements are objects, else one
+     * field without a key. Each element fills a struct of `element_bytes` zeroed bytes */
     const struct ms_field *element;
     size_t element_bytes;
     const char *help; /* one line for hints; NULL: none */
@@ -108,7 +108,7 @@ ms_status ms_json_read(ms_ctx *cx, ms_jval object, const ms_field *fields, void 
 typedef struct ms_jout {
     FILE *file;
     int depth;
-    int line_depth; /* containers nested deeper are written on one line; 0: never */
+    int line_depth; /* containers at a greater depth go on one line; 0: none do */
     bool need_comma;
     bool after_key;
 } ms_jout;

@@ -150,7 +150,7 @@ static bool scan_key(scan *s)
     return true;
 }
 
-/* Checks members or elements up to `close`; s->p is after the opening character. */
+/* Checks an object or array, which ends with `close`, from s->p behind its '{' or '['. */
 static bool scan_members(scan *s, char close)
 {
     skip_space(s);

@@ -156,7 +156,7 @@ static ms_status check_other(ms_ctx *cx, ms_jval object, const char *key, ms_jva
     return fail_unknown(cx, object, key, fields);
 }
 
-/* If most required fields are missing, records one error: a file of another kind. */
+/* One error if most required fields (at least 3) are missing: a file of another kind. */
 static ms_status check_kind(ms_ctx *cx, ms_jval object, const ms_field *fields)
 {
     int num_required = 0, num_missing = 0;

@@ -16,7 +16,8 @@ typedef struct ms_json_fault {
  * zero characters, at most 64 levels, numbers of at most 60 characters. */
 ms_json_fault ms_json_check(const char *text, size_t length);
 
-/* Start of the index-th value of a valid text (0: the root), or of the key before it. */
+/* Start of value number `index` in text order (0: root), or with `want_key` of its
+ * key. */
 const char *ms_json_find(const char *text, size_t index, bool want_key);
 
 /* Line and column (in bytes, both from 1) of a byte offset. */

@@ -71,7 +71,7 @@ static void begin(ms_jout *out, char open)
 static void end(ms_jout *out, char close)
 {
     assert(out->depth > 0 && !out->after_key);
-    /* the container had members on lines of their own */
+    /* true: the container has members, each on a line of its own */
     bool ends_line = out->need_comma && !is_on_one_line(out);
     out->depth--;
     if (ends_line)

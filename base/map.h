@@ -18,7 +18,7 @@ typedef struct ms_map {
     int num, capacity;
     ms_map_key *keys; /* keys in order of addition, (num) */
     int num_slots; /* size of the hash table: 0 or a power of two, at least twice num */
-    int *slots;    /* index of the slot's key + 1; 0: free */
+    int *slots;    /* per slot: 1 + the index in `keys` of its key; 0: the slot is free */
 } ms_map;
 
 /* The index of a key; -1: there is none. */

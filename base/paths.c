@@ -44,8 +44,8 @@ static const char *program_folder(ms_ctx *cx)
     return ms_arena_strndup(cx->arena, buffer, (size_t)(slash - buffer));
 }
 
-/* The first existing path: `chosen` (NULL: none), then `below` relative to the program's
- * parent folder, share/meshsim, program folder and source tree; or NULL. */
+/* The first existing path: `chosen` (NULL: none); `below` in the program's parent folder,
+ * in share/meshsim there, in the program's folder, in the source tree. Or NULL. */
 static const char *find_path(ms_ctx *cx, const char *chosen, const char *below,
                              bool (*exists)(const char *path))
 {

@@ -27,9 +27,9 @@ ms_status ms_config_names(ms_ctx *cx, const char *kind, const char *const **name
 /* Whether a word is a path, not a name: it contains '/', ends in ".json", or is "-". */
 bool ms_config_is_path(const char *name_or_path);
 
-/* Resolves a name or path (ms_config_is_path): a name is that of a file of the kind, or
- * an alias in configs/names/aliases.json. Otherwise MS_EINPUT: "unknown <what>
- * \"<name>\"", with a hint of names that contain the word, or the nearest one. */
+/* Sets *path to `name_or_path` if it is a path (ms_config_is_path), else to the file of
+ * the kind with this name, or whose alias it is in configs/names/aliases.json. MS_EINPUT:
+ * "unknown <what> \"<name>\"", with a hint: names that contain it, or the nearest. */
 ms_status ms_config_resolve(ms_ctx *cx, const char *kind, const char *what,
                             const char *name_or_path, const char **path);
 

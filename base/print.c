@@ -10,8 +10,8 @@
 #define ESCAPED_BYTES 4 /* bytes printed for one escaped byte, \xNN */
 #define SHORT_BYTES   2048
 
-/* Escapes `text` into `out` (NULL: only counts), except characters that differ from those
- * in `blanked`; returns the bytes, at most ESCAPED_BYTES times the length. */
+/* Copies `text` to `out` (NULL: counts only), with control characters and invalid UTF-8
+ * escaped where `text` equals `blanked`. Returns the bytes, <= ESCAPED_BYTES x length. */
 static size_t escape(char *out, const char *text, const char *blanked)
 {
     size_t length = strlen(text), written = 0;

@@ -19,7 +19,7 @@ ms_rng ms_rng_seed(uint64_t seed)
 
 ms_rng ms_rng_split(ms_rng rng, uint64_t key)
 {
-    /* mixed twice: related seeds and keys give no shifted copies of a stream */
+    /* seed and key are mixed before and after XOR: no two streams are shifted copies */
     return ms_rng_seed(mix(mix(rng.seed + GOLDEN_GAMMA) ^ mix(key * GOLDEN_GAMMA + 1)));
 }
 
@@ -32,7 +32,7 @@ uint64_t ms_rng_next(ms_rng *rng)
 uint64_t ms_rng_below(ms_rng *rng, uint64_t bound)
 {
     assert(bound > 0);
-    /* 2^64 mod bound: drawing again below it makes all remainders equally likely */
+    /* 2^64 mod bound: draws below it are repeated, so all results are equally likely */
     uint64_t num_surplus = (UINT64_MAX - bound + 1) % bound;
     uint64_t drawn;
     do {

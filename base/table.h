@@ -14,7 +14,7 @@ ms_table *ms_table_new(ms_arena *arena);
  * each; NULL ends the titles, which are copied. Returns the table. */
 ms_table *ms_table_columns(ms_table *table, const char *alignment,
                            const char *const *titles);
-/* ms_table_columns with titles as arguments; MS_TABLE does so on a new table. */
+/* ms_table_columns with the titles as arguments; MS_TABLE calls it for a new table. */
 #define MS_COLUMNS(table, alignment, ...)                                                \
     ms_table_columns((table), (alignment), (const char *const[]){__VA_ARGS__, NULL})
 #define MS_TABLE(arena, alignment, ...)                                                  \

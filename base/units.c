@@ -188,7 +188,7 @@ static const prefix flop_rate_prefixes[] = {
     {1e18, INFINITY, "EFLOP/s"},
 };
 
-/* The prefix for a quantity; the last one of each unit has no limit. */
+/* The prefix with which a quantity is written; each unit's last prefix has no limit. */
 static const prefix *prefix_of(double magnitude, ms_unit unit)
 {
     static const prefix *const prefixes[] = {

@@ -50,10 +50,10 @@ static void print_constants(FILE *out, ms_arena *arena, const ms_pubruns_fit *fi
     ms_print(out, "%d constants from %d runs\n", fit->num_constants, num_runs);
 }
 
-/* Errors of runs that the constants were not fitted to. */
+/* Errors of runs held out of the fit: constants come from the other runs. */
 typedef struct held_out {
-    ms_validation sources; /* runs of each source, by constants from other sources */
-    ms_validation folds;   /* runs of each fifth of the models, by the rest */
+    ms_validation sources; /* held out: all runs of one source at a time */
+    ms_validation folds;   /* held out: all runs of a fifth of the models at a time */
     ms_error_spread spread;
 } held_out;
 
@@ -173,7 +173,7 @@ static ms_pubrun_score *unpriced(ms_arena *arena, int num_runs)
     return scores;
 }
 
-/* The command line that writes the spread of prediction errors, as its provenance. */
+/* Provenance in the file of the error spread: the command line that wrote it. */
 static char *spread_source(ms_arena *arena, const ms_calibrate_runs *options)
 {
     bool named = options->constants != NULL;

@@ -39,8 +39,8 @@ typedef struct calibrate_options {
     ms_opt_integer ranks, launches;
     bool quick, force;
     const char *cluster;
-    /* internal options for ranks that calibrate starts: index of the launch (a
-     * repetition); whether to measure collectives only */
+    /* options that this command passes to the ranks it starts: `launch`, index of the
+     * repetition; `collectives`, measure collectives only */
     ms_opt_integer launch;
     bool collectives;
 } calibrate_options;
@@ -339,7 +339,7 @@ static ms_status measure_once(request *r, const ms_measure *how)
                               : ms_measure_launch(r->cx, how, &r->samples);
 }
 
-/* Limits the kernels' time of a launch to its equal share of the remaining time. */
+/* Limits how->kernel_s: this launch and all later ones share the time left equally. */
 static void share_budget(const request *r, int launch, ms_measure *how)
 {
     double left_s = GPU_BUDGET_S - (ms_clock_s() - r->start_s);

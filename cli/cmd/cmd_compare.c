@@ -175,7 +175,8 @@ static void write_pair(ms_jout *out, const char *label, const char *name,
     ms_jout_end_object(out);
 }
 
-/* Writes the times of a kind of graph node; null if a result has none, counted as 0. */
+/* Writes the times of one kind of graph node in results a and b, and their difference. A
+ * result without the kind has null, counted as 0 s in the difference. */
 static void write_node(ms_jout *out, const ms_compared_node *node)
 {
     ms_jout_begin_object(out);

@@ -11,8 +11,8 @@ enum {
     PLAN
 };
 
-/* Refuses options that do not belong to the question, which is on a plan or on tensors;
- * --cluster belongs to both. `tensors`: the given option on tensors; NULL: on a plan. */
+/* Refuses options that the question does not take: one on tensors if `tensors` (--einsum
+ * or --redistribute) is not NULL, else one on a plan. Both take --cluster. */
 static ms_status check_one_question(ms_ctx *cx, const ms_args *args,
                                     const ms_option_set *sets, const char *tensors)
 {

@@ -48,7 +48,7 @@ static ms_status find_folders(ms_ctx *cx, data_folder folders[NUM_KINDS])
 typedef struct gpus {
     int num;
     const ms_cuda_facts *facts;
-    const char *const *clusters; /* cluster that has each GPU; NULL: unknown */
+    const char *const *clusters; /* per GPU: a cluster that has such GPUs; NULL: none */
     const char *reason;          /* why no GPU is usable; NULL: some GPUs are usable */
 } gpus;
 

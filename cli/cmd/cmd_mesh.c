@@ -199,7 +199,7 @@ static ms_status check_plan(const request *r)
         return MS_OK;
     MS_TRY(ms_model_load(r->cx, r->plan.model, &model));
     if (r->options->orders && ms_plan_refusal(&r->plan, model) == MS_REFUSE_ORDER)
-        return MS_OK; /* --orders lists orders that are not legal */
+        return MS_OK; /* not refused: --orders lists illegal orders, too */
     return ms_plan_check(r->cx, &r->plan, model, MS_NOWHERE);
 }
 

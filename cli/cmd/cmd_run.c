@@ -78,8 +78,8 @@ static void name_rank(const request *r)
             ms_arena_printf(r->cx->arena, "rank %ld: %s", rank, error->message);
 }
 
-/* Drops errors of the command line on ranks of an MPI job but 0, which has the same and
- * reports them. I/O errors may concern one rank alone: each reports its own. */
+/* Drops command-line errors on ranks other than 0 of an MPI job: rank 0 has and reports
+ * the same. An I/O error may be one rank's alone: each rank reports its own. */
 static ms_status report_once(const request *r, ms_status status)
 {
     const ms_launch *env = &r->choice.environment;
@@ -192,7 +192,7 @@ typedef struct training {
     const ms_world *world;
     const ms_runner_options *how;
     double timeout_s;
-    bool agrees;         /* true: processes agree first whether all are prepared */
+    bool agrees;         /* before training, processes agree whether all are prepared */
     ms_status found;     /* status of this process's preparations */
     ms_run_report *used; /* report that receives the GPU of rank 0; NULL: none */
     ms_cuda_used *device;
@@ -236,8 +236,9 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
     return status;
 }
 
-/* Trains the same model on one rank in this process (backend loop) and compares with the
- * run. Types that CPUs lack become fp32 with weights rounded alike. */
+/* Trains the same model on one rank of this process (backend loop) and compares the run
+ * with it. This reference computes in fp32 where CPUs lack the run's number type; for
+ * bf16 and fp8 runs it rounds initial weights to bf16, as they do. */
 static ms_status check_run(request *r)
 {
     ms_ctx *cx = r->cx;
@@ -331,9 +332,9 @@ static ms_status write_result(const request *r, ms_status status)
     return ms_output_close(r->cx, &out, status);
 }
 
-/* Status of an interrupted rank other than 0: MS_OK once rank 0 has its records;
- * otherwise MS_EINTERRUPTED after a wait, since launchers end all ranks when one
- * fails. */
+/* Exit status of a rank other than 0 after an interruption. MS_OK if rank 0 has received
+ * its records; otherwise MS_EINTERRUPTED, after a wait for rank 0 to report, because
+ * launchers end all ranks when one fails. */
 static ms_status leave_to_rank_0(const request *r)
 {
     if (!r->outcome.broken_off && r->outcome.num_ranks > 0)
@@ -359,8 +360,8 @@ static ms_status report(request *r, ms_status status)
     return write_result(r, written == MS_OK ? status : written);
 }
 
-/* How many copies of all weights or gradients are held at once: a requested kind in each
- * process, those of --check in one, and weights that processes load from a file. */
+/* Copies of all weights (or gradients) that processes hold at once: each process one per
+ * requested kind, --check's reference run its own, and weights loaded from a file. */
 static long num_whole_tensors(const request *r, long num_processes)
 {
     const ms_runner_options *how = &r->how;
@@ -381,7 +382,7 @@ static ms_status write_shortfall(request *r, const ms_run_memory *shortfall)
     return write_result(r, status);
 }
 
-/* Sets number and memory of this machine's GPUs, and predicts the rank of --check. */
+/* Sets `place`'s GPUs, and for --check the prediction of the reference rank. */
 static void place_on_gpus(const request *r, ms_run_place *place)
 {
     const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
@@ -432,8 +433,8 @@ static ms_status check_memory(request *r)
     return shortfall.reason != NULL ? write_shortfall(r, &shortfall) : MS_OK;
 }
 
-/* Finds errors that may concern one rank only: in output files, by the first rank unless
- * this program has started it, and in memory. */
+/* Predicts the run, and finds errors that may be one rank's alone. Rank 0 checks output
+ * files, unless this program started the ranks (and has checked them); then memory. */
 static ms_status prepare(request *r)
 {
     MS_TRY(predict(r));

@@ -177,8 +177,8 @@ static ms_status read_shape(request *r)
 
 /* ---- result ---- */
 
-/* Opens the schedule, even if it deadlocks by its --group (micro-batches per group), so
- * that the waiting actions are reported. */
+/* Opens the schedule. One that deadlocks because of --group (micro-batches per group) is
+ * opened too: this fails with a report of the actions that wait. */
 static ms_status open_schedule(const request *r, const ms_schedule **out)
 {
     ms_ctx *cx = r->cx;

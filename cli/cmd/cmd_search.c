@@ -103,7 +103,7 @@ static ms_status limit_each(request *r, const ms_opt_list *list, const char *opt
     return MS_OK;
 }
 
-/* MS_EINPUT for flags of a plan whose choices a search cannot fix. */
+/* MS_EINPUT if a plan flag is given for a choice that searches do not support. */
 static ms_status refuse_flags(const request *r)
 {
     const char *name = NULL;
@@ -179,7 +179,7 @@ static void widen(const request *r, const char *name, long *most, ms_opt_integer
     if (given.given)
         *most = given.value;
     else if (low > *most)
-        *most = low; /* --fix or --limit asks for more than the default maximum */
+        *most = low; /* --fix or --limit has a lower bound above the default maximum */
     else
         ms_note_default(r->cx, "%s %ld", name, *most);
 }
@@ -215,7 +215,7 @@ static ms_status make_space(request *r)
 
 /* ---- the result ---- */
 
-/* Predicts the plans that the search found; they stay in order of step time by replay. */
+/* Predicts the plans found; they stay sorted by the step time that replay predicts. */
 static ms_status complete(ms_ctx *cx, ms_workload *workload, bool by_events,
                           ms_search_report *report)
 {

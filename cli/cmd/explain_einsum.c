@@ -37,9 +37,9 @@ const ms_option ms_einsum_option_table[] = {
 
 /* ---- sizes ---- */
 
-/* Default sizes of einsum letters, those of layer programs: Llama 3.1 70B
- * (huggingface.co/meta-llama/Llama-3.1-70B config.json), 8 sequences of 8192 tokens; "i"
- * and "o" are input and output of a square projection. */
+/* Default sizes of an einsum's letters, which mean what they do in layer programs. Model
+ * dims are those of Llama 3.1 70B (huggingface.co/meta-llama/Llama-3.1-70B config.json),
+ * tokens 8 sequences of 8192; "i" and "o": input and output of a square projection. */
 static const struct {
     const char *letters;
     long size;

@@ -33,8 +33,9 @@ static ms_status run(ms_ctx *cx, int argc, char **argv)
     return command->run(cx, &args);
 }
 
-/* Ends the process without exit handlers of libraries: OpenBLAS's waits for its threads,
- * which may never end when memory is short. Sanitizers need theirs, to find leaks. */
+/* Ends the process without libraries' exit handlers: OpenBLAS's handler waits for
+ * threads, perhaps forever when memory is short. Sanitizers need handlers, to find
+ * leaks. */
 static _Noreturn void end(int code)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -44,8 +45,8 @@ static _Noreturn void end(int code)
     exit(code);
 }
 
-/* Replaces standard streams that the caller closed by ones that fail, because otherwise
- * the next opened file would become that stream and receive output. */
+/* Opens each standard stream that the caller closed so that using it fails: otherwise the
+ * next opened file would take its number and receive output meant for the stream. */
 static void hold_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

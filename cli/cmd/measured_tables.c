@@ -7,7 +7,7 @@
 #include "sim/validate/kernel_validation.h"
 #include "sim/validate/kernels_fit.h"
 
-/* Rows of a table of measured kernels or collectives; only one member is set. */
+/* Rows of a table of collectives or of kernels; the other member remains empty. */
 typedef struct measured {
     ms_collective_rows collectives;
     ms_kernel_rows kernels;

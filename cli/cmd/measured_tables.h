@@ -9,8 +9,8 @@
 /* Writes predictions beside the measured times of `table`. */
 ms_status ms_validate_measured(ms_ctx *cx, const ms_args *args,
                                const ms_table_file *table);
-/* Fits cost coefficients to `table` and writes them; with `holdout`, for collectives
- * only, also errors of each system by coefficients fitted without it. */
+/* Fits cost coefficients to the times in `table` and writes them; with `holdout` (only
+ * collectives) also each system's errors by coefficients fitted to all others. */
 ms_status ms_calibrate_from_measured(ms_ctx *cx, const ms_args *args,
                                      const ms_table_file *table, bool holdout);
 

@@ -26,8 +26,8 @@ typedef struct ms_plot_writer {
                               ms_picture_format format);
 } ms_plot_writer;
 
-/* Defines functions of a ms_plot_writer that call TYPE_write_data and TYPE_write_script,
- * and makes such a writer of `plot`, a pointer to TYPE. */
+/* Defines functions for a ms_plot_writer of TYPE: they call TYPE_write_data and
+ * TYPE_write_script. MS_PLOT_WRITER is the writer of a `plot`, a pointer to TYPE. */
 #define MS_PLOT_WRITER_FUNCTIONS(type)                                                   \
     static void type##_data_of(FILE *out, const void *plot)                              \
     {                                                                                    \
@@ -43,10 +43,10 @@ typedef struct ms_plot_writer {
         (plot), type##_data_of, type##_script_of                                         \
     }
 
-/* Renders into `picture`, which must be open and is closed in any case. Without gnuplot
- * the data and the script are kept, a note says how to render them, and `*rendered` is
- * false; for standard output that is MS_EIO. When gnuplot fails (MS_EIO) there is no
- * picture. */
+/* Renders the plot into `picture`, which must be open and is closed in any case. Without
+ * gnuplot, `*rendered` is false, data and script are kept, and a note says how to render
+ * them; if the picture goes to standard output, MS_EIO instead. If gnuplot fails: MS_EIO,
+ * and no picture. */
 ms_status ms_plot_render(ms_ctx *cx, const ms_plot_target *target,
                          const ms_plot_writer *writer, ms_output *picture,
                          bool *rendered);

@@ -35,8 +35,8 @@ typedef struct ms_plotted {
     void (*print)(FILE *out, ms_arena *arena, const void *plot);
 } ms_plotted;
 
-/* Defines functions of a ms_plotted that call TYPE_write_data, TYPE_write_script,
- * TYPE_write_json and TYPE_print with `print_arguments`, and makes such a value. */
+/* Defines functions for a ms_plotted of TYPE: they call TYPE_write_data, _script, _json,
+ * and TYPE_print with `print_arguments`. MS_PLOTTED is the ms_plotted of a `plot`. */
 #define MS_PLOTTED_FUNCTIONS(type, print_arguments)                                      \
     MS_PLOT_WRITER_FUNCTIONS(type)                                                       \
     static void type##_json_of(ms_jout *out, const void *plot)                           \

@@ -29,7 +29,7 @@ static ms_status refuse_launcher(ms_ctx *cx, const ms_launch *env)
         env->size, env->size);
 }
 
-/* Whether this process is the only one and needs no MPI: it is no job of one MPI rank. */
+/* Whether this process is the run's only one and not an MPI job (of one rank). */
 static bool is_alone(const ms_launch *env)
 {
     return env->size == 1 &&
@@ -168,7 +168,7 @@ bool ms_run_is_one_of_many(const ms_run_choice *choice)
 typedef struct agreement {
     const ms_backend_job *job;
     ms_status own;
-    long found;        /* lowest failed rank: (ranks - rank) * STATUS_MODULUS + status */
+    long found;        /* (ranks - r) * STATUS_MODULUS + status, r: lowest failed rank */
     bool lower_failed; /* a lower rank has failed too */
 } agreement;
 

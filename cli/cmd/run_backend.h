@@ -12,8 +12,8 @@ typedef struct ms_run_choice {
 } ms_run_choice;
 
 /* Chooses the backend by flags and by how this process was started; notes why --backend
- * auto falls back to loop. MS_EINPUT: the ranks started are not as many as the plan's, or
- * have no MPI; MS_EIO: this build has no such backend, or there is no mpiexec. */
+ * auto falls back to loop. MS_EINPUT: the started ranks are not as many as the plan's, or
+ * cannot use MPI. MS_EIO: this build lacks the backend, or mpiexec is missing. */
 ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
                         ms_run_choice *out);
 
@@ -23,9 +23,9 @@ bool ms_run_launcher_has_mpi(const ms_launch *environment);
 /* Whether a launcher other than this program started this process and others. */
 bool ms_run_is_one_of_many(const ms_run_choice *choice);
 
-/* Lets all processes agree, on the open backend, whether one has failed before the run.
- * Returns the status of the lowest failed rank, which prints its errors; others drop
- * theirs. */
+/* Each process passes `own`, the status of its preparations; `job` is open. Returns MS_OK
+ * if all are MS_OK, otherwise the status of the lowest rank that failed. That rank prints
+ * its errors; all other processes drop theirs. */
 ms_status ms_run_agree(ms_ctx *cx, ms_backend_job *job, ms_status own);
 
 /* Drops all recorded errors, because another rank reports them. */

@@ -57,7 +57,8 @@ static ms_engine engine_of(const ms_simulate_flags *flags)
     return flags->engine.given ? (ms_engine)flags->engine.value : MS_ENGINE_EVENT;
 }
 
-/* Default detail: nodes for events, as only nodes load links, SMs and HBM; or actions. */
+/* Default detail: actions; with engine event nodes, as only nodes load links, SMs,
+ * HBM. */
 static ms_detail detail_of(const ms_simulate_flags *flags)
 {
     if (flags->detail.given)

@@ -24,7 +24,7 @@ extern const ms_option ms_simulate_option_table[];
 /* MS_EINPUT for flags that contradict each other; notes flags without effect. */
 ms_status ms_simulate_flags_check(ms_ctx *cx, const ms_simulate_flags *flags);
 
-/* The stack, or with --optimizer-sync a copy in the arena that has this convention. */
+/* Returns `stack`, or with --optimizer-sync a copy in the arena with that convention. */
 const ms_stack *ms_simulate_flags_stack(ms_arena *arena, const ms_simulate_flags *flags,
                                         const ms_stack *stack);
 
@@ -35,9 +35,9 @@ ms_status ms_simulate_flags_options(ms_ctx *cx, const ms_simulate_flags *flags,
 /* Prints a note if slow links change nothing, because simulated tasks load no links. */
 void ms_simulate_note_links(const ms_ctx *cx, const ms_simulation *simulation);
 
-/* Sets the actors (simulated ranks) to show, report->actors in cx->arena: of each
- * pipeline rank the one that ends last, all, or those that represent given ranks.
- * MS_EINPUT for an unknown rank. */
+/* Sets report->actors (in cx->arena), the actors (simulated ranks) that --ranks selects:
+ * "stages": in each pipeline rank the one that ends last; "all"; or a list of ranks: the
+ * actors that stand for them. MS_EINPUT for an unknown rank. */
 ms_status ms_simulate_flags_actors(ms_ctx *cx, const ms_simulate_flags *flags,
                                    const ms_simulation *simulation, int num_stages,
                                    ms_simulate_report *report);

@@ -43,7 +43,7 @@ typedef struct ms_args {
 } ms_args;
 
 #define MS_MAX_OPTION_SETS 6
-/* Parses the command line into the command's own option sets (at most
+/* Parses the command line into `sets` (the command's own options, at most
  * MS_MAX_OPTION_SETS) and the common options, and sets cx->verbosity. With --help it
  * prints the help and sets args->done: the command then returns MS_OK at once. Errors:
  * MS_EINPUT, all recorded. */

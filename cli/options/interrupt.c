@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* Seconds in which a further signal is ignored: launchers signal the process group,
- * too. */
+/* Seconds after the first interrupt in which later ones are ignored: they may be copies,
+ * as launchers pass on a signal that the whole process group has received. */
 #define COPY_WITHIN_S 0.5
 
 volatile sig_atomic_t ms_interrupted;
@@ -25,7 +25,7 @@ static void on_limit(int signal_number)
     _exit(MS_EINTERRUPTED);
 }
 
-/* The first interrupt starts the time limit; a later one ends the program. */
+/* First interrupt: starts the time limit. A later SIGINT or SIGTERM: ends the program. */
 static void on_interrupt(int signal_number)
 {
     if (!ms_interrupted) {

@@ -1,7 +1,7 @@
-/* Interrupts: SIGINT asks a command to stop and print its partial results; so does
- * SIGUSR1, which mpiexec passes on to ranks and batch systems send before their time
- * limit. A SIGINT at least half a second after either ends the program at once:
- * MS_EINTERRUPTED. */
+/* Interrupts. SIGINT asks a command to stop and print its partial results. So does
+ * SIGUSR1, which mpiexec passes on to ranks and which batch systems send before their
+ * time limit. A further SIGINT, half a second or more later, ends the program at once
+ * (MS_EINTERRUPTED). */
 #ifndef MS_CLI_OPTIONS_INTERRUPT_H
 #define MS_CLI_OPTIONS_INTERRUPT_H
 

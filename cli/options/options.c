@@ -189,7 +189,7 @@ static void append_text(parser *p, const char *text, ms_opt_list *out)
     out->texts[out->num_texts++] = text;
 }
 
-/* Whether an option was given: text unless NULL; other targets have a bool `given`. */
+/* Whether an option was given: its text is not NULL, other targets begin with true. */
 static bool is_given(const ms_option *option, const void *target)
 {
     if (option->kind == MS_OPTION_TEXT)
@@ -225,7 +225,7 @@ static void read_value(parser *p, const ms_option *option, const char *text, voi
     }
 }
 
-/* The value of an option: after '=', or the next argument unless that is an option. */
+/* An option's value: after '=', or the next argument unless an option; NULL: missing. */
 static const char *take_value(parser *p, const ms_option *option, const char *equals)
 {
     if (equals != NULL)

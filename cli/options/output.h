@@ -21,9 +21,9 @@ ms_status ms_output_open(ms_ctx *cx, const char *path, ms_output *out);
  * file that exists there stays unchanged. NULL and "-" always pass. */
 ms_status ms_output_check_writable(ms_ctx *cx, const char *path);
 
-/* MS_EINPUT when two of `paths` are one file: an output would replace an input or the
- * other output. NULL counts as no file; "-" and devices may be shared. Other paths
- * need not exist. */
+/* MS_EINPUT when two of `paths` (a command's inputs and outputs) are the same file, which
+ * one of them would replace. NULL is no file; "-" and devices may be shared. Paths need
+ * not exist. */
 ms_status ms_output_check_distinct(ms_ctx *cx, const char *const *paths, int num_paths);
 ms_status ms_output_check_differ(ms_ctx *cx, const char *a, const char *b);
 

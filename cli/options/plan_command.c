@@ -34,7 +34,8 @@ static char *add_flag(ms_arena *arena, char *text, const ms_plan *plan, ms_choic
                            quoted(arena, ms_plan_value_text(arena, plan, choice)));
 }
 
-/* Writes inputs (model, batch) first; leaves out values that every stack defaults to. */
+/* Writes flags of inputs (model, batch) first; omits values that all stacks default
+ * to. */
 char *ms_plan_command_text(ms_arena *arena, const ms_plan *plan)
 {
     static const ms_choice inputs[] = {MS_CHOOSE_MODEL,        MS_CHOOSE_CLUSTER,

@@ -20,8 +20,8 @@ ms_status ms_plan_of_command(ms_ctx *cx, const ms_args *args, ms_plan_options *o
 /* Opens model, cluster, stack and profile of a plan; MS_EINPUT when the plan is not legal
  * for them. On success the caller closes the workload. */
 ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **out);
-/* Sets a budget of automatic recomputation that is not given to the largest with which
- * the plan fits into memory (ms_recompute_fit), and notes it. */
+/* If recomputation is automatic and its budget is not given: sets the budget to the
+ * largest with which the plan fits into memory (ms_recompute_fit), and notes it. */
 ms_status ms_plan_fit_recompute(ms_ctx *cx, ms_workload *workload, ms_plan *plan);
 /* ms_plan_open_workload, then ms_plan_fit_recompute. */
 ms_status ms_plan_open_fitted(ms_ctx *cx, ms_plan *plan, ms_workload **out);

@@ -59,7 +59,7 @@ static void note_usual(const resolver *r, ms_choice choice)
                         ms_plan_value_text(r->cx->arena, r->plan, choice));
 }
 
-/* Whether a choice keeps the file's value; not if only a flag makes the choice matter. */
+/* Whether the plan file's value is kept; not if the choice matters only through flags. */
 static bool is_from_file(const resolver *r, ms_choice choice)
 {
     bool is_new = ms_plan_fields[choice].renewed && !ms_plan_matters(&r->file, choice) &&
@@ -167,8 +167,8 @@ static ms_status refuse_product(const resolver *r, double product)
     return status;
 }
 
-/* Smaller possible sizes of the only axis above 1: "tp may be one of 1 2 4 8, or "; ""
- * when several axes are above 1. */
+/* Text of the smaller sizes that the plan's only axis above 1 may have: "tp may be one of
+ * 1 2 4 8, or "; "" unless exactly one axis is above 1. */
 static const char *divisors_text(const resolver *r)
 {
     const ms_plan *plan = r->plan;
@@ -221,7 +221,8 @@ static ms_status take_rest(const resolver *r)
     return MS_OK;
 }
 
-/* Sets sizes of axes; true if a flag changes the mesh. Prints no note of dp_shard. */
+/* Sets axis sizes, dp_shard without a note; true unless all are those of the plan
+ * file. */
 static bool set_sizes(const resolver *r)
 {
     bool changed = !r->from_file || ms_plan_is_given(r->opts, MS_CHOOSE_GPUS);
@@ -373,8 +374,8 @@ static ms_status resolve_context(const resolver *r)
     return check_stack(r);
 }
 
-/* Refuses a flag of recomputation that the chosen mode ignores; resets such a value from
- * a plan file. `mode`: the one that uses it. */
+/* Refuses the recomputation flag of `choice`, which has no effect in the plan's mode but
+ * in `mode`; if the value is from a plan file, resets it to the default instead. */
 static ms_status refuse_idle(const resolver *r, ms_choice choice, const char *mode)
 {
     const char *flag = ms_plan_fields[choice].flag;

@@ -64,7 +64,7 @@ ms_status ms_order_parse(ms_ctx *cx, const char *text, ms_plan *plan)
     const char *rest = text, *name;
     while ((name = ms_list_next(cx->arena, &rest)) != NULL)
         MS_TRY(append_name(cx, &list, name, text));
-    int num_missing = 0; /* omitted axes of size 1 go outermost */
+    int num_missing = 0; /* axes left out have size 1 and become the outermost */
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
         if (list.named[axis])
             continue;

@@ -9,7 +9,7 @@ static double peak_bytes(const ms_prediction *prediction, const ms_run_place *pl
     return prediction->stages[place->world->places[rank].pp].peak_bytes;
 }
 
-/* Bytes of a run in host memory: whole tensors, the reference rank, and ranks on CPUs. */
+/* Host memory that a run needs: whole tensors, the reference rank, and ranks on CPUs. */
 static double host_bytes(const ms_prediction *prediction, const ms_run_place *place,
                          const ms_model *model)
 {
@@ -21,7 +21,7 @@ static double host_bytes(const ms_prediction *prediction, const ms_run_place *pl
     return sum;
 }
 
-/* Bytes on the GPU with the highest demand, whose index is `*most`; 0 without GPUs. */
+/* Bytes needed on the GPU that needs most, and its index (*most); 0 without GPUs. */
 static double gpu_bytes(const ms_prediction *prediction, const ms_run_place *place,
                         int *most)
 {
@@ -79,7 +79,7 @@ static const char *find_change(ms_ctx *cx, ms_workload *workload,
     return NULL;
 }
 
-/* Sentence on how much memory is short: "needs X GiB<where> Y GiB<has>: Z GiB short". */
+/* Formats "<needs> X GiB<where> Y GiB<has>: Z GiB short", needed X, available Y. */
 static const char *reason_text(ms_arena *arena, const ms_run_memory *shortfall,
                                const char *needs, const char *where, const char *has)
 {

@@ -11,14 +11,14 @@ typedef struct ms_run_place {
     long first_rank, num_ranks; /* consecutive ranks, as launchers fill nodes */
     long num_whole;   /* copies of all weights or gradients that processes hold or load */
     int num_gpus;     /* GPUs, which ranks use in turn; 0: ranks are in host memory */
-    double gpu_bytes; /* memory of each GPU, in use or not */
+    double gpu_bytes; /* all memory of each GPU, free or in use */
     /* prediction of the rank on CPUs that a check compares with; NULL: none */
     const ms_prediction *reference;
 } ms_run_place;
 
-/* The tightest memory of a run. Of a GPU: the predicted peaks of its ranks, and all its
- * memory. Of the host: peaks of ranks there and whole tensors, and the free memory within
- * the limit of the control group (NaN: unknown). */
+/* Memory of a run where most is lacking, on one GPU or the host: bytes needed and
+ * available. GPU: its ranks' predicted peaks; all its memory. Host: peaks of ranks on
+ * CPUs, and whole tensors; free memory in the control group's limit (NaN: unknown). */
 typedef struct ms_run_memory {
     double needed_bytes, available_bytes;
     const char *change; /* flags of the smallest change that fits; NULL: none was found */

@@ -85,7 +85,7 @@ static long integer_or(const ms_ctx *cx, ms_opt_integer given, const char *name,
     return fallback;
 }
 
-/* NULL for auto, and for a backend that this program does not have. */
+/* The backend named by --backend; NULL for auto, or if this program lacks the backend. */
 static const ms_backend *named_backend(const ms_run_flags *f)
 {
     return ms_backend_find(ms_backend_names[f->backend.value]);

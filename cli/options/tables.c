@@ -10,7 +10,7 @@
 
 const char *const ms_table_kind_names[] = {"published runs", "collectives", "kernels"};
 
-/* Columns that identify a table's kind: every header of the kind has all of them. */
+/* [kind]: columns that every table of the kind has; any other table: published runs. */
 static const char *const key_columns[][MAX_KEY_COLUMNS] = {
     [MS_TABLE_COLLECTIVES] = {"system", "collective", "algo", "time_us"},
     [MS_TABLE_KERNELS] = {"gpu", "op", "k_or_seq", "tflops"},
