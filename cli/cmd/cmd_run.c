@@ -12,7 +12,7 @@
 #include "exec/backends/backends.h"
 #include "exec/launch/launch.h"
 #include "exec/measure/measure.h"
-#include "exec/runner/collect.h"
+#include "exec/runner/outcome_collect.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "base/number.h"
 #include "costmodel/cost/cast.h"
-#include "costmodel/cost/saved_front.h"
+#include "costmodel/cost/saved_choice.h"
 #include "costmodel/program/ring.h"
 
 #include <assert.h>

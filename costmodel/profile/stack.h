@@ -106,7 +106,7 @@ typedef struct ms_stack {
      * reduction, whose results backward does not need (costmodel/program/recompute.c) */
     bool reruns_layers;
     /* gathered layer inputs stay in memory without a pipeline, and with one if the host
-     * is ahead of the GPU (sim/step/gathers.h), not in every run: peaks are ranges */
+     * is ahead of the GPU (sim/step/bill_key.h), not in every run: peaks are ranges */
     bool holds_gathers_alone;
     /* GEMM operands below 16 bits are cast once for all uses, before gathers over tp
      * (costmodel/cost/cast.h) */

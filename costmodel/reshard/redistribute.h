@@ -17,7 +17,7 @@
 #ifndef MS_COSTMODEL_RESHARD_REDISTRIBUTE_H
 #define MS_COSTMODEL_RESHARD_REDISTRIBUTE_H
 
-#include "costmodel/cost/collective_price.h"
+#include "costmodel/cost/collective_mesh.h"
 #include "costmodel/reshard/spec.h"
 
 typedef enum ms_change {

@@ -12,7 +12,7 @@ typedef enum ms_recompute {
     MS_RECOMPUTE_PER_OP,
     /* save a layer's input only, on the first `recompute_layers` layers of a chunk */
     MS_RECOMPUTE_FULL,
-    /* save what takes most recompute time per byte: costmodel/cost/saved_front.h */
+    /* save what takes most recompute time per byte: costmodel/cost/saved_choice.h */
     MS_RECOMPUTE_AUTO,
     MS_NUM_RECOMPUTE
 } ms_recompute;

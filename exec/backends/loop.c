@@ -1,8 +1,8 @@
 /* The loop backend: runs all ranks as threads of this process, on the CPU. Starting a
  * transfer posts a copy of its data and never waits. Reductions add in the order of
  * members: results are equal on all ranks and in every run. */
-#include "exec/backends/crew.h"
-#include "exec/backends/parcel.h"
+#include "exec/backends/rank_threads.h"
+#include "exec/backends/transfer_copy.h"
 #include "exec/cpu/host_backend.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@ typedef struct pending {
 
 struct ms_device_rank {
     ms_host_rank host;
-    ms_crew *crew;
+    ms_rank_threads *threads;
     const ms_world *world;
     const ms_kernels *kernels;
     long rank;
@@ -44,18 +44,19 @@ static void loop_close(ms_backend_job *job)
 }
 
 /* Computes an all-reduce once for all members, into the first member's posted copy. */
-static void complete_round(const ms_crew *crew, ms_post *posts, int size)
+static void complete_round(const ms_rank_threads *threads, ms_post *posts, int size)
 {
-    (void)crew;
-    ms_parcel *first = posts[0].data;
+    (void)threads;
+    ms_transfer_copy *first = posts[0].data;
     if (first->transfer.kind != MS_TRANSFER_ALL_REDUCE)
         return;
     for (int i = 1; i < size; i++)
-        if (!ms_parcels_agree(first, posts[i].data))
+        if (!ms_transfer_copies_agree(first, posts[i].data))
             return; /* every member reports the mismatch in check_round */
     for (int i = 1; i < size; i++)
-        ms_parcel_fold(first, first->data, ((const ms_parcel *)posts[i].data)->data,
-                       first->count);
+        ms_transfer_copy_fold(first, first->data,
+                              ((const ms_transfer_copy *)posts[i].data)->data,
+                              first->count);
 }
 
 /* Frees the records of transfers that the rank never waited for. */
@@ -73,37 +74,38 @@ static ms_status loop_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main,
 {
     long num_ranks = job->world->num_ranks;
     ms_arena *arena = ms_arena_open();
-    ms_crew *crew = ms_crew_open(
-        job, (ms_crew_ops){.complete = complete_round, .release = ms_parcel_drop});
+    ms_rank_threads *threads = ms_rank_threads_open(
+        job, (ms_rank_threads_ops){.complete = complete_round,
+                                   .release = ms_transfer_copy_drop});
     ms_device_rank *all = MS_NEW_ARRAY(arena, num_ranks, ms_device_rank);
     ms_device_rank **devices = MS_NEW_ARRAY(arena, num_ranks, ms_device_rank *);
     for (long rank = 0; rank < num_ranks; rank++) {
         devices[rank] = &all[rank];
-        all[rank] = (ms_device_rank){.crew = crew,
+        all[rank] = (ms_device_rank){.threads = threads,
                                      .world = job->world,
                                      .kernels = ms_cpu_kernels(job->type),
                                      .host.pool = job->state,
                                      .rank = rank,
                                      .end = &all[rank].first};
     }
-    ms_status status = ms_crew_run(cx, crew, main, devices, state);
+    ms_status status = ms_rank_threads_run(cx, threads, main, devices, state);
     for (long rank = 0; rank < num_ranks; rank++)
         close_rank(devices[rank]);
-    ms_crew_close(crew);
+    ms_rank_threads_close(threads);
     ms_arena_close(arena);
     return status;
 }
 
 static void loop_abort(ms_device_rank *device)
 {
-    ms_crew_fail(device->crew, device->rank);
+    ms_rank_threads_fail(device->threads, device->rank);
 }
 
 /* ---- kernels, clock ---- */
 
 static ms_status loop_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call)
 {
-    MS_TRY(ms_crew_check(cx, device->crew));
+    MS_TRY(ms_rank_threads_check(cx, device->threads));
     ms_kernel *kernel = device->kernels->op[call->node->op];
     assert(kernel != NULL);
     kernel(call);
@@ -112,7 +114,7 @@ static ms_status loop_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_cal
 
 static double loop_now_s(ms_device_rank *device)
 {
-    return ms_crew_elapsed_s(device->crew);
+    return ms_rank_threads_elapsed_s(device->threads);
 }
 
 /* ---- collectives ---- */
@@ -133,12 +135,12 @@ static ms_status check_round(ms_ctx *cx, const ms_device_rank *device, const pen
                              const ms_post *posts)
 {
     const ms_members *members = members_of(device, &p->transfer);
-    const ms_parcel *own = posts[members->own].data;
+    const ms_transfer_copy *own = posts[members->own].data;
     for (int i = 0; i < members->size; i++) {
-        const ms_parcel *other = posts[i].data;
-        bool fits = ms_parcels_agree(own, other) &&
+        const ms_transfer_copy *other = posts[i].data;
+        bool fits = ms_transfer_copies_agree(own, other) &&
                     (p->transfer.kind != MS_TRANSFER_ALL_TO_ALL ||
-                     ms_parcel_for(other, members->own).count == p->counts[i]);
+                     ms_transfer_copy_for(other, members->own).count == p->counts[i]);
         if (fits)
             continue;
         return ms_fail(cx, MS_EIO, MS_NOWHERE,
@@ -166,9 +168,9 @@ static void combine_portions(const ms_members *members, const ms_transfer *trans
     int num = transfer->kind == MS_TRANSFER_ALL_REDUCE ? 1 : members->size;
     char *to = transfer->receive;
     for (int i = 0; i < num; i++) {
-        ms_portion portion = ms_parcel_for(posts[i].data, members->own);
+        ms_portion portion = ms_transfer_copy_for(posts[i].data, members->own);
         if (adds && i > 0)
-            ms_parcel_fold(posts[i].data, to, portion.data, portion.count);
+            ms_transfer_copy_fold(posts[i].data, to, portion.data, portion.count);
         else
             copy_portion(to, &portion);
         if (!adds)
@@ -179,19 +181,21 @@ static void combine_portions(const ms_members *members, const ms_transfer *trans
 static ms_status finish_collective(ms_ctx *cx, ms_device_rank *device, const pending *p)
 {
     const ms_post *posts;
-    MS_TRY(ms_crew_await(cx, device->crew, device->rank, p->round, &p->transfer, &posts));
+    MS_TRY(ms_rank_threads_await(cx, device->threads, device->rank, p->round,
+                                 &p->transfer, &posts));
     MS_TRY(check_round(cx, device, p, posts));
     combine_portions(members_of(device, &p->transfer), &p->transfer, posts);
-    ms_crew_leave(device->crew, p->round);
+    ms_rank_threads_leave(device->threads, p->round);
     return MS_OK;
 }
 
 static ms_status copy_received(ms_ctx *cx, const ms_world *world,
-                               const ms_transfer *transfer, const ms_parcel *message)
+                               const ms_transfer *transfer,
+                               const ms_transfer_copy *message)
 {
     if (message->count == transfer->count &&
         message->transfer.scalar == transfer->scalar) {
-        ms_portion whole = ms_parcel_for(message, 0);
+        ms_portion whole = ms_transfer_copy_for(message, 0);
         copy_portion(transfer->receive, &whole);
         return MS_OK;
     }
@@ -204,9 +208,10 @@ static ms_status copy_received(ms_ctx *cx, const ms_world *world,
 static ms_status finish_receive(ms_ctx *cx, ms_device_rank *device, const pending *p)
 {
     ms_post post;
-    MS_TRY(ms_crew_receive(cx, device->crew, device->rank, &p->transfer, &post));
+    MS_TRY(
+        ms_rank_threads_receive(cx, device->threads, device->rank, &p->transfer, &post));
     ms_status status = copy_received(cx, device->world, &p->transfer, post.data);
-    ms_parcel_drop(post.data);
+    ms_transfer_copy_drop(post.data);
     return status;
 }
 
@@ -226,7 +231,7 @@ static ms_status finish_transfer(ms_ctx *cx, ms_device_rank *device, pending **a
 
 static ms_status loop_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
 {
-    MS_TRY(ms_crew_check(cx, device->crew));
+    MS_TRY(ms_rank_threads_check(cx, device->threads));
     pending *wanted = device->first;
     while (wanted != NULL && wanted->event != event)
         wanted = wanted->next;
@@ -265,18 +270,19 @@ static ms_status add_pending(ms_ctx *cx, ms_device_rank *device,
     return MS_OK;
 }
 
-static ms_status start_collective(ms_ctx *cx, ms_device_rank *device, ms_parcel *own,
-                                  ms_event *done)
+static ms_status start_collective(ms_ctx *cx, ms_device_rank *device,
+                                  ms_transfer_copy *own, ms_event *done)
 {
     pending *p;
     ms_status status = add_pending(cx, device, &own->transfer, &p);
     if (status != MS_OK) {
-        ms_parcel_drop(own);
+        ms_transfer_copy_drop(own);
         return status;
     }
     *done = p->event;
-    p->round = ms_crew_arrive(device->crew, device->rank,
-                              (ms_traffic_group)own->transfer.group, (ms_post){own, 0});
+    p->round =
+        ms_rank_threads_arrive(device->threads, device->rank,
+                               (ms_traffic_group)own->transfer.group, (ms_post){own, 0});
     return MS_OK;
 }
 
@@ -285,7 +291,7 @@ static ms_status loop_start(ms_ctx *cx, ms_device_rank *device,
                             int num_after, ms_event *done)
 {
     *done = 0;
-    MS_TRY(ms_crew_check(cx, device->crew));
+    MS_TRY(ms_rank_threads_check(cx, device->threads));
     for (int i = 0; i < num_after; i++)
         MS_TRY(loop_wait(cx, device, after[i]));
     if (transfer->kind == MS_TRANSFER_RECEIVE) {
@@ -295,13 +301,13 @@ static ms_status loop_start(ms_ctx *cx, ms_device_rank *device,
         return MS_OK;
     }
     int size = is_collective(transfer) ? members_of(device, transfer)->size : 1;
-    ms_parcel *own = ms_parcel_pack(device->host.pool, transfer, size);
+    ms_transfer_copy *own = ms_transfer_copy_pack(device->host.pool, transfer, size);
     if (own == NULL)
         return ms_transfer_no_memory(cx, device->world, transfer);
     if (is_collective(transfer))
         return start_collective(cx, device, own, done);
-    ms_crew_send(device->crew, device->rank, transfer->peer, transfer->tag,
-                 (ms_post){own, 0});
+    ms_rank_threads_send(device->threads, device->rank, transfer->peer, transfer->tag,
+                         (ms_post){own, 0});
     return MS_OK;
 }
 
@@ -315,7 +321,7 @@ const ms_backend ms_backend_loop = {
     .open = loop_open,
     .run = loop_run,
     .close = loop_close,
-    .carries = ms_crew_carries,
+    .carries = ms_rank_threads_carries,
     .allocate = ms_host_allocate,
     .release = ms_host_release,
     .kernel = loop_kernel,

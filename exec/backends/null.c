@@ -3,7 +3,7 @@
  * Durations are predicted; the order of events results from the execution. The
  * simulator's replay of a step (sim/simulate/step_graph_node.c) must give bitwise equal
  * times. */
-#include "exec/backends/crew.h"
+#include "exec/backends/rank_threads.h"
 #include "exec/cpu/host_backend.h"
 
 #include "base/number.h"
@@ -26,7 +26,7 @@ typedef struct active_block {
 } active_block;
 
 struct ms_device_rank {
-    ms_crew *crew;
+    ms_rank_threads *threads;
     const ms_world *world;
     long rank;
     double free_s[MS_NUM_STREAMS]; /* virtual time when the stream's work so far ends */
@@ -71,17 +71,18 @@ static ms_status null_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main,
 {
     long num_ranks = job->world->num_ranks;
     ms_arena *arena = ms_arena_open();
-    ms_crew *crew = ms_crew_open(job, (ms_crew_ops){0});
+    ms_rank_threads *threads = ms_rank_threads_open(job, (ms_rank_threads_ops){0});
     ms_device_rank *all = MS_NEW_ARRAY(arena, num_ranks, ms_device_rank);
     ms_device_rank **devices = MS_NEW_ARRAY(arena, num_ranks, ms_device_rank *);
     for (long rank = 0; rank < num_ranks; rank++) {
         devices[rank] = &all[rank];
-        all[rank] = (ms_device_rank){.crew = crew, .world = job->world, .rank = rank};
+        all[rank] =
+            (ms_device_rank){.threads = threads, .world = job->world, .rank = rank};
     }
-    ms_status status = ms_crew_run(cx, crew, main, devices, state);
+    ms_status status = ms_rank_threads_run(cx, threads, main, devices, state);
     for (long rank = 0; rank < num_ranks; rank++)
         free_rank(devices[rank]);
-    ms_crew_close(crew);
+    ms_rank_threads_close(threads);
     ms_arena_close(arena);
     return status;
 }
@@ -118,7 +119,8 @@ static ms_event add_moment(ms_device_rank *device, moment added)
 static ms_status receive_message(ms_ctx *cx, ms_device_rank *device, moment *at)
 {
     ms_post post;
-    MS_TRY(ms_crew_receive(cx, device->crew, device->rank, at->awaited, &post));
+    MS_TRY(
+        ms_rank_threads_receive(cx, device->threads, device->rank, at->awaited, &post));
     free(at->awaited);
     *at = (moment){.time_s = post.number};
     return MS_OK;
@@ -157,7 +159,7 @@ static ms_event null_mark(ms_device_rank *device)
 static ms_status null_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
 {
     double time_s, *free_s = &device->free_s[MS_STREAM_COMPUTE];
-    MS_TRY(ms_crew_check(cx, device->crew));
+    MS_TRY(ms_rank_threads_check(cx, device->threads));
     MS_TRY(time_of(cx, device, event, &time_s));
     *free_s = ms_max(*free_s, time_s);
     return MS_OK;
@@ -173,7 +175,7 @@ static double null_now_s(ms_device_rank *device)
 
 static void null_abort(ms_device_rank *device)
 {
-    ms_crew_fail(device->crew, device->rank);
+    ms_rank_threads_fail(device->threads, device->rank);
 }
 
 /* ---- kernels ---- */
@@ -210,7 +212,7 @@ static ms_status null_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_cal
 {
     int index;
     double *free_s = &device->free_s[MS_STREAM_COMPUTE];
-    MS_TRY(ms_crew_check(cx, device->crew));
+    MS_TRY(ms_rank_threads_check(cx, device->threads));
     if (call->predicted == NULL)
         return MS_OK;
     active_block *at = active_block_of(device, call->predicted, &index);
@@ -235,13 +237,14 @@ static ms_status meet_group(ms_ctx *cx, ms_device_rank *device,
     if (members->size <= 1)
         return MS_OK;
     const ms_post *posts;
-    ms_round *round =
-        ms_crew_arrive(device->crew, device->rank, (ms_traffic_group)transfer->group,
-                       (ms_post){.number = *time_s});
-    MS_TRY(ms_crew_await(cx, device->crew, device->rank, round, transfer, &posts));
+    ms_round *round = ms_rank_threads_arrive(device->threads, device->rank,
+                                             (ms_traffic_group)transfer->group,
+                                             (ms_post){.number = *time_s});
+    MS_TRY(ms_rank_threads_await(cx, device->threads, device->rank, round, transfer,
+                                 &posts));
     for (int i = 0; i < members->size; i++)
         *time_s = ms_max(*time_s, posts[i].number);
-    ms_crew_leave(device->crew, round);
+    ms_rank_threads_leave(device->threads, round);
     return MS_OK;
 }
 
@@ -299,8 +302,8 @@ static void send_message(ms_device_rank *device, const ms_transfer *transfer,
     if (transfer->peer == device->rank)
         end_s = take_stream(device, transfer->stream, after_s, transfer->predicted_s);
     else
-        ms_crew_send(device->crew, device->rank, transfer->peer, transfer->tag,
-                     (ms_post){.number = end_s});
+        ms_rank_threads_send(device->threads, device->rank, transfer->peer, transfer->tag,
+                             (ms_post){.number = end_s});
     *done = add_moment(device, (moment){.time_s = end_s});
 }
 
@@ -318,7 +321,7 @@ static ms_status null_start(ms_ctx *cx, ms_device_rank *device,
 {
     double after_s;
     *done = 0;
-    MS_TRY(ms_crew_check(cx, device->crew));
+    MS_TRY(ms_rank_threads_check(cx, device->threads));
     if (transfer->kind == MS_TRANSFER_RECEIVE) {
         start_receive(device, transfer, done);
         return MS_OK;
@@ -345,7 +348,7 @@ const ms_backend ms_backend_null = {
     .open = null_open,
     .run = null_run,
     .close = null_close,
-    .carries = ms_crew_carries,
+    .carries = ms_rank_threads_carries,
     .allocate = null_allocate,
     .release = null_release,
     .begin_block = null_begin_block,

@@ -169,7 +169,7 @@ struct ms_cuda_job {
     void *main_state;
 };
 
-/* ---- order: cuda_backend_order.c ---- */
+/* ---- order: cuda_backend_streams.c ---- */
 ms_status ms_cuda_order_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_order_close(ms_device_rank *d);
 /* Fails if this rank failed or was aborted, or if it has learned that another failed. */

@@ -1,8 +1,8 @@
 #include "exec/runner/runner.h"
 
 #include "exec/cpu/gemm.h"
-#include "exec/runner/collect.h"
-#include "exec/runner/collection.h"
+#include "exec/runner/outcome_collect.h"
+#include "exec/runner/whole_weights.h"
 
 #include <string.h>
 

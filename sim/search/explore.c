@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 #include "sim/search/explore_priv.h"
-#include "sim/step/gathers.h"
+#include "sim/step/bill_key.h"
 
 #include <math.h>
 #include <string.h>

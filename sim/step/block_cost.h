@@ -3,7 +3,7 @@
 #ifndef MS_SIM_STEP_BLOCK_COST_H
 #define MS_SIM_STEP_BLOCK_COST_H
 
-#include "costmodel/cost/pair.h"
+#include "costmodel/cost/overlapped_pair.h"
 #include "sim/step/links.h"
 #include "sim/step/workload.h"
 

@@ -1,6 +1,6 @@
 #include "sim/step/planned.h"
 
-#include "sim/step/gathers.h"
+#include "sim/step/bill_key.h"
 
 static void open_bills(ms_planned *p)
 {

@@ -1,6 +1,6 @@
 #include "sim/step/recompute_fit.h"
 
-#include "sim/step/gathers.h"
+#include "sim/step/bill_key.h"
 
 #include <math.h>
 #include <stdlib.h>

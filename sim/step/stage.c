@@ -119,7 +119,7 @@ static const ms_block_cost *head_block_of(const ms_workload *workload,
  * transfers overlapped so far. */
 typedef struct backward_walk {
     ms_stage *stage;
-    ms_unit_walk units;
+    ms_unit_overlap units;
     /* bytes freed by the blocks already passed */
     ms_tensor_bytes freed[MS_NUM_BILL_HALVES];
 } backward_walk;
@@ -157,7 +157,7 @@ static void free_blocks(backward_walk *d, const ms_block_cost *block, double cou
 /* Adds `count` equal blocks; the first or the last of them has the most bytes alive. */
 static void walk_blocks(backward_walk *d, const ms_block_cost *block, long count)
 {
-    ms_unit_walk_pass(&d->units, block, block, (double)count);
+    ms_unit_overlap_pass(&d->units, block, block, (double)count);
     note_transient(d, block, 0.0);
     free_blocks(d, block, (double)(count - 1));
     if (count > 1)
@@ -199,7 +199,7 @@ static void walk_back(const ms_workload *workload, const ms_block_costs *blocks,
                   .out = &stage->by_unit}};
     if (layout->has_head) {
         const ms_block_cost *head = head_block_of(workload, blocks, layout);
-        ms_unit_walk_pass(&d.units, head, moved_head(workload, blocks, layout), 1.0);
+        ms_unit_overlap_pass(&d.units, head, moved_head(workload, blocks, layout), 1.0);
         note_transient(&d, head,
                        blocks->head_params * workload->stack->head_grad_bytes.value);
         free_blocks(&d, head, 1.0);
@@ -211,7 +211,7 @@ static void walk_back(const ms_workload *workload, const ms_block_costs *blocks,
     if (!layout->has_head && !layout->has_embedding && layout->num_layers == 0)
         stage->transient[MS_BILL_WHOLE].activation_bytes =
             stage->transient[MS_BILL_INPUT_HALF].activation_bytes = blocks->send_bytes;
-    ms_unit_walk_end(&d.units);
+    ms_unit_overlap_end(&d.units);
 }
 
 /* In stacks with fixed_unit_buffers counts the embedding, and the head with its matrix

@@ -5,7 +5,7 @@
 
 #include "sim/step/block_cost.h"
 #include "sim/step/replay.h"
-#include "sim/step/unit_walk.h"
+#include "sim/step/unit_overlap.h"
 
 /* Bytes alive on a rank: activations, logits, and the gradient of the head's matrix. */
 typedef struct ms_live_bytes {

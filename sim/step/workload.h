@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "costmodel/calibrate/error_spread.h"
 #include "costmodel/cost/bill.h"
-#include "costmodel/cost/saved_front.h"
+#include "costmodel/cost/saved_choice.h"
 #include "costmodel/schedule/schedule.h"
 
 #include <pthread.h>

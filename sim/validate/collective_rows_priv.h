@@ -1,4 +1,4 @@
-/* Internals of collective_rows.c and collective_figures.c. */
+/* Internals of collective_rows.c and collective_coefficients.c. */
 #ifndef MS_SIM_VALIDATE_COLLECTIVE_ROWS_PRIV_H
 #define MS_SIM_VALIDATE_COLLECTIVE_ROWS_PRIV_H
 

@@ -2,7 +2,7 @@
  * on the front between bytes and seconds is what the program really saves and recomputes;
  * no other set of saved nodes is better; one end of the front is full recomputation, the
  * other end is no recomputation. */
-#include "costmodel/cost/saved_front.h"
+#include "costmodel/cost/saved_choice.h"
 
 #include "base/rng.h"
 #include "costmodel/cost/bill.h"

@@ -3,7 +3,7 @@
 #ifndef MS_TESTS_SUPPORT_PYTORCH_PRICES_H
 #define MS_TESTS_SUPPORT_PYTORCH_PRICES_H
 
-#include "costmodel/cost/collective_price.h"
+#include "costmodel/cost/collective_mesh.h"
 
 /* Constants by which DTensor chooses redistributions
  * (torch/distributed/tensor/_collective_utils.py: MeshTopoInfo, allgather_cost,

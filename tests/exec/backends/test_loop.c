@@ -1,6 +1,6 @@
 /* Tests of the loop backend, whose ranks are threads: every transfer over every group,
  * and runs in which a rank fails, is late or never comes. */
-#include "exec/backends/crew.h"
+#include "exec/backends/rank_threads.h"
 #include "tests/support/transfer_checks.h"
 
 #include "tests/test.h"

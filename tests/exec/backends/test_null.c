@@ -1,7 +1,7 @@
 /* Tests of the null backend, whose ranks keep virtual clocks instead of computing:
  * hand-made transfers, and whole steps of random plans, whose time must equal the
  * simulator's to the last bit. */
-#include "exec/runner/collect.h"
+#include "exec/runner/outcome_collect.h"
 #include "exec/runner/rank_run.h"
 #include "exec/runner/runner.h"
 #include "sim/simulate/simulation.h"

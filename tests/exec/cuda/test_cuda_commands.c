@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* Gives the program fake GPUs: these definitions replace those of
- * exec/backends/cuda_here.c and exec/cuda/cuda_driver.c, which the linker takes from an
+ * exec/backends/cuda_real.c and exec/cuda/cuda_driver.c, which the linker takes from an
  * archive only if undefined. */
 const ms_cuda_driver *ms_cuda_driver_of_libraries(void)
 {

@@ -1,7 +1,7 @@
 /* Tests of what a run's recorded events are summed up to: time per rank and per node
  * kind, and the trace; also after the records were sent to another process as bytes. */
-#include "exec/runner/collect.h"
 #include "exec/runner/measured.h"
+#include "exec/runner/outcome_collect.h"
 #include "exec/runner/run_trace.h"
 #include "sim/result/comparison.h"
 

@@ -1,4 +1,4 @@
-#include "sim/step/unit_walk.h"
+#include "sim/step/unit_overlap.h"
 
 #include "base/number.h"
 #include "sim/step/overlap.h"
@@ -9,7 +9,7 @@ typedef struct work {
     double busy_s, contended_s;
 } work;
 
-static double overlapped_s(const ms_unit_walk *walk, work w, double comm_s)
+static double overlapped_s(const ms_unit_overlap *walk, work w, double comm_s)
 {
     return comm_s > 0.0
                ? ms_overlap_s(walk->interference_frac, w.busy_s, w.contended_s, comm_s)
@@ -17,7 +17,7 @@ static double overlapped_s(const ms_unit_walk *walk, work w, double comm_s)
 }
 
 /* Seconds of work slowed by communication at the same time, which may end later. */
-static double slowed_s(const ms_unit_walk *walk, work w, double comm_s)
+static double slowed_s(const ms_unit_overlap *walk, work w, double comm_s)
 {
     return w.busy_s + (comm_s > 0.0 ? ms_slowed_s(walk->interference_frac, w.busy_s,
                                                   w.contended_s, comm_s)
@@ -40,7 +40,7 @@ static double last_reduce_s(const ms_moved_unit *unit)
 }
 
 /* Adds transfers of the current blocks that delay no block's compute. */
-static void add_transfers(ms_unit_walk *walk, work whole, work weight,
+static void add_transfers(ms_unit_overlap *walk, work whole, work weight,
                           const ms_moved_unit *before, double count)
 {
     const ms_block_cost *block = walk->at.block;
@@ -59,7 +59,7 @@ static void add_transfers(ms_unit_walk *walk, work whole, work weight,
 
 /* Adds `count` blocks to a step's last backward. The next block's gather comes after the
  * previous block's reduction; without a gather, reductions may outlast compute. */
-static void add_last_backward(ms_unit_walk *walk, work whole, double each_s,
+static void add_last_backward(ms_unit_overlap *walk, work whole, double each_s,
                               double gather_s, double count)
 {
     ms_unit_times *t = walk->out;
@@ -76,7 +76,7 @@ static void add_last_backward(ms_unit_walk *walk, work whole, double each_s,
 }
 
 /* Adds the transfers at the end of a backward, and at the start of a forward. */
-static void add_ends(ms_unit_walk *walk)
+static void add_ends(ms_unit_overlap *walk)
 {
     const ms_moved_unit *at = &walk->at;
     ms_unit_times *t = walk->out;
@@ -88,7 +88,7 @@ static void add_ends(ms_unit_walk *walk)
 
 /* Adds the times of `count` current blocks. A backward runs `before`, the current blocks,
  * then `after`; a forward runs them in the reverse order. */
-static void add_blocks(ms_unit_walk *walk, const ms_moved_unit *before,
+static void add_blocks(ms_unit_overlap *walk, const ms_moved_unit *before,
                        const ms_moved_unit *after, double count)
 {
     const ms_block_cost *block = walk->at.block;
@@ -118,7 +118,7 @@ static void add_blocks(ms_unit_walk *walk, const ms_moved_unit *before,
         add_ends(walk);
 }
 
-static void add_current_blocks(ms_unit_walk *walk, const ms_moved_unit *next)
+static void add_current_blocks(ms_unit_overlap *walk, const ms_moved_unit *next)
 {
     const ms_moved_unit *at = &walk->at;
     if (at->block == NULL)
@@ -131,8 +131,8 @@ static void add_current_blocks(ms_unit_walk *walk, const ms_moved_unit *next)
         add_blocks(walk, at, next, 1.0);
 }
 
-void ms_unit_walk_pass(ms_unit_walk *walk, const ms_block_cost *block,
-                       const ms_block_cost *moved, double count)
+void ms_unit_overlap_pass(ms_unit_overlap *walk, const ms_block_cost *block,
+                          const ms_block_cost *moved, double count)
 {
     ms_moved_unit next = {block, moved->gather_s, moved->reduce_s, count};
     add_current_blocks(walk, &next);
@@ -140,7 +140,7 @@ void ms_unit_walk_pass(ms_unit_walk *walk, const ms_block_cost *block,
     walk->at = next;
 }
 
-void ms_unit_walk_end(ms_unit_walk *walk)
+void ms_unit_overlap_end(ms_unit_overlap *walk)
 {
     add_current_blocks(walk, &(ms_moved_unit){0});
     walk->out->reduced_backward_s = walk->whole.moved_s;

@@ -1,6 +1,6 @@
 /* Seconds of a forward and a backward layer that run as a pair, each hiding the
  * other's exchanges of expert tokens, by hand. */
-#include "costmodel/cost/pair.h"
+#include "costmodel/cost/overlapped_pair.h"
 
 #include "base/rng.h"
 

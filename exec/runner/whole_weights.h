@@ -1,6 +1,6 @@
 /* Whole tensors of the model, assembled from the shards of all ranks. */
-#ifndef MS_EXEC_RUNNER_COLLECTION_H
-#define MS_EXEC_RUNNER_COLLECTION_H
+#ifndef MS_EXEC_RUNNER_WHOLE_WEIGHTS_H
+#define MS_EXEC_RUNNER_WHOLE_WEIGHTS_H
 
 #include "exec/runner/rank_run.h"
 

@@ -1,4 +1,4 @@
-#include "costmodel/cost/pair.h"
+#include "costmodel/cost/overlapped_pair.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "costmodel/cost/collective_price.h"
+#include "costmodel/cost/collective_mesh.h"
 
 #include "topo/torus.h"
 

@@ -1,5 +1,5 @@
 /* Chooses activations to save: a knapsack over a layer's forward nodes, last first. */
-#include "costmodel/cost/saved_front.h"
+#include "costmodel/cost/saved_choice.h"
 
 #include "costmodel/cost/bill.h"
 #include "costmodel/cost/cast.h"

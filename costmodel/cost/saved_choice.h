@@ -1,8 +1,8 @@
 /* Chooses which forward results of a layer to save in a byte budget, for the least
  * recomputation; as PyTorch's `activation_memory_budget`, checkmate (Jain et al.
  * 2020). */
-#ifndef MS_COSTMODEL_COST_SAVED_FRONT_H
-#define MS_COSTMODEL_COST_SAVED_FRONT_H
+#ifndef MS_COSTMODEL_COST_SAVED_CHOICE_H
+#define MS_COSTMODEL_COST_SAVED_CHOICE_H
 
 #include "costmodel/cost/kernel_cost.h"
 #include "costmodel/program/program.h"

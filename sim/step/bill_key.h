@@ -2,8 +2,8 @@
  * activations gathered over tp for a GEMM stay in memory until the backward, although the
  * backward gathers them again. So it is in stacks with holds_gathers_alone if the host
  * runs ahead of the device (docs/formulas 7.2). */
-#ifndef MS_SIM_STEP_GATHERS_H
-#define MS_SIM_STEP_GATHERS_H
+#ifndef MS_SIM_STEP_BILL_KEY_H
+#define MS_SIM_STEP_BILL_KEY_H
 
 #include "sim/step/workload.h"
 

@@ -1,20 +1,20 @@
 /* Copies of a transfer's data that a rank leaves for other ranks of its process. */
-#ifndef MS_EXEC_BACKENDS_PARCEL_H
-#define MS_EXEC_BACKENDS_PARCEL_H
+#ifndef MS_EXEC_BACKENDS_TRANSFER_COPY_H
+#define MS_EXEC_BACKENDS_TRANSFER_COPY_H
 
 #include "exec/core/backend.h"
 #include "exec/cpu/pool.h"
 
-typedef struct ms_parcel {
+typedef struct ms_transfer_copy {
     ms_pool *pool; /* pool that owns the parcel's memory */
     size_t bytes;  /* size of the allocation: this struct, `counts` and `data` */
     ms_transfer transfer;
     long count;   /* number of elements in `data` */
     long *counts; /* all-to-all: elements for each group member; otherwise NULL */
     char *data;
-} ms_parcel;
+} ms_transfer_copy;
 
-/* The part of a posted copy (ms_parcel) that is meant for one group member. */
+/* The part of a posted copy (ms_transfer_copy) that is meant for one group member. */
 typedef struct ms_portion {
     const char *data;
     long count;
@@ -22,15 +22,17 @@ typedef struct ms_portion {
 } ms_portion;
 
 /* Copies what a member of a group of `size` ranks sends. NULL if no memory is left. */
-ms_parcel *ms_parcel_pack(ms_pool *pool, const ms_transfer *transfer, int size);
+ms_transfer_copy *ms_transfer_copy_pack(ms_pool *pool, const ms_transfer *transfer,
+                                        int size);
 /* Frees the parcel. Callable from any thread. */
-void ms_parcel_drop(void *parcel);
+void ms_transfer_copy_drop(void *copy);
 
 /* The part of the parcel's data for group member number `member`. */
-ms_portion ms_parcel_for(const ms_parcel *parcel, int member);
+ms_portion ms_transfer_copy_for(const ms_transfer_copy *copy, int member);
 /* Whether transfers of two members match in kind, scalar type, reduction and count. */
-bool ms_parcels_agree(const ms_parcel *a, const ms_parcel *b);
+bool ms_transfer_copies_agree(const ms_transfer_copy *a, const ms_transfer_copy *b);
 /* Sets to[i] to to[i] + from[i], or to the larger of both if like->transfer.maximum. */
-void ms_parcel_fold(const ms_parcel *like, void *to, const void *from, long count);
+void ms_transfer_copy_fold(const ms_transfer_copy *like, void *to, const void *from,
+                           long count);
 
 #endif

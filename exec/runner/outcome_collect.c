@@ -1,4 +1,4 @@
-#include "exec/runner/collect.h"
+#include "exec/runner/outcome_collect.h"
 
 #include "base/number.h"
 

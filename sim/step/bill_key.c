@@ -1,4 +1,4 @@
-#include "sim/step/gathers.h"
+#include "sim/step/bill_key.h"
 
 #include "sim/step/host_time.h"
 

@@ -1,8 +1,8 @@
 /* Overlap of a stage's compute with transfers of parameters and gradients block by block
  * (ZeRO-2, ZeRO-3): gathers one block ahead of the compute, reductions behind it, all in
  * sequence on one stream; exact for any order of blocks (docs/formulas 5.5). */
-#ifndef MS_SIM_STEP_UNIT_WALK_H
-#define MS_SIM_STEP_UNIT_WALK_H
+#ifndef MS_SIM_STEP_UNIT_OVERLAP_H
+#define MS_SIM_STEP_UNIT_OVERLAP_H
 
 #include "sim/step/block_cost.h"
 
@@ -44,7 +44,7 @@ typedef struct ms_lane {
     double worked_s, moved_s;
 } ms_lane;
 
-typedef struct ms_unit_walk {
+typedef struct ms_unit_overlap {
     double interference_frac;
     ms_unit_times *out;
     /* previous and current blocks, in the order of a backward */
@@ -56,12 +56,12 @@ typedef struct ms_unit_walk {
     ms_lane last[MS_NUM_STEP_REDUCTIONS];
     /* gathers at the start of the step, from the last block to the first */
     ms_lane gathers;
-} ms_unit_walk;
+} ms_unit_overlap;
 
 /* Adds `count` equal blocks, from a stage's last to its first. `moved`: a block that has
  * the gather and reduction seconds of each. */
-void ms_unit_walk_pass(ms_unit_walk *walk, const ms_block_cost *block,
-                       const ms_block_cost *moved, double count);
-void ms_unit_walk_end(ms_unit_walk *walk);
+void ms_unit_overlap_pass(ms_unit_overlap *walk, const ms_block_cost *block,
+                          const ms_block_cost *moved, double count);
+void ms_unit_overlap_end(ms_unit_overlap *walk);
 
 #endif

@@ -1,4 +1,4 @@
-#include "exec/runner/collection.h"
+#include "exec/runner/whole_weights.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* One layer's forward overlapped with another's backward: compute hides all-to-alls. */
-#ifndef MS_COSTMODEL_COST_PAIR_H
-#define MS_COSTMODEL_COST_PAIR_H
+#ifndef MS_COSTMODEL_COST_OVERLAPPED_PAIR_H
+#define MS_COSTMODEL_COST_OVERLAPPED_PAIR_H
 
 /* Seconds of a layer's forward by part: compute by segment (ms_bill_segment), all-to-alls
  * of tokens (0 without experts), and other communication that compute waits for

@@ -1,7 +1,7 @@
 /* Inputs that tensor parallelism gathers stay in memory until backward when the host
  * runs ahead of the GPU (which computes a layer for longer than the host launches it),
  * inside a node and with more micro-batches than stages. */
-#include "sim/step/gathers.h"
+#include "sim/step/bill_key.h"
 
 #include "tests/test.h"
 

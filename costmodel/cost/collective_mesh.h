@@ -1,6 +1,6 @@
 /* Interface that prices collectives over sets of mesh axes. */
-#ifndef MS_COSTMODEL_COST_COLLECTIVE_PRICE_H
-#define MS_COSTMODEL_COST_COLLECTIVE_PRICE_H
+#ifndef MS_COSTMODEL_COST_COLLECTIVE_MESH_H
+#define MS_COSTMODEL_COST_COLLECTIVE_MESH_H
 
 #include "costmodel/cost/collective_cost.h"
 

@@ -1,6 +1,6 @@
 /* Gathers the results of all ranks of a run in the process of rank 0. */
-#ifndef MS_EXEC_RUNNER_COLLECT_H
-#define MS_EXEC_RUNNER_COLLECT_H
+#ifndef MS_EXEC_RUNNER_OUTCOME_COLLECT_H
+#define MS_EXEC_RUNNER_OUTCOME_COLLECT_H
 
 #include "exec/runner/runner.h"
 
