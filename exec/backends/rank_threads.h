@@ -1,8 +1,9 @@
 /* Synchronization of ranks that run as threads of one process: groups for collectives,
  * mailboxes for messages. Each rank posts copies of its data (loop backend) or its clock
- * (null backend). An ms_round is one collective of a group: each member's n-th
- * ms_rank_threads_arrive belongs to round n. ms_rank_threads_arrive never waits; ms_rank_threads_await waits
- * until all members have arrived, a rank fails, or the timeout passes. */
+ * (null backend). An ms_round is one collective of a group: the n-th arrival
+ * (ms_rank_threads_arrive) of each member belongs to round n. Arriving never waits;
+ * ms_rank_threads_await waits until all members have arrived, a rank fails, or the
+ * timeout passes. */
 #ifndef MS_EXEC_BACKENDS_RANK_THREADS_H
 #define MS_EXEC_BACKENDS_RANK_THREADS_H
 
@@ -10,8 +11,7 @@
 
 /* Data or a number that a rank leaves for the other members of its group. */
 typedef struct ms_post {
-    void *
-        data; /* owned by the ms_rank_threads once posted; freed by ms_rank_threads_ops.release */
+    void *data; /* once posted, freed by ms_rank_threads_ops.release */
     double number;
 } ms_post;
 
@@ -27,12 +27,12 @@ typedef struct ms_rank_threads_ops {
     void (*release)(void *data);
 } ms_rank_threads_ops;
 
-/* Makes groups and mailboxes for the rank threads of `job`; the crew must end first. */
+/* Makes groups and mailboxes for the ranks of `job`; to be closed before the job is. */
 ms_rank_threads *ms_rank_threads_open(const ms_backend_job *job, ms_rank_threads_ops ops);
 void ms_rank_threads_close(ms_rank_threads *threads);
 
 /* Runs `main` for all ranks, each in its own thread with devices[rank], and waits for
- * them; once per crew. Returns the status of the first rank that failed and records its
+ * them; at most once per ms_rank_threads. Returns the status of the first rank that failed and records its
  * first diagnostic in cx, prefixed by "rank 3: "; MS_EIO if a thread cannot start. The
  * contexts and arenas that `main` gets end with this call. */
 ms_status ms_rank_threads_run(ms_ctx *cx, ms_rank_threads *threads, ms_rank_main *main,
@@ -44,7 +44,7 @@ double ms_rank_threads_elapsed_s(const ms_rank_threads *threads);
 
 /* Marks a rank as failed: waiting ranks return MS_EIO; only the first failure is kept. */
 void ms_rank_threads_fail(ms_rank_threads *threads, long rank);
-/* MS_EIO if a rank has failed, with a diagnostic that ms_rank_threads_run does not show. */
+/* MS_EIO if a rank has failed; ms_rank_threads_run does not show its diagnostic. */
 ms_status ms_rank_threads_check(ms_ctx *cx, const ms_rank_threads *threads);
 
 /* ---- groups ---- */
@@ -52,8 +52,8 @@ ms_status ms_rank_threads_check(ms_ctx *cx, const ms_rank_threads *threads);
 ms_round *ms_rank_threads_arrive(ms_rank_threads *threads, long rank,
                                  ms_traffic_group group, ms_post post);
 /* Waits until all members have arrived at the collective; `posts` (group size) may be
- * read until the rank calls ms_rank_threads_leave. MS_EIO if a rank failed or did not arrive in
- * time: "waited 60 s for attention.query (all-gather over tp): rank 3 has not come". */
+ * read until the rank calls ms_rank_threads_leave. MS_EIO if a rank failed or did not
+ * arrive in time: "waited 60 s for attention.query (all-gather over tp): rank 3 has not come". */
 ms_status ms_rank_threads_await(ms_ctx *cx, ms_rank_threads *threads, long rank,
                                 ms_round *round, const ms_transfer *transfer,
                                 const ms_post **posts);

@@ -6,7 +6,7 @@
 #include "exec/cpu/pool.h"
 
 typedef struct ms_transfer_copy {
-    ms_pool *pool; /* pool that owns the parcel's memory */
+    ms_pool *pool; /* pool that owns this copy's memory */
     size_t bytes;  /* size of the allocation: this struct, `counts` and `data` */
     ms_transfer transfer;
     long count;   /* number of elements in `data` */
@@ -24,10 +24,10 @@ typedef struct ms_portion {
 /* Copies what a member of a group of `size` ranks sends. NULL if no memory is left. */
 ms_transfer_copy *ms_transfer_copy_pack(ms_pool *pool, const ms_transfer *transfer,
                                         int size);
-/* Frees the parcel. Callable from any thread. */
+/* Frees a copy. Callable from any thread. */
 void ms_transfer_copy_drop(void *copy);
 
-/* The part of the parcel's data for group member number `member`. */
+/* The part of the data for group member number `member`. */
 ms_portion ms_transfer_copy_for(const ms_transfer_copy *copy, int member);
 /* Whether transfers of two members match in kind, scalar type, reduction and count. */
 bool ms_transfer_copies_agree(const ms_transfer_copy *a, const ms_transfer_copy *b);

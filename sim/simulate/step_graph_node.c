@@ -314,8 +314,8 @@ static void walk_alone(ms_node_builder *b, ms_walk *w)
 
 /* Adds the tasks of an overlapped pair of a forward and a backward. Token exchanges of
  * one overlap kernels of the other; during other collectives of one, the other waits (as
- * in costmodel/cost/overlapped_pair.h). Of the next kernels of both, the one ready first runs first.
- * The end of the forward becomes the end of `slot`. */
+ * in costmodel/cost/overlapped_pair.h). Of the next kernels of both, the one ready first
+ * runs first. The end of the forward becomes the end of `slot`. */
 static void walk_pair(ms_node_builder *b, int slot, ms_walk *forward, ms_walk *backward)
 {
     const ms_actors *actors = b->s.actors;

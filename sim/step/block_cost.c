@@ -244,8 +244,8 @@ static ms_block_cost price_block(const ms_workload *workload, const ms_bill *bil
 
 /* ---- pairs of layers ---- */
 
-/* Fills a layer's times as halves of overlapped pairs (costmodel/cost/overlapped_pair.h). Only token
- * exchanges are hidden in these: other communication and host waits stay exposed. */
+/* Fills a layer's times as halves of overlapped pairs (overlapped_pair.h in
+ * costmodel/cost). Only token exchanges are hidden in these: other communication and host waits stay exposed. */
 static void price_pair(const ms_bill *bill, const ms_links *links,
                        const ms_block_cost *block, ms_pair_forward *f,
                        ms_pair_backward *b)
