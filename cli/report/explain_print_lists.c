@@ -1,5 +1,4 @@
-/* Prints the long lists of an explanation: collectives with their reasons, and
- * tensors. */
+/* Prints the lists of an explanation: collectives with their reasons, and tensors. */
 #include "base/print.h"
 #include "cli/report/explain_print_priv.h"
 

@@ -221,8 +221,7 @@ static long stretch_limit(const canvas *c, long end)
     return width > c->drawing->width ? width : c->drawing->width;
 }
 
-/* Prints "dp_shard=0      dp_shard=1" for one axis across; nothing if a label does not
- * fit. */
+/* Prints labels "dp_shard=0   dp_shard=1" of an axis across, if all of them fit. */
 static void print_column_labels(const canvas *c, int i)
 {
     const ms_grid_side *side = &c->grid->across;
@@ -361,9 +360,8 @@ static void print_panel(const canvas *c)
 
 /* ---- panels ---- */
 
-/* Columns of a panel narrower than the innermost axis, at most `most`: the largest
- * divisor of the axis, of whole nodes if possible; if that is below half, as many columns
- * as fit. */
+/* Columns (1..most) of a panel narrower than the innermost axis: its largest divisor, of
+ * whole nodes if possible; if at most half of `most`, instead `most`, in whole nodes. */
 static long part_of_axis(const canvas *whole, long most)
 {
     const ms_grid_side *side = &whole->grid->across;

@@ -36,8 +36,7 @@ typedef struct ms_mesh_view {
 } ms_mesh_view;
 
 /* Describes a mesh on a cluster; only axes named as in the zoo have derived axes. Errors:
- * those of ms_mesh_roles and ms_mesh_derive; MS_EINPUT if the cluster has too few
- * GPUs. */
+ * those of ms_mesh_roles and ms_mesh_derive; MS_EINPUT: too few GPUs in cluster. */
 ms_status ms_mesh_view_make(ms_ctx *cx, const ms_mesh *mesh,
                             const ms_zoo_choices *choices, const ms_cluster *cluster,
                             ms_mesh_view *out);

@@ -121,8 +121,7 @@ static void draw_node_box(const picture *p, const cells *run)
     put_text(p, x + pad, y + 1.0, "class=\"small\"", "node%ld", run->node);
 }
 
-/* Draws a rectangle around the ranks of each node; several where they form no rectangle.
- * */
+/* Draws a rectangle around the ranks of each node; or several if they form none. */
 static void draw_nodes(const picture *p)
 {
     for (long row = 0; row < p->grid->down.length; row++) {

@@ -36,8 +36,7 @@ static columns choose_columns(const ms_search_report *report)
     return c;
 }
 
-/* Lists the choices that have a column, from left to right; the method of cp follows
- * cp. */
+/* Lists the choices that have a column, from left to right; cp's method after cp. */
 static int list_columns(const columns *c, ms_choice list[MS_NUM_CHOICES])
 {
     int num = 0;

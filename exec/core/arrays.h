@@ -22,8 +22,7 @@ typedef struct ms_attention_block {
      * accumulation type (fp32 for bf16); o is 0 and lse -inf before the first. Backward:
      * of all blocks, o rounded to the type of activations. */
     ms_local *o, *lse;
-    /* Backward only: gradient of o. Gradients of q, k, v are ADDED to gq, gk, gv (fp32
-     * for bf16). */
+    /* Backward only: gradient of o. Gradients of q, k, v are added to gq, gk, gv. */
     const ms_local *go;
     ms_local *gq, *gk, *gv;
 } ms_attention_block;

@@ -99,10 +99,10 @@ typedef struct ms_backend_job {
 } ms_backend_job;
 
 struct ms_backend {
-    const char *name; /* "null" "loop" "mpi" "cuda" */
-    bool has_values;  /* memory and kernels are real, not only clocks */
-    bool in_process;  /* all ranks are threads of this process */
-    bool on_gpu; /* kernels run on a GPU; ms_cuda_job_... take its jobs */
+    const char *name;           /* "null" "loop" "mpi" "cuda" */
+    bool has_values;            /* memory and kernels are real, not only clocks */
+    bool in_process;            /* all ranks are threads of this process */
+    bool on_gpu;                /* kernels run on a GPU; ms_cuda_job_... take its jobs */
     const ms_array_ops *arrays; /* NULL if the backend only simulates */
     bool computes[MS_NUM_REAL_TYPES];
     /* Scratch bytes of a node's kernel; NULL if no kernel needs scratch memory. */
@@ -119,8 +119,7 @@ struct ms_backend {
     bool (*carries)(const ms_backend_job *job, long rank);
 
     /* ---- called by each rank for itself ---- */
-    /* Returns NULL for 0 bytes, if no memory is left, or if the backend only
-     * simulates. */
+    /* NULL for 0 bytes, if no memory is left, or if the backend only simulates. */
     void *(*allocate)(ms_device_rank *device, size_t bytes);
     void (*release)(ms_device_rank *device, void *memory, size_t bytes);
     /* Announces the block (embedding, layer or head) whose ops come next, and the pass

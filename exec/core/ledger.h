@@ -17,7 +17,7 @@ typedef struct ms_ledger {
     double workspace_bytes, workspace_peak_bytes;
     double peak_bytes;                           /* peak of all categories together */
     double peak_parts[MS_NUM_MEMORY_CATEGORIES]; /* bytes by category at that peak */
-    double action_peak_bytes; /* peak since the current action began */
+    double action_peak_bytes;                    /* peak since the current action began */
     double action_peak_parts[MS_NUM_MEMORY_CATEGORIES];
 } ms_ledger;
 

@@ -21,8 +21,8 @@ typedef struct ms_local {
 
 /* The tokens of one micro-batch on one data-parallel rank. */
 typedef struct ms_batch {
-    /* index of the rank's first sequence among those of all dp ranks in the
-     * micro-batch */
+    /* index of this rank's first sequence in the micro-batch of all dp ranks: dp
+     * coordinate x num_sequences */
     long first_sequence;
     long num_sequences, sequence_length;
     const int *tokens;  /* (num_sequences, sequence_length), in order of positions */
@@ -38,13 +38,12 @@ typedef struct ms_batch {
 typedef struct ms_routing {
     int num_sources;    /* size of the ep group */
     long num_experts;   /* experts of this rank */
-    const long *counts; /* (num_sources, num_experts): rows received from each rank */
-    const long *sent; /* [source, expert] rows received by this rank */
-    long num_rows; /* [ep rank, its expert] rows sent by this rank */
-    /* Ranks that share experts (etp) gather each other's rows, sorted by (expert,
-     * rank). */
+    const long *counts; /* [source, expert] rows received by this rank */
+    const long *sent;   /* [ep rank, its expert] rows sent by this rank */
+    long num_rows;      /* rows received: sum of counts */
+    /* Ranks that share experts (etp) gather each other's rows. */
     int num_sharers;      /* size of the etp group; 0 if experts are not shared */
-    const long *shared; /* [etp rank, expert] rows that each of them received */
+    const long *shared;   /* [etp rank, expert] rows that each of them received */
     long num_shared_rows; /* sum of shared */
 } ms_routing;
 
@@ -65,9 +64,8 @@ typedef struct ms_op_call {
     const ms_program *program;
     const ms_node *node;
     const ms_local *in[MS_MAX_OPERANDS];
-    /* Results. Kernels ADD to `data` of gradients of weights, and overwrite that of
-     * others. `data` is NULL if not needed. Gradient of logits and logits may share
-     * memory. */
+    /* Results. Kernels ADD to gradients of weights and overwrite all others. `data` is
+     * NULL if not needed. The gradient of logits may share memory with logits. */
     ms_local *out[MS_MAX_OPERANDS];
     const ms_batch *batch;
     const ms_routing *routing; /* routing of GROUPED and EXCHANGE */

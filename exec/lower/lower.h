@@ -2,8 +2,7 @@
  *
  * A node becomes transfers and kernels; its function returns once the compute stream is
  * set to wait for the last transfer and workspace is released. In backends that only
- * simulate, such a node is one transfer of predicted duration, and any other does
- * nothing. */
+ * simulate, such a node is one transfer of predicted duration, others do nothing. */
 #ifndef MS_EXEC_LOWER_LOWER_H
 #define MS_EXEC_LOWER_LOWER_H
 
@@ -12,8 +11,7 @@
 /* Executes a REDISTRIBUTE: all-gather, reduce-scatter, all-reduce, all-to-all (shards of
  * dim i to shards of j, also strided) or, locally, slice or division. Sharded dims are
  * split evenly; a group's ranks hold equally many expert rows. Only ranks that share
- * experts (etp) hold the rows each received, or all rows by (expert, rank, source,
- * source's row). */
+ * experts (etp) hold the rows each received, or all by (expert, rank, source, row). */
 ms_status ms_lower_redistribute(ms_rank *rank, const ms_op_call *call);
 
 /* Makes the routing of MoE rows from `choice` (batch, sequence, k), the experts chosen

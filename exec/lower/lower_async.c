@@ -29,8 +29,8 @@ static bool changes_sequence(const ms_program *program, const ms_node *node, boo
            other.kind == (gathers ? MS_REPLICATE : MS_PARTIAL_SUM);
 }
 
-/* Index of the operand of an einsum that has token dims (`tensor`, or any if -1), or
- * -1. */
+/* Index (0 or 1) of the operand of einsum `product` that has token dims while the other
+ * has no sequence dim; -1 if none. `tensor`: the only operand allowed; -1: either. */
 static int operand_by_token(const ms_program *program, const ms_node *product, int tensor)
 {
     if (product->op != MS_OP_EINSUM || !is_by_token(program, product->out[0]))
@@ -104,7 +104,8 @@ static ms_status multiply_chunk(const chunks *c, long chunk)
     return MS_OK;
 }
 
-/* Copies chunk number `chunk` of `whole` from memory `alone` (`to_whole`), or to it. */
+/* Copies chunk number `chunk` between its own memory `alone` and the tensor `whole`;
+ * `to_whole`: from `alone` to `whole`. */
 static void copy_chunk(const chunks *c, long chunk, void *alone, const ms_local *whole,
                        bool to_whole)
 {
@@ -145,8 +146,8 @@ static ms_status gather_and_multiply(const chunks *c, const ms_op_call *change)
     return MS_OK;
 }
 
-/* Reduce-scatter as a ring: to a chunk's sum that passes by, each rank adds its
- * product. */
+/* Reduce-scatter as a ring: the sum of a chunk travels from rank to rank, and each rank
+ * adds its own product for that chunk. */
 static ms_status multiply_and_scatter(const chunks *c, const ms_op_call *change)
 {
     long size = c->members->size;

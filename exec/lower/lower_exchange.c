@@ -131,8 +131,8 @@ static long *elements_per_rank(const ms_rank *rank, const ms_routing *routing,
     return elements;
 }
 
-/* Exchanges rows; `memory`: those at the experts, in the order (source, expert) of
- * travel. */
+/* Exchanges token rows. `memory`: the rows at their experts' rank in order (source,
+ * expert), received by a dispatch and sent by a combine. */
 static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer transfer,
                            void *memory)
 {

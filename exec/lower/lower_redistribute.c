@@ -141,8 +141,8 @@ static ms_status move_blocks(ms_rank *rank, ms_transfer transfer, blocks *send,
     return MS_OK;
 }
 
-/* Transfers a block per member, but an all-gather sends, a reduce-scatter receives,
- * one. */
+/* Transfers one block from and to each member; but an all-gather sends the same single
+ * block to all, and a reduce-scatter receives a single reduced block. */
 static ms_status exchange_blocks(ms_rank *rank, const ms_op_call *call,
                                  const ms_members *members, ms_transfer transfer)
 {

@@ -280,7 +280,8 @@ static ms_status run_backward(const ring *r)
 
 /* ---- entry ---- */
 
-/* Only attention: its transfers are predicted separately (sim/simulate/block_ops.h). */
+/* In simulation only the attention runs here: the ring's transfers are predicted apart
+ * from it (sim/simulate/block_ops.h). */
 static ms_status run_without_values(ms_rank *rank, const ms_op_call *call)
 {
     double bytes = ms_ring_buffer_bytes(call->program, call->node);

@@ -1,6 +1,5 @@
 /* Token rows of experts that several ranks share (etp). Each rank gathers all ranks'
- * rows; a reduce-scatter returns its own, summed. Ranks' blocks are padded to the
- * longest. */
+ * rows; a reduce-scatter returns its own, summed. Blocks are padded to the longest. */
 #include "exec/lower/lower_priv.h"
 
 #include <string.h>
