@@ -64,8 +64,8 @@ void ms_collective_validation_print(FILE *out, ms_arena *arena,
                                     const ms_collective_validation *validation,
                                     bool rows);
 void ms_kernels_fit_print(FILE *out, ms_arena *arena, const ms_kernels_fit *fit);
-/* Prints fitted coefficients of collectives; with `holdout` also errors of each system by
- * coefficients fitted without it. */
+/* Prints fitted coefficients of collectives; with `holdout` also each system's errors by
+ * coefficients fitted to the other systems. */
 void ms_collectives_fit_print(FILE *out, ms_arena *arena, const ms_collectives_fit *fit,
                               bool holdout);
 

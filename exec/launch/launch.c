@@ -202,9 +202,8 @@ static bool read_streams(process *p, ms_launch_output *output, int wait_ms)
     return true;
 }
 
-/* Forwards the first signal to mpiexec as a request to stop (SIGUSR1). After a second one
- * or FORCE_AFTER_S ends mpiexec (SIGTERM), after KILL_AFTER_S its process group
- * (SIGKILL). */
+/* Forwards the first signal as a request to stop (SIGUSR1). A second one or FORCE_AFTER_S
+ * ends mpiexec (SIGTERM), KILL_AFTER_S its process group (SIGKILL). */
 static void handle_signals(process *p, const sigset_t *signals)
 {
     struct timespec none = {0};

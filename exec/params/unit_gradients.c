@@ -201,8 +201,7 @@ static ms_status all_reduce_own(ms_unit_move *move, const ms_segment *s, ms_rang
     return ms_unit_start(move, s, transfer);
 }
 
-/* A reduction of all own segments with one predicted time, carried by the first
- * segment. */
+/* A reduction with one predicted time for all segments, which the first carries. */
 static ms_unit_move joint_move(
     ms_rank *rank, ms_param_unit *unit, const ms_state_move *predicted,
     const wait_list *after, ms_event *done) /* NOLINT(readability-non-const-parameter) */

@@ -1,5 +1,5 @@
-/* Copies the rank's shard between device and host, in pieces of one tensor each, for
- * initial values, files and checks. */
+/* Copies the rank's shard from or to the host, by tensor: initial values, files,
+ * checks. */
 #include "exec/params/unit_priv.h"
 
 #include <assert.h>
