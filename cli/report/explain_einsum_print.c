@@ -39,7 +39,7 @@ const char *ms_einsum_rule_text(const einsum_report *report, ms_spread spread)
     return "";
 }
 
-/* Placements of inputs and output for a sharding over an axis: "S(b), R -> S(b)". */
+/* Placements on an axis of an einsum sharded over it by `spread`: "S(b), R -> S(b)". */
 static const char *rule_placements(const einsum_report *report, ms_spread spread)
 {
     const ms_einsum *einsum = &report->problem.einsum;
@@ -118,8 +118,8 @@ static void add_spec(ms_table *table, const einsum_report *report,
                    shape_text(report->arena, local, tensor->num_dims));
 }
 
-/* Adds a table row with a tensor's placement before `move`, and one with the placement
- * after it if that differs. `what`: text of the global shape, or of the einsum. */
+/* Adds a table row with a tensor's placement before `move`; if `move` changes it, also a
+ * row with the new one. `what`: text of the tensor's global shape, or of the einsum. */
 static void add_move(ms_table *table, const einsum_report *report,
                      const ms_global_tensor *tensor, const char *what,
                      const ms_einsum_move *move)
@@ -291,7 +291,7 @@ static void print_events(FILE *out, const einsum_report *report)
 #define NOT_OPTIMAL                                                                      \
     "Too many placements lie between to look at all of them: there may be a cheaper way"
 
-/* Prints a remark if some sequence of collectives may not be the cheapest. */
+/* Prints a remark if, for some tensor, cheaper collectives than the chosen may exist. */
 static void print_optimality(FILE *out, const einsum_report *report)
 {
     const ms_einsum_problem *problem = &report->problem;

@@ -40,7 +40,7 @@ typedef struct einsum_report {
     einsum_total *totals;
 } einsum_report;
 
-/* Why an einsum may be sharded as in `spread` over a mesh axis, in one clause. */
+/* Reason in one clause why an einsum may be sharded over a mesh axis by `spread`. */
 const char *ms_einsum_rule_text(const einsum_report *report, ms_spread spread);
 /* Bytes that one rank sends in one collective; 0 for a local change. */
 double ms_einsum_sent_bytes(const einsum_report *report,

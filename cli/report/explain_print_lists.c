@@ -1,5 +1,4 @@
-/* Prints the long lists of an explanation: collectives with their reasons, and
- * tensors. */
+/* Prints the lists of an explanation: collectives with their reasons, and tensors. */
 #include "base/print.h"
 #include "cli/report/explain_print_priv.h"
 
@@ -13,8 +12,8 @@
 
 /* ---- wrapped text ---- */
 
-/* Wraps words at WIDTH columns; continuation lines are indented, the first line has
- * its indent already. */
+/* Prints `text` wrapped at WIDTH columns. The caller has indented the first line by
+ * `indent`; here all further lines are. */
 static void print_wrapped(FILE *out, const char *text, int indent)
 {
     int column = indent;
@@ -70,7 +69,8 @@ static void collective_row(ms_table *table, ms_arena *arena, int number,
                    entry->count, ms_decimals(e->prediction.step_s) + 1, entry->exposed_s);
 }
 
-/* Prints on which pipeline ranks other blocks are; notes if exposed times are unknown. */
+/* Prints on which ranks blocks are that rank e->rank lacks; notes unknown exposed
+ * times. */
 static void print_elsewhere(FILE *out, const ms_explanation *e,
                             const ms_explain_view *view)
 {
@@ -97,7 +97,7 @@ static void print_elsewhere(FILE *out, const ms_explanation *e,
     }
 }
 
-/* A reason for collectives, and the list numbers of the collectives that have it. */
+/* A reason for collectives, and the numbers in the printed list of those that have it. */
 typedef struct reason {
     const ms_explain_cause *cause;
     const char *numbers;
@@ -231,8 +231,9 @@ static void print_letters(FILE *out, ms_arena *arena, const ms_program *program)
     ms_print_paragraph(out, text, 0);
 }
 
-/* Text on backward: "kept" for saved activations; for a weight the axes over which its
- * gradient is a partial sum, "P@dp,tp". The gradient is split as the weight is. */
+/* Cell of column "backward": "kept" for a saved activation; for a weight "P@dp,tp",
+ * the axes over which its gradient is a partial sum (on others it is split like the
+ * weight). */
 static const char *backward_text(ms_arena *arena, const ms_program *program,
                                  const ms_tensor *tensor)
 {

@@ -9,7 +9,7 @@ void ms_print_paragraph(FILE *out, const char *text, int indent);
 /* Prints the collectives that `view` selects, then the reason for each. */
 void ms_print_collectives(FILE *out, ms_arena *arena, const ms_explanation *e,
                           const ms_explain_view *view);
-/* Prints the tensors of block view->part (NULL: the most frequent kind of layer). */
+/* Prints the tensors of block view->block (NULL: the most frequent kind of layer). */
 void ms_print_tensors(FILE *out, ms_arena *arena, const ms_explanation *e,
                       const ms_explain_view *view);
 

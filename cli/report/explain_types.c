@@ -29,7 +29,7 @@ static bool is_active(const ms_program *program, int mesh, int axis)
     return program->mesh_size[mesh][axis] > 1;
 }
 
-/* Whether an axis (0..2: dense, 3..5: expert mesh) has several ranks and any tensors. */
+/* Whether axis `column` (0..2: dense mesh, 3..5: expert) has many ranks, any tensors. */
 static bool is_shown(const ms_program *program, int column)
 {
     int mesh = column / MS_MESH_AXES;
@@ -41,7 +41,7 @@ static bool is_shown(const ms_program *program, int column)
     return false;
 }
 
-/* Finds the SPMD type of a tensor on an axis; false if none (partial maxima). */
+/* Finds the SPMD type of a tensor on an axis; false if it has none (partial maxima). */
 static bool type_of(const typed_block *p, int tensor, int axis, ms_spmd_type *type)
 {
     int gradient = p->gradients[tensor];

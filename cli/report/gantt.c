@@ -1,5 +1,5 @@
-/* Bars of a Gantt chart are first summed per cell and kind: the cost does not grow
- * with their widths, and thousands of short bars in one cell still show its main kind. */
+/* Before drawing, the times of bars are summed per cell and kind: long bars cost no more,
+ * and a cell with thousands of short bars shows the kind that takes most of its time. */
 #include "cli/report/gantt.h"
 
 #include "base/print.h"
@@ -34,8 +34,10 @@ typedef struct canvas {
 
 /* Time of each kind in each cell; arrays of shape (lanes, columns, kinds). */
 typedef struct sums {
-    double *time, *most; /* per cell and kind: time of all bars, and of the longest bar */
-    int *bar;            /* per cell and kind: index of the longest bar */
+    /* [lane, column, kind] time in the cell of all bars; of the bar with most time
+     * there */
+    double *time, *most;
+    int *bar; /* [lane, column, kind] index of that bar */
 } sums;
 
 static void add_bar(const canvas *c, const sums *s, int index)
@@ -154,7 +156,7 @@ static int run_end(const canvas *c, const cell *cells, int from)
     return to;
 }
 
-/* Whether bars show numbers: three quarters must fit, as scattered numbers confuse. */
+/* Whether bars show numbers: only if at least three quarters of all numbers fit. */
 static bool have_room_for_numbers(const canvas *c, const cell *cells)
 {
     int num_with = 0, num_fitting = 0;

@@ -45,8 +45,7 @@ void ms_gantt_draw(FILE *out, ms_arena *arena, const ms_gantt *gantt);
 /* ---- for drawings with other cells ---- */
 
 /* Prints `num_columns` characters and a newline, runs of one style in its colour.
- * `colours`: ANSI sequences by style, NULL entries for none; NULL for no colours at
- * all. */
+ * `colours`: [style] ANSI sequence, NULL for none; the array is NULL without colours. */
 void ms_gantt_print_row(FILE *out, const char *text, const unsigned char *styles,
                         int num_columns, const char *const *colours);
 /* Distance between ticks of an axis: the smallest of 1, 2 and 5 times powers of ten that

@@ -1,5 +1,4 @@
-/* Prints errors of measured kernels and collectives, and coefficients fitted to them, as
- * tables. */
+/* Prints tables: prediction errors and fits of measured kernels and collectives. */
 #include "base/print.h"
 #include "base/utf8.h"
 #include "cli/report/report.h"

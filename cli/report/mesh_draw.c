@@ -129,7 +129,8 @@ static long *place_columns(const canvas *c, long *width)
     for (long column = c->first; column < c->end; column++) {
         if (column > c->first) {
             int level = ms_grid_level(c->grid, &c->grid->across, column);
-            if (level == 0) /* inside an axis: " ", or " : " at ends of nodes */
+            /* gap: 1 or, at ends of nodes, 3 */
+            if (level == 0)
                 at += ms_drawing_node_ends(c->drawing, column) ? 3 : 1;
             else
                 at += level + 2;
@@ -180,7 +181,7 @@ static void print_row(const canvas *c, long row)
     fputc('\n', c->out);
 }
 
-/* A line of labels above columns; put_label leaves out one that would touch the last. */
+/* A line of labels above columns; put_label refuses one that would touch another. */
 typedef struct label_line {
     char *text;
     long length, used;
@@ -221,8 +222,7 @@ static long stretch_limit(const canvas *c, long end)
     return width > c->drawing->width ? width : c->drawing->width;
 }
 
-/* Prints "dp_shard=0      dp_shard=1" for one axis across; nothing if a label does not
- * fit. */
+/* Prints labels "dp_shard=0   dp_shard=1" of an axis across, if all of them fit. */
 static void print_column_labels(const canvas *c, int i)
 {
     const ms_grid_side *side = &c->grid->across;
@@ -250,7 +250,7 @@ static bool same_nodes(const canvas *c, long row, long other)
     return true;
 }
 
-/* Difference of node numbers between a row and the next; 0 if it differs by column. */
+/* Growth of node numbers from a row to the next; 0 if not the same in all columns. */
 static long node_step(const canvas *c, long row)
 {
     long step = ms_drawing_node(c->drawing, row + 1, c->first) -
@@ -264,8 +264,8 @@ static long node_step(const canvas *c, long row)
     return step;
 }
 
-/* End of the rows that share a line of node labels: rows on the same nodes, or else rows
- * up to a separator whose node numbers grow evenly. */
+/* End of the rows that share a line of node labels: up to the next separator, rows on the
+ * same nodes, or else rows whose node numbers grow evenly from row to row. */
 static long node_rows(const canvas *c, long row)
 {
     const ms_grid_side *side = &c->grid->down;
@@ -361,9 +361,8 @@ static void print_panel(const canvas *c)
 
 /* ---- panels ---- */
 
-/* Columns of a panel narrower than the innermost axis, at most `most`: the largest
- * divisor of the axis, of whole nodes if possible; if that is below half, as many columns
- * as fit. */
+/* Columns (1..most) of a panel narrower than the innermost axis: its largest divisor, of
+ * whole nodes if possible; if at most half of `most`, instead `most`, in whole nodes. */
 static long part_of_axis(const canvas *whole, long most)
 {
     const ms_grid_side *side = &whole->grid->across;
@@ -413,8 +412,8 @@ static long panel_columns(const canvas *whole)
     return best;
 }
 
-/* Prints the axes of one direction, outermost first, with the separators that outer axes
- * have in the drawing. */
+/* Prints the names of the axes across or down, outermost first, each but the last with
+ * the separator that marks its steps in the drawing. */
 static void print_side(FILE *out, const ms_grid *grid, const ms_grid_side *side,
                        const char *title, const char *const strokes[MS_MAX_NESTING])
 {

@@ -28,8 +28,8 @@ typedef struct ms_grid {
 
 ms_grid ms_grid_make(const ms_mesh *mesh);
 long ms_grid_rank(const ms_grid *grid, long row, long column);
-/* How many axes of a side begin again at a row or column: 0 inside the innermost axis, 1
- * where the second axis steps, 2 where the third does. */
+/* Number of a side's axes that restart at coordinate 0 in column (or row) `place`: 0
+ * within the innermost axis, 1 where the second axis steps, 2 where the third does. */
 int ms_grid_level(const ms_grid *grid, const ms_grid_side *side, long place);
 /* Coordinate of the side's i-th axis, from the innermost, at a row or column. */
 long ms_grid_coordinate(const ms_grid *grid, const ms_grid_side *side, int i, long place);
@@ -45,7 +45,7 @@ typedef struct ms_drawing {
 
 /* The node that holds the rank drawn at a row and column. */
 long ms_drawing_node(const ms_drawing *drawing, long row, long column);
-/* Whether in any row a node ends before a column, so that a wider gap precedes it. */
+/* Whether a gap marks the end of a node before `column`: in some row the node changes. */
 bool ms_drawing_node_ends(const ms_drawing *drawing, long column);
 
 /* Number of colours for groups; further groups repeat them. */

@@ -112,7 +112,7 @@ static void print_best(FILE *out, const comparison *c)
     ms_table_print(table, out);
 }
 
-/* Text such as "nvlink, 8 ranks a node" or "leaf, 1 rank a node, 1 NIC". */
+/* Where an axis lies: "nvlink, 8 ranks a node" or "leaf, 1 rank a node, 1 NIC". */
 static const char *place_text(const comparison *c, const ms_axis_prediction *axis)
 {
     double nics = ms_axis_nics(axis, c->cluster);
@@ -127,8 +127,8 @@ static const char *place_text(const comparison *c, const ms_axis_prediction *axi
 #define SHOWN_S                                                                          \
     5e-5 /* seconds; smaller changes are not shown: a tenth of a millisecond, rounded */
 
-/* Prints the most time that an axis loses, or gains, in another order; returns false if
- * it is below SHOWN_S. */
+/* Prints by how much, at most, any other order makes an axis slower (`gains`: faster);
+ * returns false if that is below SHOWN_S. */
 static bool print_change(FILE *out, const comparison *c, const ms_axis_prediction *here,
                          bool gains)
 {

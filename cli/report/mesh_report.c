@@ -70,7 +70,7 @@ void ms_mesh_print_head(FILE *out, ms_arena *arena, const ms_mesh_view *view)
 
 static void add_place_cells(ms_table *table, const ms_axis_place *place)
 {
-    /* factor of cells about NICs: groups inside one node use none, so theirs are NaN */
+    /* makes cells about NICs NaN for groups inside one node, which use none */
     double known = place->nodes > 1 ? 1.0 : (double)NAN;
     ms_table_cells(table, "%ld\t%ld\t%ld\t%s\t%.4g\t%.4g\t%.0f", place->num_groups,
                    place->ranks_per_node, place->nodes, place->tier, known * place->nics,

@@ -10,9 +10,9 @@
 
 typedef struct ms_axis_view {
     const char *name;
-    /* canonical axis name in the mesh zoo, as "tp"; NULL: not in the zoo, or derived */
+    /* the axis's name in the mesh zoo ("tp"); NULL if it has none or is a derived axis */
     const char *zoo_name;
-    long stride; /* stride of an axis with one mode; -1 if it has several */
+    long stride; /* stride between ranks; -1 if its layout has several */
     ms_layout layout;
     ms_axis_place place;
     ms_axis_use use;
@@ -36,14 +36,13 @@ typedef struct ms_mesh_view {
 } ms_mesh_view;
 
 /* Describes a mesh on a cluster; only axes named as in the zoo have derived axes. Errors:
- * those of ms_mesh_roles and ms_mesh_derive; MS_EINPUT if the cluster has too few
- * GPUs. */
+ * those of ms_mesh_roles and ms_mesh_derive; MS_EINPUT: too few GPUs in cluster. */
 ms_status ms_mesh_view_make(ms_ctx *cx, const ms_mesh *mesh,
                             const ms_zoo_choices *choices, const ms_cluster *cluster,
                             ms_mesh_view *out);
 
-/* Finds an axis or derived axis by its name, or by its name in the zoo. MS_EINPUT with
- * the nearest name; the message names `option`. */
+/* Finds an axis or derived axis by its name here or in the zoo. If there is none:
+ * MS_EINPUT, naming command line option `option` and the nearest name. */
 ms_status ms_mesh_view_find(ms_ctx *cx, const ms_mesh_view *view, const char *name,
                             const char *option, const ms_axis_view **out);
 

@@ -95,7 +95,7 @@ typedef struct cells {
     long first_column, end_column, first_row, end_row, node;
 } cells;
 
-/* Whether in `row`, too, run->node fills the columns of `run` and none beside them. */
+/* Whether in `row`, too, node run->node has exactly the columns of `run` here. */
 static bool is_run(const picture *p, const cells *run, long row)
 {
     for (long c = run->first_column; c < run->end_column; c++)
@@ -121,8 +121,7 @@ static void draw_node_box(const picture *p, const cells *run)
     put_text(p, x + pad, y + 1.0, "class=\"small\"", "node%ld", run->node);
 }
 
-/* Draws a rectangle around the ranks of each node; several where they form no rectangle.
- * */
+/* Draws a rectangle around the ranks of each node; or several if they form none. */
 static void draw_nodes(const picture *p)
 {
     for (long row = 0; row < p->grid->down.length; row++) {
@@ -160,8 +159,8 @@ static void draw_rank(const picture *p, long row, long column)
 
 /* ---- axes ---- */
 
-/* Draws a bracket with a label in its middle: in full, in small type, or only from '='
- * on, as space allows. `across`: horizontal at y = `at`; else vertical at x = `at`. */
+/* Draws a bracket with `label` in its middle, shortened if needed: small type, then only
+ * from '=' on. `across`: horizontal at y = `at`; otherwise vertical at x = `at`. */
 static void draw_bracket(const picture *p, bool across, double at, const double ends[2],
                          const char *label)
 {
@@ -189,8 +188,8 @@ static void draw_bracket(const picture *p, bool across, double at, const double 
     put_text(p, 0.0, 0.0, turned, "%s", label);
 }
 
-/* Draws a bracket over each stretch of equal coordinates of a side's i-th axis; for the
- * innermost axis (i = 0) over all coordinates. */
+/* Draws a bracket over each run of columns (rows) with one coordinate on a side's i-th
+ * axis; for i = 0 (innermost) over each run of all its coordinates. */
 static void draw_axis(const picture *p, bool across, int i)
 {
     const ms_grid_side *side = across ? &p->grid->across : &p->grid->down;

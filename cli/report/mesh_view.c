@@ -95,8 +95,7 @@ static bool is_called(const ms_axis_view *axis, const char *name, bool other_nam
            (axis->old_name != NULL && strcmp(axis->old_name, name) == 0);
 }
 
-/* Prints a note if a derived axis has the name of a mesh axis: fsdp=4,cp=2 has two
- * fsdp. */
+/* Notes that a derived axis has the name of a mesh axis, as fsdp does in fsdp=4,cp=2. */
 static void note_namesake(ms_ctx *cx, const ms_mesh_view *view, const ms_axis_view *axis)
 {
     for (int i = view->num_axes; i < view->num_axes + view->num_derived; i++) {

@@ -36,10 +36,9 @@ void ms_mesh_orders_write_fields(ms_jout *json, ms_arena *arena,
 
 /* ---- programs and coefficients ---- */
 
-/* Writes the local SPMD types (costmodel/tensor/spmd.h) of tensors, their changes, and
- * findings of the checker (costmodel/program/program_check.h), as text or as
- * meshsim.types/1; of one block, or of all if `block` is NULL. MS_ECHECK if there are
- * findings. */
+/* Writes the tensors' local SPMD types (costmodel/tensor/spmd.h), changes of type, and
+ * findings of their checker (costmodel/program/program_check.h), for one block (NULL:
+ * all), as text or as JSON of meshsim.types/1. MS_ECHECK if there are findings. */
 ms_status ms_explain_types(ms_ctx *cx, ms_output *out, const ms_explanation *e,
                            const char *block, bool json);
 void ms_calibration_print(FILE *out, ms_arena *arena, const ms_calibration *calibration,
@@ -65,8 +64,8 @@ void ms_collective_validation_print(FILE *out, ms_arena *arena,
                                     const ms_collective_validation *validation,
                                     bool rows);
 void ms_kernels_fit_print(FILE *out, ms_arena *arena, const ms_kernels_fit *fit);
-/* Prints fitted coefficients of collectives; with `holdout` also errors of each system by
- * coefficients fitted without it. */
+/* Prints fitted coefficients of collectives; with `holdout` also each system's errors by
+ * coefficients fitted to the other systems. */
 void ms_collectives_fit_print(FILE *out, ms_arena *arena, const ms_collectives_fit *fit,
                               bool holdout);
 

@@ -4,8 +4,7 @@
 
 #include <math.h>
 
-/* Writes the GPU of rank 0, and its memory in use: by all processes, and by the rank's
- * arena. */
+/* Writes the GPU of rank 0, its memory in use by all processes and by that rank. */
 static void write_device(ms_jout *out, const ms_cuda_used *used)
 {
     const ms_cuda_facts *facts = &used->facts;
@@ -140,8 +139,7 @@ static void write_predicted(ms_jout *out, const ms_run_report *r)
 
 /* ---- check ---- */
 
-/* JSON has no infinity: a null tolerance means none, a null difference means not a
- * number. */
+/* JSON has only finite numbers: tolerance null is no limit, difference null is NaN. */
 static void write_difference(ms_jout *out, const char *key, const char *name,
                              double relative, double tolerance)
 {

@@ -91,8 +91,7 @@ static void print_steps(FILE *out, ms_arena *arena, const ms_run_report *r)
 
 /* ---- time ---- */
 
-/* Error of the prediction relative to the measurement: "41.6 % less", "3.1 times as
- * much". */
+/* Predicted relative to measured: ", 41.6 % less", ", 3.1 times as much"; "": equal. */
 static const char *error_text(ms_arena *arena, double measured, double predicted)
 {
     double error_frac = predicted / measured - 1.0;

@@ -32,8 +32,8 @@ typedef struct ms_run_report {
 void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *report);
 void ms_run_write_json(ms_jout *out, const ms_run_report *report);
 
-/* Why times of a run do not count: "correctness only" (messages through host memory),
- * "functional only" (ranks share a GPU over NCCL); NULL if they do. */
+/* Why measured times do not tell speed: "correctness only" (messages go through host
+ * memory), "functional only" (ranks share a GPU over NCCL); NULL if they do. */
 const char *ms_run_restriction(const ms_run_report *report);
 /* Prediction of the pipeline rank that a rank belongs to. */
 const ms_stage_prediction *ms_run_predicted_stage(const ms_run_report *report, long rank);

@@ -1,5 +1,5 @@
-/* Draws a schedule, a row per rank with a letter and style per column. An action takes
- * the columns whose middle it covers: no two share one, long schedules are sampled. */
+/* Draws a schedule, a row per rank with a letter and style per column. An action fills
+ * the columns whose middle lies in its time; in long schedules short actions get none. */
 #include "cli/report/schedule_report.h"
 
 #include "base/number.h"
@@ -11,7 +11,7 @@
 
 #define IDLE '.'
 
-/* `styles` per column: 0 idle, else 1 + action kind + MS_NUM_ACTIONS x (chunk mod 2). */
+/* styles[column]: 0 idle, else 1 + action kind + MS_NUM_ACTIONS x (model chunk mod 2). */
 typedef struct canvas {
     FILE *out;
     const ms_schedule_report *report;
@@ -39,8 +39,8 @@ static double shortest(const canvas *c)
     return least;
 }
 
-/* Chooses columns per unit of time: the shortest action takes whole columns, enough for
- * letter, micro-batch and a gap if that fits the width. */
+/* Chooses columns per unit of time. The shortest action takes a whole number of columns,
+ * with room for letter, micro-batch and a gap if the width allows. */
 static void choose_scale(canvas *c)
 {
     double makespan = c->timeline->makespan, least = shortest(c);

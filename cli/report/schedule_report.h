@@ -16,13 +16,11 @@ typedef struct ms_schedule_report {
     bool colours;
 } ms_schedule_report;
 
-/* Prints shape, makespan, bubbles, the drawing, a row per rank and the lists of
- * actions. */
+/* Prints shape, makespan, bubbles, the drawing, a row per rank, lists of actions. */
 void ms_schedule_report_print(FILE *out, ms_arena *arena,
                               const ms_schedule_report *report);
-/* Draws an axis of time, a row per rank and a legend; of many ranks only every n-th is
- * drawn. Actions show their micro-batch if there is room; else a column shows the action
- * at its middle. */
+/* Draws a time axis, a row per rank (of many, every n-th) and a legend. Actions show
+ * their micro-batch if there is room; else a column shows the action at its middle. */
 void ms_schedule_draw(FILE *out, ms_arena *arena, const ms_schedule_report *report);
 /* Returns the n with which every n-th of `num_ranks` ranks is drawn and listed. */
 int ms_schedule_rank_step(int num_ranks);

@@ -36,8 +36,7 @@ static columns choose_columns(const ms_search_report *report)
     return c;
 }
 
-/* Lists the choices that have a column, from left to right; the method of cp follows
- * cp. */
+/* Lists the choices that have a column, from left to right; cp's method after cp. */
 static int list_columns(const columns *c, ms_choice list[MS_NUM_CHOICES])
 {
     int num = 0;
@@ -106,7 +105,7 @@ static void choice_cell(ms_table *table, ms_arena *arena, const ms_plan *plan,
         ms_table_cell(table, "%s", value);
 }
 
-/* Prints which plan the event simulation finds fastest; replay orders the list. */
+/* Prints which plan is fastest by event simulation; the list's order is by replay. */
 static void print_events(FILE *out, const ms_search_report *report)
 {
     int best = 0;

@@ -19,7 +19,7 @@ typedef struct ms_simulate_report {
     const ms_simulation *undisturbed;
     /* simulation of a later step; NULL unless `simulation` is of the first step */
     const ms_simulation *steady;
-    bool own_sync;                 /* --optimizer-sync was given */
+    bool own_sync;                 /* the user gave --optimizer-sync */
     const ms_shortfall *shortfall; /* missing memory; NULL if the plan fits */
     int num_actors;                /* actors shown in tables, diagram and trace */
     const int *actors;

@@ -7,14 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copy of a rectangular part of a row-major array into another: nested loops over num[]
- * (1 for unused dims); the innermost loop copies `run` contiguous elements. */
+/* Copy of a box of row-major array `from` into row-major array `to`: one nested loop per
+ * entry of num[] (1: unused); its body copies `run` contiguous elements. */
 #define MS_BOX_DIMS 4
 typedef struct ms_box_copy {
     void *to;
     const void *from;
     long num[MS_BOX_DIMS]; /* iterations per dim, outer to inner */
-    long to_stride[MS_BOX_DIMS], from_stride[MS_BOX_DIMS]; /* in elements */
+    long to_stride[MS_BOX_DIMS], from_stride[MS_BOX_DIMS]; /* in elements, per dim */
     long run;
     size_t element_bytes;
 } ms_box_copy;
@@ -46,10 +46,10 @@ typedef struct ms_rounded_sum {
     long count;
 } ms_rounded_sum;
 
-/* Piece of a tensor whose random initial values (exec/params/names.h) are wanted:
- * elements first .. first + number - 1 of a rank's row-major shard. Index i[] of the
- * shard is index offset + sum over dims of stride[d] (start[d] + i[d]) of the whole
- * tensor; each expert's weight is a tensor of its own. */
+/* Piece of a weight whose random initial values (exec/params/names.h) are wanted:
+ * elements first .. first + number - 1 of a rank's row-major shard. Element i[] of the
+ * shard has flat index offset + sum over dims d of stride[d] (start[d] + i[d]) in the
+ * whole tensor. Each expert's weight counts as a whole tensor. */
 #define MS_INITIAL_DIMS 4
 typedef struct ms_initial_piece {
     uint64_t key; /* seeds the tensor's random numbers (ms_initial_key) */

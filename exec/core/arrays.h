@@ -14,15 +14,15 @@ typedef struct ms_device_rank ms_device_rank;
  * log-sum-exp, so that ring attention and attention to all keys at once agree
  * (FlashAttention, Dao et al. 2022, section 3.1; Liu et al. 2023, "Ring Attention"). */
 typedef struct ms_attention_block {
-    const ms_op_call *call; /* ATTENTION or ATTENTION_GRAD: window, positions */
+    const ms_op_call *call; /* the ATTENTION(_GRAD): window, positions */
     const ms_local *q;      /* queries (batch, sequence, heads, width) */
     /* keys and values of the block; start[1]: stored index of its first token */
     const ms_local *k, *v;
-    /* Output o and log-sum-exp lse of the queries in the accumulation type (fp32 for
-     * bf16), like go, gq, gk, gv. Forward: results of the blocks so far, at first -inf in
-     * lse, 0 in o. Backward: final values, o rounded to the type of activations. */
+    /* Output o of the queries, and log-sum-exp lse. Forward: of all blocks so far, in the
+     * accumulation type (fp32 for bf16); o is 0 and lse -inf before the first. Backward:
+     * of all blocks, o rounded to the type of activations. */
     ms_local *o, *lse;
-    /* Backward only: gradient go of o; gradients of q, k, v are added to gq, gk, gv. */
+    /* Backward only: gradient of o. Gradients of q, k, v are added to gq, gk, gv. */
     const ms_local *go;
     ms_local *gq, *gk, *gv;
 } ms_attention_block;

@@ -49,7 +49,7 @@ typedef struct ms_transfer {
     const void *send;
     void *receive;
     long count;
-    /* (size) elements per member of an all-to-all; copied by `start` */
+    /* [member] numbers of elements that an all-to-all sends and receives */
     const long *send_counts, *receive_counts;
     const char *name;   /* in diagnostics and traces: "attention.query" */
     double predicted_s; /* predicted duration, for virtual clocks and comparisons */
@@ -76,7 +76,7 @@ bool ms_transfer_comes_before(const ms_transfer *first, const ms_transfer *then)
 ms_status ms_rank_failed(ms_ctx *cx, long rank, const ms_ctx *of_rank, ms_status status);
 /* Seconds that a rank waits for other ranks if job->timeout_s is 0. */
 #define MS_DEFAULT_TIMEOUT_S 60.0
-/* Seconds that a rank waits for others after an interruption: they may have stopped. */
+/* Seconds that a rank waits for others, which may have stopped, once a signal came. */
 #define MS_INTERRUPTED_WAIT_S 2.0
 
 /* Function that every rank executes; `cx` is the rank's own and ends with the run. */
@@ -99,10 +99,10 @@ typedef struct ms_backend_job {
 } ms_backend_job;
 
 struct ms_backend {
-    const char *name; /* "null" "loop" "mpi" "cuda" */
-    bool has_values;  /* memory and kernels are real, not only clocks */
-    bool in_process;  /* all ranks are threads of this process */
-    bool on_gpu;      /* ms_cuda_job_... (exec/cuda/cuda_backend.h) accept its jobs */
+    const char *name;           /* "null" "loop" "mpi" "cuda" */
+    bool has_values;            /* memory and kernels are real, not only clocks */
+    bool in_process;            /* all ranks are threads of this process */
+    bool on_gpu;                /* kernels run on a GPU; ms_cuda_job_... take its jobs */
     const ms_array_ops *arrays; /* NULL if the backend only simulates */
     bool computes[MS_NUM_REAL_TYPES];
     /* Scratch bytes of a node's kernel; NULL if no kernel needs scratch memory. */
@@ -119,7 +119,7 @@ struct ms_backend {
     bool (*carries)(const ms_backend_job *job, long rank);
 
     /* ---- called by each rank for itself ---- */
-    /* NULL for 0 bytes, if the backend only simulates, or if no memory is left. */
+    /* NULL for 0 bytes, if no memory is left, or if the backend only simulates. */
     void *(*allocate)(ms_device_rank *device, size_t bytes);
     void (*release)(ms_device_rank *device, void *memory, size_t bytes);
     /* Announces the block (embedding, layer or head) whose ops come next, and the pass
@@ -137,11 +137,11 @@ struct ms_backend {
                        const ms_event *after, int num_after, ms_event *done);
     /* Makes the compute stream wait for the event. */
     ms_status (*wait)(ms_ctx *cx, ms_device_rank *device, ms_event event);
-    /* Time when all work so far is done: seconds since `run` began, real or virtual; or,
-     * if host code runs ahead, a recorded event that `read_clock` converts. */
+    /* Time at which all work so far ends, in seconds since `run` began (real or virtual).
+     * If the host runs ahead of a GPU: instead a stamp for `read_clock`. */
     double (*now_s)(ms_device_rank *device);
-    /* Waits for recorded events of `now_s` and replaces them by seconds; they stay
-     * readable until `forget_stamps`. NULL if `now_s` returns seconds. */
+    /* Waits for `num` stamps of `now_s` and replaces each by its seconds; `forget_stamps`
+     * makes stamps invalid. NULL if `now_s` returns seconds. */
     ms_status (*read_clock)(ms_ctx *cx, ms_device_rank *device, double *stamps, long num);
     void (*forget_stamps)(ms_device_rank *device);
     /* Makes all other ranks end soon: their next call of the backend returns MS_EIO. */

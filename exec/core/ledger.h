@@ -13,11 +13,11 @@ typedef struct ms_ledger_sample {
 typedef struct ms_ledger {
     double now_bytes[MS_NUM_MEMORY_CATEGORIES];
     double now_total_bytes;
-    /* packing buffers and kernels' scratch memory, which are in no category */
+    /* bytes of packing buffers and kernels' scratch (in no category), now and at most */
     double workspace_bytes, workspace_peak_bytes;
     double peak_bytes;                           /* peak of all categories together */
     double peak_parts[MS_NUM_MEMORY_CATEGORIES]; /* bytes by category at that peak */
-    double action_peak_bytes; /* peak since the schedule action began */
+    double action_peak_bytes;                    /* peak since the current action began */
     double action_peak_parts[MS_NUM_MEMORY_CATEGORIES];
 } ms_ledger;
 

@@ -21,28 +21,29 @@ typedef struct ms_local {
 
 /* The tokens of one micro-batch on one data-parallel rank. */
 typedef struct ms_batch {
-    /* index of the first sequence among all dp ranks: dp coordinate x num_sequences */
+    /* index of this rank's first sequence in the micro-batch of all dp ranks: dp
+     * coordinate x num_sequences */
     long first_sequence;
     long num_sequences, sequence_length;
     const int *tokens;  /* (num_sequences, sequence_length), in order of positions */
     const int *targets; /* for each token, the next one */
-    /* (sequence_length): sequence position of each token as stored, permuted to balance
-     * causal attention over cp; NULL if tokens are stored in order */
+    /* [stored index] position of each token in its sequence, if tokens are permuted to
+     * balance causal attention over cp; NULL if they are in order of positions */
     const long *positions;
     double num_tokens;    /* tokens of the global batch, by which gradients are divided */
     unsigned long number; /* number of the rank's micro-batch, from 1; 0 if unset */
 } ms_batch;
 
-/* Numbers of rows per expert that a rank of an ep group sends and receives (MoE). */
+/* Numbers of token rows (one per token and chosen expert, MoE) that a rank exchanges. */
 typedef struct ms_routing {
     int num_sources;    /* size of the ep group */
     long num_experts;   /* experts of this rank */
-    const long *counts; /* (num_sources, num_experts): rows received from each rank */
-    const long *sent;   /* (num_sources, num_experts): rows sent to each ep rank */
+    const long *counts; /* [source, expert] rows received by this rank */
+    const long *sent;   /* [ep rank, its expert] rows sent by this rank */
     long num_rows;      /* rows received: sum of counts */
-    /* Ranks that share experts (etp) exchange their rows, sorted by (expert, rank). */
+    /* Ranks that share experts (etp) gather each other's rows. */
     int num_sharers;      /* size of the etp group; 0 if experts are not shared */
-    const long *shared;   /* (num_sharers, num_experts): rows of each sharing rank */
+    const long *shared;   /* [etp rank, expert] rows that each of them received */
     long num_shared_rows; /* sum of shared */
 } ms_routing;
 
@@ -54,7 +55,8 @@ static inline long ms_routing_rows(const ms_routing *routing, const ms_tensor *t
                                             : routing->num_shared_rows;
 }
 
-/* Type of a tensor's elements: bytes in masks; `statistic` if wider than activations. */
+/* Type of elements: BYTE in masks; `gradient` in gradients of weights; `statistic` if
+ * wider than activations; otherwise `real` (fields of `precision`). */
 ms_scalar ms_tensor_scalar(const ms_program *program, int tensor,
                            const ms_precision *precision);
 
@@ -62,12 +64,12 @@ typedef struct ms_op_call {
     const ms_program *program;
     const ms_node *node;
     const ms_local *in[MS_MAX_OPERANDS];
-    /* Results. Memory is uninitialised, but gradients of weights are ADDED to; data is
-     * NULL if not needed. The gradient of logits may share memory with the logits. */
+    /* Results. Kernels ADD to gradients of weights and overwrite all others. `data` is
+     * NULL if not needed. The gradient of logits may share memory with logits. */
     ms_local *out[MS_MAX_OPERANDS];
     const ms_batch *batch;
     const ms_routing *routing; /* routing of GROUPED and EXCHANGE */
-    /* ROUTE sends choice j of k of token t to expert (t k + j) mod num_experts */
+    /* whether ROUTE chooses expert (t k + j) mod num_experts as j-th of k of token t */
     bool balanced_routing;
     void *workspace; /* scratch memory of ms_kernels.workspace_bytes */
     /* predicted costs (sim/simulate/block_ops.h); NULL if predicted to take no time */

@@ -14,8 +14,8 @@ typedef struct ms_recorded {
     double start_s, end_s;
     double predicted_s; /* NaN if not predicted */
     double bytes;       /* bytes that a transfer moves; 0 for kernels */
-    bool waits;         /* time in which compute waits for a transfer */
-    bool goes_on;       /* an earlier or later slice of this name counts the transfer */
+    bool waits; /* whether the slice is time that compute spends waiting for a transfer */
+    bool goes_on; /* another slice of the same transfer counts it */
 } ms_recorded;
 
 typedef struct ms_recorder {
@@ -23,7 +23,7 @@ typedef struct ms_recorder {
     long num, room;
     ms_recorded *slices;
     ms_arena *arena;        /* owns the slices; NULL before the first slice */
-    int action, microbatch; /* set in slices that are added next */
+    int action, microbatch; /* recorded in each slice added from now on */
     short stage;
 } ms_recorder;
 

@@ -45,7 +45,7 @@ typedef struct ms_precision {
     bool has_fp8;    /* matrix products with weights take FP8 operands */
 } ms_precision;
 
-/* fp32, fp64: one type for all. bf16, fp8: fp32 except for `real`, and master weights. */
+/* fp32, fp64: that type for all. bf16, fp8: `real` is bf16, all else fp32; has_master. */
 ms_precision ms_precision_of(ms_real_type type);
 
 #endif

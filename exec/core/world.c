@@ -13,8 +13,8 @@ static long coordinate_on_axis(const ms_mesh *mesh, const char *axis, long rank)
     return rank / a->stride % a->size;
 }
 
-/* Coordinates of a rank. The axes of MoE layers (efsdp, ep, etp) divide the ranks of
- * dp_shard x cp x tp anew; etp is the innermost. */
+/* Coordinates of a rank. Those in MoE layers (efsdp, ep, etp; etp varies fastest) number
+ * the dp_shard x cp x tp ranks of one dp_replicate and pp coordinate anew. */
 static ms_place place_of(const ms_world *world, const ms_mesh *mesh, long rank)
 {
     const ms_plan *plan = world->plan;

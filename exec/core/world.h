@@ -34,9 +34,9 @@ ms_world ms_world_make(ms_arena *arena, const ms_plan *plan);
 /* The group (sim/step/traffic.h) over which a layer program's node communicates. */
 ms_traffic_group ms_world_group(const ms_node_comm *comm);
 
-/* Shape of a rank's shard of a tensor by its placements; data is NULL. Strided shards
- * (split_factor > 1) divide what other axes leave. Expert rows (MS_DIM_ROWS) are assumed
- * to be evenly distributed. Axes that the program was built without do not split. */
+/* Shape of a rank's shard of a tensor by its placements; `data` is NULL. Axes with a
+ * strided shard (split_factor > 1) split last. Expert rows (MS_DIM_ROWS) are assumed to
+ * be evenly distributed. Axes that have size 1 in `program` do not split. */
 ms_local ms_world_local(const ms_world *world, const ms_program *program, int tensor,
                         const ms_place *place);
 

@@ -8,7 +8,8 @@
 const char *const ms_launcher_names[] = {
     "none", "mpiexec", "torchrun", "srun", "a script (MESHSIM_RANK, MESHSIM_SIZE)", NULL};
 
-/* Variables that identify a launcher; `also` or `or_also` tells it from similar ones. */
+/* Environment variables of a launcher. If `also` is not NULL, the launcher is recognized
+ * only if variable `also` or `or_also` exists. */
 typedef struct launcher_names {
     ms_launcher launcher;
     const char *rank, *size, *local_rank, *local_size;
@@ -49,7 +50,7 @@ static bool has_also(const launcher_names *l)
            (l->or_also != NULL && getenv(l->or_also) != NULL);
 }
 
-/* Number of tasks on a node by Slurm's list, such as "2(x3),1"; 0 if not listed. */
+/* Tasks on a node by Slurm's list: "2(x3),1": 2 on nodes 0..2, 1 on node 3, then 0. */
 static long tasks_of_node(const char *text, long node)
 {
     while (text != NULL && *text >= '0' && *text <= '9') {

@@ -191,7 +191,7 @@ static void read_stream(process *p, int stream, ms_launch_output *output)
     }
 }
 
-/* Reads available output of the ranks; false if none arrives within wait_ms. */
+/* Reads what ranks have written; false if nothing can be read within wait_ms. */
 static bool read_streams(process *p, ms_launch_output *output, int wait_ms)
 {
     if (poll(p->read_ends, NUM_STREAMS, wait_ms) <= 0)
@@ -202,7 +202,8 @@ static bool read_streams(process *p, ms_launch_output *output, int wait_ms)
     return true;
 }
 
-/* Stops the ranks after a signal: first by a request (SIGUSR1), then by force. */
+/* Forwards the first signal as a request to stop (SIGUSR1). A second one or FORCE_AFTER_S
+ * ends mpiexec (SIGTERM), KILL_AFTER_S its process group (SIGKILL). */
 static void handle_signals(process *p, const sigset_t *signals)
 {
     struct timespec none = {0};

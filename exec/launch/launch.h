@@ -1,4 +1,4 @@
-/* Folder exec/launch: starting processes and reading launchers; not what ranks do.
+/* Folder exec/launch: starts ranks' processes and detects launchers; not what ranks do.
  *
  * Starts this program as the ranks of a run by mpiexec; no rank outlives the call. */
 #ifndef MS_EXEC_LAUNCH_LAUNCH_H
@@ -28,11 +28,12 @@ bool ms_launch_shows_progress(void);
 /* Path of mpiexec or mpirun in $PATH; NULL if neither exists. Lives in the arena. */
 const char *ms_launch_find(ms_arena *arena);
 
-/* Runs the ranks by mpiexec, waits for them and then prints their standard output; the
- * caller flushes it and checks for errors. Messages of mpiexec are left out if its exit
- * code says as much. SIGINT, SIGTERM and SIGUSR1 ask the ranks to stop; a second SIGINT
- * or SIGTERM, or 7 s, ends them by force. Returns MS_EINTERRUPTED if stopped, otherwise
- * the ranks' exit code; MS_EIO if mpiexec fails or a rank dies by a signal. */
+/* Runs the ranks by mpiexec, waits for their end, then prints their standard output,
+ * which the caller flushes and checks. Messages of mpiexec itself are printed only if its
+ * exit code does not explain them. The first SIGINT, SIGTERM or SIGUSR1 asks ranks to
+ * stop; 7 s later, or at a second SIGINT or SIGTERM, they are killed. Returns
+ * MS_EINTERRUPTED if stopped, MS_EIO if mpiexec fails or a signal kills a rank, else the
+ * ranks' exit code. */
 ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch);
 
 /* ---- standard error of mpiexec (launch_output.c) ---- */
@@ -49,13 +50,13 @@ typedef struct ms_launch_output {
 } ms_launch_output;
 
 ms_launch_output ms_launch_output_open(void);
-/* Takes in mpiexec's standard error and forwards the lines of ranks to `out`; NULL
- * discards them: Open MPI 4.1.4 fails in its clean-up when ended by force. */
+/* Takes in mpiexec's standard error and forwards the lines of ranks to `out`. If `out` is
+ * NULL they are dropped: Open MPI 4.1.4 prints errors when ended by force. */
 void ms_launch_output_add(ms_launch_output *output, const char *bytes, long num_bytes,
                           FILE *out);
 void ms_launch_output_close(ms_launch_output *output, FILE *out);
 
-/* Status by mpiexec's exit code (128 + n: signal n); reports errors no rank reported. */
+/* Status by mpiexec's exit code (128 + n: signal n); reports errors no rank printed. */
 ms_status ms_launch_judge(ms_ctx *cx, const ms_launch_output *output, int code);
 
 #endif

@@ -76,8 +76,8 @@ static void set_strides(const ms_local *whole, int num, long stride[MS_BOX_DIMS]
     }
 }
 
-/* Copies contiguous pieces: inner dims that are whole in both tensors, and the next
- * dim. */
+/* Copies pieces that are contiguous in both tensors: a piece spans all inner dims that
+ * are whole in both, and the next outer dim. */
 void ms_lower_copy_box(const ms_rank *rank, const ms_local *box, const ms_local *from,
                        const ms_local *to)
 {

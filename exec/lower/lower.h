@@ -1,22 +1,22 @@
-/* Folder exec/lower: nodes that communicate, for all backends; no schedule, no kernels.
+/* Folder exec/lower: executes nodes that communicate, on any backend; no schedule.
  *
- * Executes a node by transfers and kernels; returns once compute waits for the last
- * transfer and workspace is released. Backends that only simulate pack nothing: a node
- * that communicates is one transfer of predicted duration, any other does nothing. */
+ * A node becomes transfers and kernels; its function returns once the compute stream is
+ * set to wait for the last transfer and workspace is released. In backends that only
+ * simulate, such a node is one transfer of predicted duration, others do nothing. */
 #ifndef MS_EXEC_LOWER_LOWER_H
 #define MS_EXEC_LOWER_LOWER_H
 
 #include "exec/core/rank.h"
 
-/* REDISTRIBUTE along any dim: all-gather, reduce-scatter, all-reduce, all-to-all (S(i) to
- * S(j), strided shards too), local slice and divide. Sharded dims are split evenly. A
- * group has equally many rows, except ranks that share experts (etp): each holds the rows
- * that it received, or all rows ordered by (expert, rank, source, source row). */
+/* Executes a REDISTRIBUTE: all-gather, reduce-scatter, all-reduce, all-to-all (shards of
+ * dim i to shards of j, also strided) or, locally, slice or division. Sharded dims are
+ * split evenly; a group's ranks hold equally many expert rows. Only ranks that share
+ * experts (etp) hold the rows each received, or all by (expert, rank, source, row). */
 ms_status ms_lower_redistribute(ms_rank *rank, const ms_op_call *call);
 
-/* Counts the rows that each rank sends to each expert, from this rank's `choice` of
- * experts (batch, sequence, k), and exchanges the counts in the ep group. The result is
- * in `arena`; backends that only simulate give all experts equally many rows. */
+/* Makes the routing of MoE rows from `choice` (batch, sequence, k), the experts chosen
+ * for this rank's tokens: counts the rows for each expert and exchanges the counts in the
+ * ep group. *out lives in `arena`. In simulation all experts get equally many rows. */
 ms_status ms_lower_route(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
                          ms_routing **out);
 /* EXCHANGE sends rows to their experts' ranks, sorted by (expert, source, source row). */

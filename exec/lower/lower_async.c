@@ -29,7 +29,8 @@ static bool changes_sequence(const ms_program *program, const ms_node *node, boo
            other.kind == (gathers ? MS_REPLICATE : MS_PARTIAL_SUM);
 }
 
-/* Which operand of a product (`tensor`; -1: any) has its token dims; -1 if none has. */
+/* Index (0 or 1) of the operand of einsum `product` that has token dims while the other
+ * has no sequence dim; -1 if none. `tensor`: the only operand allowed; -1: either. */
 static int operand_by_token(const ms_program *program, const ms_node *product, int tensor)
 {
     if (product->op != MS_OP_EINSUM || !is_by_token(program, product->out[0]))
@@ -65,7 +66,7 @@ typedef struct chunks {
     ms_rank *rank;
     const ms_members *members;
     const ms_op_call *product;
-    int operand; /* number of the product's operand that is split by tokens */
+    int operand; /* index (0, 1) of the product's operand with token dims */
     ms_transfer transfer;
     long length; /* tokens per sequence in one chunk */
     double bytes;
@@ -103,7 +104,8 @@ static ms_status multiply_chunk(const chunks *c, long chunk)
     return MS_OK;
 }
 
-/* Copies a chunk of tokens from its own memory into the whole tensor, or back. */
+/* Copies chunk number `chunk` between its own memory `alone` and the tensor `whole`;
+ * `to_whole`: from `alone` to `whole`. */
 static void copy_chunk(const chunks *c, long chunk, void *alone, const ms_local *whole,
                        bool to_whole)
 {
@@ -144,7 +146,8 @@ static ms_status gather_and_multiply(const chunks *c, const ms_op_call *change)
     return MS_OK;
 }
 
-/* Reduce-scatter as a ring: a chunk's sum travels, and each rank adds its product. */
+/* Reduce-scatter as a ring: the sum of a chunk travels from rank to rank, and each rank
+ * adds its own product for that chunk. */
 static ms_status multiply_and_scatter(const chunks *c, const ms_op_call *change)
 {
     long size = c->members->size;

@@ -1,5 +1,5 @@
-/* Exchange of MoE token rows. A dispatch sends rows as they are and sorts received ones
- * from (source, expert) to (expert, source); the combine does the reverse. */
+/* Exchange of MoE token rows. A dispatch sends rows, then sorts received ones from order
+ * (source, expert) to (expert, source). A combine sorts rows back, then returns them. */
 #include "exec/lower/lower_priv.h"
 
 #include <assert.h>
@@ -121,7 +121,7 @@ static void reorder_rows(const ms_rank *rank, const ms_routing *routing, size_t 
     }
 }
 
-/* Elements per rank of the ep group for `counts` rows per (rank, expert). */
+/* [ep rank] elements to exchange with each: sum of its experts' `counts` x `width`. */
 static long *elements_per_rank(const ms_rank *rank, const ms_routing *routing,
                                const long *counts, long width)
 {
@@ -131,7 +131,8 @@ static long *elements_per_rank(const ms_rank *rank, const ms_routing *routing,
     return elements;
 }
 
-/* Exchanges token rows; `memory` holds rows of the rank's experts in the order sent. */
+/* Exchanges token rows. `memory`: the rows at their experts' rank in order (source,
+ * expert), received by a dispatch and sent by a combine. */
 static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer transfer,
                            void *memory)
 {

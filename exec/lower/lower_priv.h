@@ -7,7 +7,7 @@
 /* The ranks with which a rank communicates in a node, including itself. */
 const ms_members *ms_lower_members(const ms_rank *rank, const ms_node_comm *comm);
 
-/* A transfer with a node's group, stream, name and prediction; no kind, no buffers. */
+/* A transfer with a node's group, stream, name and prediction; callers add the rest. */
 ms_transfer ms_lower_transfer(const ms_op_call *call, const ms_node_comm *comm);
 
 /* Starts a transfer after all compute submitted so far, and makes compute wait for it. */

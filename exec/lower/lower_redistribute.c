@@ -1,5 +1,5 @@
-/* Redistribution of a tensor: a rank cuts what each member needs into blocks, transfers
- * them, and copies received blocks to their places, unless they arrive there. */
+/* Redistribution of a tensor: a rank cuts its shard into a block per receiver, transfers
+ * them and copies received ones into its new shard, or receives them in place. */
 #include "exec/lower/lower_priv.h"
 
 #include <assert.h>
@@ -141,7 +141,8 @@ static ms_status move_blocks(ms_rank *rank, ms_transfer transfer, blocks *send,
     return MS_OK;
 }
 
-/* An all-gather sends one block to all members; a reduce-scatter receives one block. */
+/* Transfers one block from and to each member; but an all-gather sends the same single
+ * block to all, and a reduce-scatter receives a single reduced block. */
 static ms_status exchange_blocks(ms_rank *rank, const ms_op_call *call,
                                  const ms_members *members, ms_transfer transfer)
 {

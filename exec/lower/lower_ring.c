@@ -1,7 +1,7 @@
 /* Ring attention (costmodel/program/ring.h). In iteration i a rank attends to the keys
- * and values of the rank i places before it, while the next ones arrive. In backward
- * their gradient follows one iteration behind: the earlier ranks' sum arrives while this
- * rank computes. */
+ * and values (block) of the rank i places before it while the next block arrives. In
+ * backward a block's gradient follows it one iteration later: the sum over the ranks
+ * before arrives while this rank computes its own part. */
 #include "costmodel/program/ring.h"
 
 #include "exec/lower/lower_priv.h"
@@ -16,7 +16,7 @@ enum {
     NUM_TAGS
 };
 
-/* A block is one rank's keys, then its values, contiguous; gradients likewise. */
+/* Below, a block is one rank's keys, then its values; gradients are stored likewise. */
 typedef struct ring {
     ms_rank *rank;
     const ms_op_call *call;
@@ -29,9 +29,9 @@ typedef struct ring {
     char *block[2]; /* block in use and block that arrives; they alternate */
     /* gradients of a block: own contribution, sum to send, received sum */
     char *gradient[3];
-    /* If sums are wider than results (bf16), `sums` accumulates o or gradients of
-     * queries, and wide_gradient the own contribution; otherwise the result and
-     * gradient[0] do. */
+    /* Whether sums are wider than results (fp32 for bf16). If so, o or the gradients of
+     * queries accumulate in `sums`, and this rank's part of a block's gradient is
+     * computed in `wide_gradient`. If not, in the result itself and in gradient[0]. */
     bool is_wide;
     ms_local sums;
     char *wide_gradient;
@@ -86,7 +86,7 @@ static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
     r->transfer.predicted_s = 0.0;
     r->transfer.count = r->count;
     r->block_bytes = ms_lower_bytes(call->in[1], r->count);
-    /* Predictions for software stacks whose rings carry more count more bytes. */
+    /* At least what the plan was predicted to use, as some software stacks send more. */
     double used = (backward ? 3.0 : 2.0) * (double)r->block_bytes;
     double bytes = fmax(used, ms_ring_buffer_bytes(call->program, call->node));
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, bytes, &r->counted));
@@ -240,7 +240,7 @@ static void make_gradients(const ring *r, long iteration, char *gradient)
                                                    call->workspace);
 }
 
-/* Adds the sum received from others (may be NULL); rounds to the type that is sent. */
+/* Adds the sum from the previous rank (NULL: none) to `current`, in the type sent. */
 static void add_received(const ring *r, char *current, const char *received)
 {
     if (r->is_wide)
@@ -280,7 +280,7 @@ static ms_status run_backward(const ring *r)
 
 /* ---- entry ---- */
 
-/* Only attention: its transfers are predicted separately (sim/simulate/block_ops.h). */
+/* In simulation only the attention: transfers of the ring are predicted separately. */
 static ms_status run_without_values(ms_rank *rank, const ms_op_call *call)
 {
     double bytes = ms_ring_buffer_bytes(call->program, call->node);

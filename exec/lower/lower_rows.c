@@ -1,5 +1,5 @@
-/* Token rows of experts that several ranks share (etp): each rank gathers the others'
- * rows and gets its share of the sums back. Blocks are padded to the longest. */
+/* Token rows of experts that several ranks share (etp). Each rank gathers all ranks'
+ * rows; a reduce-scatter returns its own, summed. Blocks are padded to the longest. */
 #include "exec/lower/lower_priv.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ static void reorder_shared_rows(const ms_rank *rank, const ms_routing *routing,
     }
 }
 
-/* Transfers rows; `memory` holds this rank's block, then one block per rank. */
+/* Gathers or reduce-scatters rows; `memory`: this rank's block, then a block per rank. */
 static ms_status move_shared_rows(ms_rank *rank, const ms_op_call *call,
                                   ms_transfer transfer, long block, char *memory)
 {

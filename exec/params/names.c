@@ -10,13 +10,14 @@
 
 #define PI 3.14159265358979323846
 
-/* A weight and its Hugging Face tensor, whose `layout` lists dims outer to inner in the
- * letters of layer programs. Letters written together ("nd") form one dim; weights that
- * share a dim are joined by '+', and this weight is number `segment`. */
+/* A weight and the Hugging Face tensor that contains it. `layout`: the tensor's dims,
+ * outer to inner, separated by spaces. A dim is a letter of layer programs, or several
+ * that it flattens ("nd"). '+' joins segments of a dim that belong to different weights;
+ * this weight's is number `segment`, from 0. */
 typedef struct weight_row {
     const char *weight; /* name in the layer program */
-    /* Hugging Face name without ".weight" and ".bias" (complete if it ends in "_bias");
-     * %L stands for the layer, %ld for the expert */
+    /* Hugging Face name; unless it ends in "_bias", ".weight" or ".bias" is appended. %L
+     * stands for the layer, %ld for the expert */
     const char *name;
     const char *layout;
     int segment;
@@ -216,8 +217,9 @@ static void set_stride(const ms_tensor *tensor, char letter, long stride,
     out->stride[dim - tensor->dims] = stride;
 }
 
-/* Sets the strides of a weight's letters within its segment of a dim, and the segment's
- * offset; `inner` is the number of elements of inner dims. Returns the dim's size. */
+/* Handles one dim of a layout (`text`) whose inner dims have `inner` elements in all:
+ * sets strides of the weight's letters and adds its segment's offset. Returns the dim's
+ * size. */
 static long set_dim(const ms_program *program, const ms_tensor *tensor,
                     const weight_row *row, const char *text, long inner,
                     ms_weight_name *out)

@@ -10,11 +10,11 @@
 
 #define MS_NAME_TEXT 160
 
-/* Position of a weight in Hugging Face's tensors: the element with global index i[] is
- * element offset + sum over dims of stride[d] i[d] of the tensor `name`. Each expert is a
- * tensor of its own: `name` contains "%ld" for it, and that dim's stride is 0. Vocabulary
- * rows that are padding for tp have indices from `count` on and the value 0. Sources:
- * transformers modeling_llama.py, modeling_mixtral.py, modeling_deepseek_v3.py,
+/* Position of a weight in Hugging Face's tensors: the weight's element with global index
+ * i[] is element offset + sum over dims d of stride[d] i[d] of the tensor `name`. Each
+ * expert has a tensor of its own: `name` has "%ld" for the expert, and stride[expert_dim]
+ * is 0. Vocabulary rows that pad for tp have indices from `count` on and the value 0.
+ * Sources: transformers modeling_llama.py, modeling_mixtral.py, modeling_deepseek_v3.py,
  * modeling_gpt2.py (Conv1D is [in, out], others [out, in]). */
 typedef struct ms_weight_name {
     char name[MS_NAME_TEXT];
@@ -36,9 +36,9 @@ void ms_weight_name_of(const ms_program *program, int weight, long layer,
 /* Writes an expert's tensor name; other names are copied. */
 void ms_weight_name_text(const ms_weight_name *name, long expert, char out[MS_NAME_TEXT]);
 
-/* Random initial weights: normal with standard deviation `deviation`; norms are 1 and
- * biases 0, plus a uniform number within +- spread for tests. Random numbers come from
- * SplitMix64 of (seed, hash of the name, element) and Box-Muller. */
+/* Random initial weights: normal numbers with standard deviation `deviation`. Norms are 1
+ * and biases 0, plus (for tests) a uniform number in -spread..spread. Random numbers come
+ * from SplitMix64 of (seed, hash of the name, element) and Box-Muller. */
 typedef struct ms_initial {
     uint64_t seed;
     double deviation;

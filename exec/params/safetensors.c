@@ -65,7 +65,7 @@ static uint64_t encode_16_bits(double value, int fraction_bits)
     exponent = exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
     if (exponent > bias)
         return sign | infinity;
-    /* The leading 1 bit, and a carry from rounding, add one to the exponent field. */
+    /* Addition, not OR: the leading 1 bit adds one to the exponent, a carry another. */
     uint64_t bits = (uint64_t)rint(ldexp(fabs(value), fraction_bits - exponent)) +
                     ((uint64_t)(exponent + bias - 1) << fraction_bits);
     return sign | (bits > infinity ? infinity : bits);

@@ -14,7 +14,7 @@
 #define NOISE_FRAC  0.1
 #define MAX_SYMBOLS 256 /* few enough to be learned in some tens of steps */
 
-/* After symbol s comes (5 s + 7) mod num_symbols, or with chance NOISE_FRAC any one. */
+/* Symbol s is followed by (5 s + 7) mod num_symbols or, at NOISE_FRAC, a random one. */
 static void make_synthetic(const ms_tokens *tokens, long step, long sequence, int *inputs,
                            int *targets)
 {

@@ -38,11 +38,11 @@ void ms_unit_close(ms_rank *rank, ms_param_unit *unit);
 ms_status ms_unit_initialise(ms_rank *rank, ms_param_unit *unit,
                              const ms_initial *initial);
 
-/* Buffers for whole (gathered) parameters and gradients, shared by a rank's units and
- * counted as gathered parameters. ZeRO-2: gradients of one unit. ZeRO-3: also parameters
- * of two units (current and next), all as large as the largest unit. ZeRO-3 without
- * reshard after forward: gradients of one unit, parameters of every unit. Groups of one
- * rank need none. Called once, after all units are made. */
+/* Buffers for unsharded parameters and gradients, which a rank's units share; memory
+ * category: gathered parameters. ZeRO-2: gradients of one unit. ZeRO-3: also parameters
+ * of two units (current and next); each buffer fits the largest unit. ZeRO-3 without
+ * reshard after forward: gradients of one unit, parameters of every unit. Shard groups of
+ * one rank need none. ms_unit_buffers_make is called once, after all units are made. */
 typedef struct ms_unit_buffers ms_unit_buffers;
 ms_status ms_unit_buffers_make(ms_rank *rank, ms_param_unit *const *units, int num_units,
                                ms_unit_buffers **out);
@@ -52,11 +52,11 @@ void ms_unit_buffers_close(ms_rank *rank, ms_unit_buffers *buffers);
 void ms_unit_bind(const ms_param_unit *unit, ms_local *cells);
 
 /* ---- parameters ---- */
-/* Starts to gather whole parameters; compute must wait for event `done` (0: nothing to
- * gather). Once per step with ZeRO-1, ZeRO-2 and ZeRO-3 without reshard; with ZeRO-3 for
- * each use, into a free buffer, so `after` must include earlier uses. Gathering a
- * gathered unit adds a user without a transfer of values. More than two units at once
- * (pairs of a forward and a backward) get further buffers for that time. */
+/* Starts to gather a unit's parameters. Compute must wait for event *done (0: nothing to
+ * gather). ZeRO-1, ZeRO-2, ZeRO-3 without reshard: called once per step. ZeRO-3: called
+ * before each use; takes a free buffer, so `after` must include the buffer's earlier
+ * uses. If the unit is gathered already, only its users are counted. While a forward and
+ * a backward pass need more than two units at once, further buffers are allocated. */
 ms_status ms_unit_gather(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                          int num_after, ms_event *done);
 /* Ends one use of parameters gathered with ZeRO-3; the last use frees the buffer. */
@@ -72,12 +72,13 @@ ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit);
 ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                          int num_after, ms_event *done);
 ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit);
-/* Reductions of gradients once per step, in this order, each after `after` (at most 16
- * events) and the previous one; `done` 0: nothing to do. ms_unit_reduce_last: all-reduce
- * over all data-parallel ranks (ZeRO-0), or reduce-scatter (ZeRO-1, ZeRO-3 without
- * reshard) into workspace that lives until gradients are cleared. ms_unit_replicate:
- * all-reduce of the shard over dp_replicate. ms_unit_reduce_over_tp: all-reduce of
- * gradients that are partial over tp (norms under sequence parallelism). */
+/* Reductions of gradients once per step, called in this order. Each starts after the
+ * events `after` (at most 16) and the previous one; *done is its end (0: nothing to do).
+ * ms_unit_reduce_last: all-reduce over all data-parallel ranks (ZeRO-0), or
+ * reduce-scatter (ZeRO-1, ZeRO-3 without reshard) into workspace that lives until
+ * gradients are cleared. ms_unit_replicate: all-reduce of the shard over dp_replicate.
+ * ms_unit_reduce_over_tp: all-reduce of gradients that are partial over tp (norms under
+ * sequence parallelism). */
 ms_status ms_unit_reduce_last(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                               int num_after, ms_event *done);
 ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
@@ -94,8 +95,9 @@ ms_status ms_unit_exchange_replica(ms_rank *rank, ms_param_unit *unit, long peer
                                    int tag);
 
 /* ---- optimizer ---- */
-/* Adds squares of gradients to fp64 sum `slot` of the device. Each parameter of the model
- * counts once over all ranks, whatever its replicas, tp copies and tied copies. */
+/* Adds the sum of squares of this rank's gradients to fp64 sum number `slot` of the
+ * device. Over all ranks each parameter counts once, though replicas, tp and tied copies
+ * exist. */
 void ms_unit_add_squares(ms_rank *rank, const ms_param_unit *unit, int slot);
 /* Updates the rank's shard by AdamW. Every weight decays, as in PyTorch over
  * model.parameters(); weights without gradient (a router's correction bias) do not
@@ -107,7 +109,8 @@ typedef enum ms_unit_content {
     MS_UNIT_WEIGHTS,
     MS_UNIT_GRADIENTS
 } ms_unit_content;
-/* Function that receives elements of tensor `name`; `expert` -1: not an expert's. */
+/* Receives `count` elements of the tensor named by `name` (and `expert`; -1: no
+ * expert's): values[i] is the element with flat index places[i]. */
 typedef ms_status ms_unit_visitor(void *state, const ms_weight_name *name, long expert,
                                   const long *places, const double *values, long count);
 /* Calls `call` for each parameter once over all ranks; gradients must be reduced. */

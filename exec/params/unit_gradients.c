@@ -201,7 +201,7 @@ static ms_status all_reduce_own(ms_unit_move *move, const ms_segment *s, ms_rang
     return ms_unit_start(move, s, transfer);
 }
 
-/* A reduction with one predicted time, which its first segment's transfer carries. */
+/* A reduction with one predicted time for all segments, which the first carries. */
 static ms_unit_move joint_move(
     ms_rank *rank, ms_param_unit *unit, const ms_state_move *predicted,
     const wait_list *after, ms_event *done) /* NOLINT(readability-non-const-parameter) */
@@ -232,7 +232,7 @@ ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *
     return MS_OK;
 }
 
-/* All tp ranks own the same shard, so they agree on which gradients are partial. */
+/* Ranks of a tp group own the same index range, so they reduce the same elements. */
 ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
                                  const ms_event *after, int num_after, ms_event *done)
 {

@@ -51,8 +51,8 @@ static bool is_tied_matrix(const ms_program *program, const ms_tensor *tensor)
            strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2;
 }
 
-/* Whether this rank counts a weight in gradient norms and visits it for files: the first
- * rank among replicas, tp ranks with the same weight, and copies of a stage. */
+/* Whether this rank, of all that hold a weight's elements (replicas, tp ranks, copies of
+ * a stage), is the one that counts them in gradient norms and passes them to files. */
 static bool is_counted(const ms_rank *rank, const ms_param_unit *unit,
                        const ms_tensor *tensor, const ms_weight_name *name)
 {

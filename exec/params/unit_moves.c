@@ -59,7 +59,7 @@ static void *gathered_segment(const ms_param_unit *unit, int segment)
     return unit->sharding == MS_ZERO_3_NO_RESHARD ? s->whole : s->params;
 }
 
-/* A tied matrix is gathered with the unit that owns it, with ZeRO-3 also by the head. */
+/* Gathers a unit's own segments; with ZeRO-3 also the tied matrix that a head borrows. */
 static ms_status gather_segments(ms_unit_move *move)
 {
     const ms_param_unit *unit = move->unit;

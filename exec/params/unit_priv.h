@@ -45,13 +45,13 @@ struct ms_param_unit {
     ms_sharding sharding;
     ms_precision precision;
     int num_segments;
-    ms_segment *segments[MS_MAX_SEGMENTS]; /* first the one that a tied head borrows */
+    ms_segment *segments[MS_MAX_SEGMENTS]; /* index 0: a borrowed one, if any */
     int num_borrowed;
     int matrix; /* index of the segment of the unit's own tied matrix; -1 if none */
     int num_tensors;
     ms_unit_tensor *tensors;
     ms_unit_buffers *buffers; /* shared buffers; NULL before they are made */
-    /* per segment: index of its first element in the shared dense or expert buffers */
+    /* [segment] index of its first element in the shared buffers (dense or expert) */
     long buffer_first[MS_MAX_SEGMENTS];
     int num_users; /* current uses of the gathered parameters (ZeRO-3) */
     int buffer;    /* index of the buffer with the gathered parameters */
@@ -59,8 +59,8 @@ struct ms_param_unit {
     ms_event last; /* end of the last reduction of complete gradients */
 };
 
-/* Numbers of buffers for gathered parameters: permanent, and while two passes
- * interleave. */
+/* Numbers of buffers for gathered parameters: MS_FIXED_BUFFERS exist always, more (up to
+ * MS_MAX_BUFFERS in all) only while a forward and a backward pass interleave. */
 #define MS_FIXED_BUFFERS 2
 #define MS_MAX_BUFFERS   4
 
@@ -109,7 +109,8 @@ typedef struct ms_unit_move {
     ms_event *done;
 } ms_unit_move;
 
-/* Starts a segment's transfer; *done is unchanged if it is simulated and takes 0 s. */
+/* Starts a segment's transfer and sets *move->done to its end; a simulated transfer of 0
+ * s is left out, and *move->done unchanged. */
 ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
                         ms_transfer transfer);
 

@@ -1,10 +1,11 @@
-/* Copies the rank's shard in pieces of whole tensors: initial values, files, checks. */
+/* Copies the rank's shard from or to the host, by tensor: initial values, files,
+ * checks. */
 #include "exec/params/unit_priv.h"
 
 #include <assert.h>
 #include <stdio.h>
 
-/* Largest number of elements copied at once: enough for the bus, little host memory. */
+/* Most elements copied at once: enough to use the bus well, and little host memory. */
 #define MOST_AT_ONCE (2L << 20)
 
 /* Consecutive elements of one tensor (of one expert) in the rank's shard. */
@@ -136,7 +137,8 @@ static ms_status for_each_piece(ms_rank *rank, const ms_param_unit *unit, const 
     return status;
 }
 
-/* Writes p->values as weights and master weights; bf16 weights are rounded masters. */
+/* Writes p->values as weights and, if there are any, as master weights; with
+ * weights_in_bf16 both are rounded to bf16. */
 static ms_status set_values(ms_rank *rank, const ms_param_unit *unit, const piece *p)
 {
     const ms_array_ops *arrays = rank->backend->arrays;
