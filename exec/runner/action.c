@@ -42,8 +42,8 @@ static ms_walk_run open_walk(ms_rank_run *r, int stage, int microbatch,
                          .ready = r->ready};
 }
 
-/* Waits for the end of a forward or backward. Backends that only simulate do not wait for
- * transfers whose results it did not use. */
+/* Waits for the end of a forward or backward. Simulating backends do not wait for
+ * transfers whose results the forward or backward has not used. */
 static ms_status wait_for_walk(ms_walk_run *w)
 {
     const ms_rank *rank = &w->r->rank;
@@ -87,7 +87,7 @@ static ms_status run_pair(ms_rank_run *r, int index)
     return MS_OK;
 }
 
-/* Samples memory: the peak during an action, or what is in use after it. */
+/* Appends a memory sample of `action`: its peak if `is_peak`, else current use. */
 static void sample(ms_rank_run *r, int action, bool is_peak)
 {
     const ms_ledger *ledger = &r->rank.ledger;

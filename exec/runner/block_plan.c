@@ -24,7 +24,7 @@ static bool is_weight_node(const ms_node *node)
     return node->pass == MS_PASS_BACKWARD_WEIGHT;
 }
 
-/* Adds a node, then the transfers of ring attention, which have no node of their own. */
+/* Appends to `out` an entry for the node and one per transfer of its ring attention. */
 static int add_node(const ms_block_ops *ops, int pass, int node, int *at,
                     ms_block_entry *out)
 {

@@ -16,8 +16,8 @@ typedef enum ms_block_pass {
     MS_NUM_PART_PASSES
 } ms_block_pass;
 
-/* A node to execute, a predicted op (sim/simulate/block_ops.h), or both. An op without a
- * node is a transfer of the ring attention before it, or time that no node takes. */
+/* A node to execute, a predicted op (sim/simulate/block_ops.h), or both. An op without
+ * node is a transfer of the preceding ring attention, or other predicted time. */
 typedef struct ms_block_entry {
     int node;              /* index of the node in the layer program; -1 if none */
     const ms_block_op *op; /* predicted op; NULL if none */
@@ -31,7 +31,7 @@ typedef struct ms_block_plan {
     const ms_block_entry *entries[MS_NUM_BILL_PASSES];
     /* [pass][tensor]: index of the pass's last node that reads the tensor; -1 if none */
     const short *last_use[MS_NUM_PART_PASSES];
-    /* (num_tensors): made before the weight half of a backward and read in that half */
+    /* [tensor]: made before a split backward's second half and read in that half */
     const bool *delayed;
     /* largest scratch memory of the block's kernels; 0 if they need none */
     size_t workspace_bytes;
@@ -43,7 +43,7 @@ ms_block_plan *ms_block_plan_make(ms_arena *arena, const ms_block_ops *ops,
 
 bool ms_block_pass_runs(ms_block_pass pass, const ms_block_entry *entry);
 
-/* Whether a pass frees a tensor, after its last use or at the pass's end. */
+/* Whether a pass frees a tensor, after the tensor's last use or at the pass's end. */
 bool ms_block_plan_frees(const ms_block_plan *plan, ms_block_pass pass, int tensor);
 
 /* Whether a block's passes allocate the tensor: activations and their gradients. */

@@ -9,8 +9,8 @@
 
 /* ---- shapes and cells ---- */
 
-/* Bytes of a tensor's element: in the run's number type, or as the cost model counts if
- * the backend only simulates. */
+/* Bytes of one element of a tensor: on backends with values those of the run's number
+ * type, on simulating backends those that the cost model counts. */
 static double element_bytes(const ms_rank *rank, const ms_program *program, int tensor)
 {
     return rank->backend->has_values
@@ -62,8 +62,8 @@ ms_status ms_block_make_early(ms_rank *rank, ms_rank_block *block)
     return MS_OK;
 }
 
-/* The input half of a backward writes to `early`, which the weight half adds to
- * gradients. */
+/* Weight gradients: a split backward's first half writes some to `early`, its second half
+ * adds these to the gradient buffers. */
 static void bind_early(const ms_block_run *run)
 {
     const ms_program *program = run->block->plan->program;
@@ -163,7 +163,7 @@ static bool is_in_place(const ms_node *node)
     return node->op == MS_OP_LOSS_GRAD;
 }
 
-/* Reuses the memory of the logits for their gradient, which overwrites them. */
+/* Gives the memory of tensor `from` (logits) to `to` (gradient), written in place. */
 static void pass_memory(const ms_block_run *run, int from, int to)
 {
     ms_block_cells *t = run->tensors;

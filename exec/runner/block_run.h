@@ -11,8 +11,8 @@ typedef struct ms_rank_block {
     const ms_block_plan *plan;
     ms_param_unit *unit;
     const ms_local *shapes; /* (num_tensors): shards on this rank, without memory */
-    /* Gradients of weights (norms) made in the first half of a split backward, saved for
-     * the second half; used if memory for whole gradients exists only then. */
+    /* Weight gradients (of norms) that the first half of a split backward makes, kept for
+     * the second half; NULL where unused. */
     void *early;
     long num_early; /* elements of `early` */
 } ms_rank_block;
@@ -23,11 +23,11 @@ typedef struct ms_block_cells {
     ms_local *cells;     /* (num_tensors): the program's tensors */
     bool *alive;         /* (num_tensors): allocated and counted */
     ms_routing *routing; /* tokens per expert in MoE layers, set by the dispatch */
-    /* index of a node that was executed together with the one before; 0 if none */
+    /* index of a node already executed, fused with the node before it; 0 if none */
     int done_ahead;
 } ms_block_cells;
 
-/* A tensor's memory passed between model blocks or ranks. */
+/* A tensor whose memory passes from one model block, or pipeline stage, to another. */
 typedef struct ms_handed {
     bool there;
     void *data;
@@ -40,7 +40,7 @@ typedef struct ms_block_run {
     ms_block_cells *tensors;
     ms_block_pass pass;
     const ms_batch *batch;
-    ms_arena *arena; /* lasts from the forward to the gradients of weights */
+    ms_arena *arena; /* freed after the micro-batch's weight gradients */
     void *workspace;
 } ms_block_run;
 
@@ -57,10 +57,11 @@ void ms_block_bind(const ms_block_run *run);
 /* Allocates ms_rank_block.early and counts it as workspace. */
 ms_status ms_block_make_early(ms_rank *rank, ms_rank_block *block);
 
-/* Passes an allocated and counted tensor to the block: its input, or output gradient. */
+/* Makes `given`, already allocated and counted, a tensor of the block: the block's input,
+ * or the gradient of its output. */
 void ms_block_give(const ms_block_run *run, int tensor, ms_handed given);
-/* Takes a tensor from the block: its output, or the gradient of its input. A saved
- * activation is copied, and the copy counted. */
+/* Moves a tensor out of the block to `out`: the block's output, or the gradient of its
+ * input. If the backward needs the tensor, `out` is a copy, counted as memory. */
 ms_status ms_block_take(const ms_block_run *run, int tensor, ms_handed *out);
 
 /* Allocates a node's results, executes it and frees tensors that are no longer needed. */

@@ -64,7 +64,7 @@ static ms_status receive(ms_walk_run *w, int from, ms_handed *out)
     transfer.kind = MS_TRANSFER_RECEIVE;
     transfer.stream = MS_STREAM_RECEIVE;
     transfer.receive = w->r->receive_buffer;
-    /* event: the buffer's previous content has been copied */
+    /* event after which the buffer's old content was copied and it may be overwritten */
     ms_event buffer_is_free =
         rank->backend->has_values ? rank->backend->mark(rank->device) : 0;
     double start_s = ms_rank_run_clock(w->r);
@@ -131,7 +131,7 @@ static void add_unfinished_send(ms_rank_run *r, ms_event done, ms_handed what,
     r->sent = sent;
 }
 
-/* Counts a tensor as workspace while it is sent, no longer as activations. */
+/* Counts the memory of a tensor being sent as workspace instead of activations. */
 static void count_as_workspace(ms_rank *rank, double bytes)
 {
     ms_ledger_add(&rank->ledger, MS_MEMORY_ACTIVATIONS, -bytes);

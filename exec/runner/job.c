@@ -9,7 +9,7 @@ long ms_job_layer(const ms_job_stage *stage, int block)
     return stage->first_layer + block - (stage->has_embedding ? 1 : 0);
 }
 
-/* Plan of a block's execution; equal blocks share one. */
+/* Execution plan of a block; blocks with equal programs share one plan. */
 static const ms_block_plan *plan_of(ms_arena *arena, const ms_block_ops *ops,
                                     const ms_backend_job *backend, ms_block_plan **known,
                                     int *num_known)

@@ -13,9 +13,9 @@ typedef struct ms_job_stage {
     bool has_embedding;
 } ms_job_stage;
 
-/* Message tags between two ranks: first those of activations and their gradients, two per
- * stage and micro-batch, then gradients of stages placed twice, `blocks` per stage, then
- * gradients of a tied matrix. */
+/* Tags of messages between two ranks, in this order: from 0 two per stage and micro-batch
+ * (activations, their gradients); from `first_copy` gradients between the two copies of a
+ * stage, `blocks` tags per stage; from `tied` gradients of a tied embedding matrix. */
 typedef struct ms_job_tags {
     long first_copy, tied;
     int blocks;
@@ -28,12 +28,13 @@ typedef struct ms_job {
     const ms_job_stage *stages; /* all stages of the model, in order */
     /* predicted costs of each action; for a forward-backward pair, of the forward */
     const ms_slot_cost *const *cost_of_action;
-    /* per action: whether the gradients of its stage are complete after it */
+    /* [action]: whether it completes the weight gradients of its stage for this step */
     const bool *is_last_backward;
     ms_job_tags tags;
-    const long *positions; /* sequence position per stored index; NULL if in order */
-    bool overlaps;         /* gathers and reductions overlap with compute */
-    bool gathers_once;     /* parameters are gathered once a step, at its start */
+    /* [stored token]: its position in the sequence; NULL if tokens are stored in order */
+    const long *positions;
+    bool overlaps; /* parameter gathers and gradient reductions overlap with compute */
+    bool gathers_once; /* parameters are gathered once a step, at its start */
 } ms_job;
 
 /* MS_EINPUT if a step has more messages than there are tags. */

@@ -40,14 +40,14 @@ static void add_slice(ms_measured_times *times, const ms_recorded *slice)
     else if (slice->waits)
         times->exposed_comm_s += seconds;
     else if (slice->stream != MS_STREAM_COMPUTE)
-        return; /* transfers that overlap with compute */
+        return; /* a transfer that overlaps with compute costs no time of its own */
     else if (slice->kind == MS_TASK_OPTIMIZER)
         times->optimizer_s += seconds;
     else if (slice->kind != MS_TASK_HOST)
         times->compute_s += seconds;
 }
 
-/* Factor that turns sums over the measured steps into times of the median step. */
+/* Scale from sums over the measured steps to the median step: its time / their time. */
 static double share_of_median(const ms_outcome *outcome, const ms_measured *measured)
 {
     double sum_s = 0.0;
@@ -116,7 +116,8 @@ static void add_slice_to_kind(ms_node_kind *kind, const ms_recorded *slice)
     kind->predicted_s = before_s + slice->predicted_s;
 }
 
-/* Replaces predictions of the records, which lack transfers overlapped with compute. */
+/* Replaces predicted seconds in `out` by `predicted`: the time records, from which `out`
+ * was made, have no predictions of transfers that overlap with compute. */
 static void take_predicted(const ms_node_kinds *predicted, ms_node_kinds *out)
 {
     for (int i = 0; i < out->num; i++)

@@ -5,40 +5,41 @@
 #include "exec/runner/runner.h"
 #include "sim/simulate/node_kinds.h"
 
-/* Times of a rank: sums over the measured steps, scaled to the median step, whose time
- * step_s is their total. */
+/* Seconds of one rank by category. Each is summed over the measured steps, then scaled to
+ * the median step: the five add up to ms_measured.step_s. */
 typedef struct ms_measured_times {
     double compute_s;      /* kernels, recomputation included */
     double exposed_comm_s; /* waiting for collectives */
     double bubble_s;       /* waiting for other pipeline stages */
     double optimizer_s;
-    /* unrecorded: host code, and waiting for the slowest rank */
+    /* the rest: host code, and waiting at the step's end for the slowest rank */
     double host_s;
 } ms_measured_times;
 
 typedef struct ms_measured {
     long num_steps; /* measured steps: all but the warm-up */
-    double step_s;  /* median over measured steps of the slowest rank's time */
+    /* median over the measured steps; a step's time is that of its slowest rank */
+    double step_s;
     double least_step_s, most_step_s;
     double tokens_per_s;
     double peak_bytes; /* largest peak memory of a rank */
     long worst_rank;
     const ms_measured_times *times; /* times of each rank of the outcome */
-    /* Seconds by kind of node, in decreasing order, scaled to the median step. Measured:
-     * kernels, and time in which compute waits for a transfer; predicted: the same of the
-     * simulated step. A kind that only one of both has is 0 in the other. */
+    /* Seconds of the median step by kind of node, longest first. Both `measured_s` and
+     * `predicted_s` (simulated step) count kernels, and waits of compute for transfers. A
+     * kind that occurs in only one of the two has 0 in the other. */
     ms_node_kinds kinds;
 } ms_measured;
 
-/* Computes statistics of all steps after the first `warm_up`, or of all steps if there
- * are no others. `predicted`: kinds of nodes in the simulated step (ms_simulated_kinds);
- * NULL: predictions are those in the records, which lack transfers overlapped with
- * compute. Lives in the arena. */
+/* Computes statistics of the steps after the first `warm_up`; of all steps if none would
+ * remain. `predicted`: seconds by kind of node in the simulated step
+ * (ms_simulated_kinds). If it is NULL, predictions come from the run's time records,
+ * which have none for transfers that overlap with compute. `out` lives in the arena. */
 void ms_measured_make(ms_arena *arena, const ms_outcome *outcome, long warm_up,
                       double tokens_per_step, const ms_node_kinds *predicted,
                       ms_measured *out);
 
-/* Mean times over the ranks of one pipeline rank (pp coordinate). */
+/* Times by category, averaged over the ranks with pp coordinate `pipeline_rank`. */
 ms_measured_times ms_measured_stage_times(const ms_measured *measured,
                                           const ms_outcome *outcome,
                                           const ms_world *world, long pipeline_rank);

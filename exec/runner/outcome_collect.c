@@ -26,7 +26,7 @@ static size_t text_length(const ms_recorder *recorder)
     return length;
 }
 
-/* Copies slices and their names; consecutive slices of one name share its text. */
+/* Copies time slices to `slices`, names to `text`; successive equal names only once. */
 static void pack_slices(const ms_recorder *recorder, ms_recorded *slices, char *text)
 {
     size_t at = 0, start = 0;
@@ -116,7 +116,7 @@ void ms_rank_outcome_unpack(ms_arena *arena, const ms_packed *packed,
 /* ---- all ranks ---- */
 
 typedef struct collection {
-    ms_arena *arena; /* lives as long as rank 0's outcomes */
+    ms_arena *arena; /* memory of the collected outcomes */
     const ms_backend_job *job;
     const ms_outcome *outcome;
     ms_rank_outcome *all; /* outcomes of all ranks; filled in on rank 0 */

@@ -8,8 +8,8 @@
 
 /* ---- micro-batches in progress ---- */
 
-/* Index of a micro-batch among all of the step; if stages are placed twice, each
- * direction of the pipeline has half of the micro-batches. */
+/* Index of a micro-batch within the step. If each stage is placed twice (bidirectional
+ * pipeline), the second copies process the second half of the micro-batches. */
 static long microbatch_of(const ms_rank_run *r, const ms_flight *flight)
 {
     const ms_schedule_shape *shape = &r->rank.planned->schedule->shape;
@@ -125,8 +125,8 @@ static ms_status make_unit(ms_rank_run *r, const ms_rank_stage *stage, int block
     return ms_unit_make(&r->rank, &options, &stage->blocks[block].unit);
 }
 
-/* Bytes that a stage without blocks passes on: the input of the next stage with blocks,
- * which exists, as the last stage has the head. */
+/* Bytes of the tensor that a stage without blocks passes on: the input of the first later
+ * stage with blocks. There always is one: the last stage has the head. */
 static double passed_bytes(const ms_rank_run *r, int model_stage)
 {
     const ms_job_stage *reader = &r->job->stages[model_stage];

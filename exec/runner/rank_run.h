@@ -11,10 +11,11 @@ typedef struct ms_rank_stage {
     int model_stage;
     int num_blocks;
     ms_rank_block *blocks;
-    /* bytes that a stage without blocks passes on, in forward and in backward */
+    /* for a stage without blocks: bytes of the activation or gradient passed on */
     double passed_bytes;
     const ms_stage *sums;
-    ms_event *gathered; /* (num_blocks): events of gathers that are done once a step */
+    /* [block]: end of its parameter gather, if gathered once a step */
+    ms_event *gathered;
 } ms_rank_stage;
 
 /* A micro-batch in a stage, from its forward to its gradients of weights. */
@@ -26,7 +27,7 @@ typedef struct ms_flight {
     struct ms_flight *next;
 } ms_flight;
 
-/* A send between stages whose memory is not free yet. */
+/* A send to another stage, not finished: its memory is not free yet. */
 typedef struct ms_sent {
     ms_event done;
     ms_handed what;
@@ -34,7 +35,7 @@ typedef struct ms_sent {
     struct ms_sent *next;
 } ms_sent;
 
-/* A reduction of a stage's complete gradients, which the end of the step waits for. */
+/* A reduction of the step's complete gradients; the end of the step waits for it. */
 typedef struct ms_last_move {
     const char *name; /* a name of sim/simulate/move_names.h */
     unsigned char stream;
@@ -51,7 +52,7 @@ typedef struct ms_rank_run {
     ms_rank_block **blocks;
     ms_flight *flights;      /* micro-batches in progress on the rank */
     ms_flight *idle_flights; /* memory of finished micro-batches, for reuse */
-    /* (stages, micro-batches): tensors passed between stages of this rank */
+    /* [stage, micro-batch]: tensors passed to another stage of this same rank */
     ms_handed *activations;
     ms_handed *gradients;
     ms_sent *sent, *idle_sent;
@@ -64,11 +65,11 @@ typedef struct ms_rank_run {
     long step;
     ms_event ready;       /* event that the rank's next action waits for */
     ms_event block_start; /* event after which the current block began */
-    ms_event reduced;     /* end of the last reduction started; 0 if none */
-    int num_last_moves;   /* number of last_moves, up to three per block */
+    ms_event reduced;     /* end of the gradient reduction started last; 0 if none */
+    int num_last_moves;   /* length of `last_moves`, at most three per block */
     ms_last_move *last_moves;
     unsigned long num_batches; /* micro-batches begun so far */
-    /* when the rank first saw the request to stop (ms_clock_s); NaN: not yet */
+    /* time (ms_clock_s) when the rank noticed a request to stop; NaN: none noticed */
     double asked_at_s;
     long first_slice; /* index of the recorder's first slice of this step */
     /* ---- state of the run ---- */
@@ -84,27 +85,29 @@ typedef struct ms_walk_run {
     ms_flight *flight;
     ms_block_pass pass;
     int bill_pass;
-    bool inputs, weights; /* a backward computes gradients of inputs; of weights */
+    /* whether a backward computes input gradients; weight gradients */
+    bool inputs, weights;
     bool first_forward, last_backward;
-    int block; /* current block; a backward counts from the last one */
+    /* current block in order of execution; a backward starts at the stage's last */
+    int block;
     int entry; /* index of the block's current entry; -1 before the block begins */
     ms_handed carried; /* activations or gradients passed between two blocks */
     ms_event ready;    /* event of the last kernel or transfer */
     int num_arrived;   /* other events that the next task waits for */
     int max_arrived;
     ms_event *arrived; /* the num_arrived events, in the micro-batch's arena */
-    ms_event params;   /* event of the next block's gather; 0 if none */
-    /* predicted start of the next entry: orders a forward-backward pair */
+    ms_event params;   /* end of the next block's parameter gather; 0 if none */
+    /* predicted start of the next entry, by which two interleaved walks are ordered */
     double when_s;
 } ms_walk_run;
 
 /* ---- walk.c ---- */
 ms_rank_block *ms_walk_run_block(const ms_walk_run *w, int block);
 void ms_walk_run_arrives(ms_walk_run *w, ms_event event);
-/* Makes compute wait for all events that the next task of the pass depends on. */
+/* Makes compute wait for all events on which the walk's next task depends. */
 ms_status ms_walk_run_wait_arrivals(ms_walk_run *w);
-/* The events that the next task depends on, as a transfer's `after`; valid until
- * ms_walk_run_arrives is called. */
+/* Events that the walk's next kernel or transfer depends on, *num of them, for
+ * ms_backend.start; valid until ms_walk_run_arrives is called. */
 const ms_event *ms_walk_run_after(ms_walk_run *w, int *num);
 /* On a virtual clock, keeps the compute stream busy for some seconds. */
 ms_status ms_walk_run_spend(ms_walk_run *w, double seconds);
@@ -127,8 +130,8 @@ ms_status ms_send_from(ms_walk_run *w, ms_event after);
 ms_status ms_sends_end(ms_rank_run *r);
 
 /* ---- action.c ---- */
-/* Checks for a request to stop. MS_EINTERRUPTED, without a message, if the run is to stop
- * and the step's grace time has passed. */
+/* Looks for a request to stop. Returns MS_EINTERRUPTED, without a message, if there is
+ * one and the grace time, in which the step might have finished, has passed. */
 ms_status ms_rank_run_go_on(ms_rank_run *r);
 ms_status ms_rank_run_action(ms_rank_run *r, int index);
 
@@ -137,17 +140,17 @@ typedef struct ms_step_outcome {
     double loss, gradient_norm;
     bool interrupted;
 } ms_step_outcome;
-/* Completes the step's gradients on the ranks that update them, before norm and
- * update. */
+/* Completes the step's gradients on the ranks that update parameters, before gradient
+ * norm and update. */
 ms_status ms_rank_run_complete_gradients(ms_rank_run *r);
 ms_status ms_rank_run_end_step(ms_rank_run *r, ms_step_outcome *out);
 
 /* ---- rank_run.c ---- */
-/* Replaces recorded events by seconds in the step's slices, memory samples, start and
- * end. */
+/* Converts the step's recorded times from device events to seconds: in time slices,
+ * memory samples, *start_s and *end_s. */
 ms_status ms_rank_run_read_clock(ms_rank_run *r, double *start_s, double *end_s);
-/* Index of a step's fp64 sums on the device: squares of gradients, then the loss of each
- * micro-batch (further ones share the last sum). */
+/* Slots of a step's fp64 sums on the device: slot 0 for squared gradients, then a slot
+ * per micro-batch's loss (micro-batches beyond the last slot share it). */
 #define MS_SQUARES_SLOT 0
 int ms_loss_slot(int microbatch);
 ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
@@ -155,19 +158,19 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
 ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out);
 void ms_rank_run_close(ms_rank_run *r);
 
-/* Number of memory samples of a rank in a step: two per schedule action. */
+/* Number of memory samples that a rank takes in a step: two per schedule action. */
 int ms_samples_of_rank(const ms_schedule *schedule, int pipeline_rank);
 
 ms_flight *ms_flight_begin(ms_rank_run *r, const ms_rank_stage *stage, int microbatch);
 ms_flight *ms_flight_of(ms_rank_run *r, int stage, int microbatch);
 void ms_flight_end(ms_rank_run *r, ms_flight *flight);
 
-/* The rank's clock (ms_backend.now_s) if the step is recorded; otherwise 0. */
+/* Time now by the rank's clock (ms_backend.now_s); 0 in steps that are not recorded. */
 double ms_rank_run_clock(const ms_rank_run *r);
 /* Adds a time slice from start_s until now to the rank's record. */
 void ms_rank_run_record(ms_rank_run *r, ms_recorded slice, double start_s);
-/* Records time in which compute waited for a collective that is no node; `goes_on`: an
- * earlier or later slice counts the collective. */
+/* Records from `start_s` until now a wait of compute for a collective that is no node.
+ * `goes_on`: another slice counts this collective. */
 void ms_rank_run_record_wait(ms_rank_run *r, ms_stream stream, const char *name,
                              bool goes_on, double start_s);
 

@@ -45,7 +45,7 @@ static void write_slice(writer *w, ms_trace_place at, const ms_recorded *recorde
     ms_trace_end_args(&w->json);
 }
 
-/* Slices of one stream, with their index in the record; those of 0 ns are left out. */
+/* Collects one stream's time slices longer than 0 ns, with their index in `recorder`. */
 static int collect_slices(const writer *w, const ms_recorder *recorder, int stream,
                           ms_slice *slices)
 {

@@ -17,7 +17,7 @@ typedef struct run {
     ms_ledger_sample **samples;
     double *step_s;   /* (ranks, steps): time of each step, by the rank's own clock */
     long *steps_done; /* (ranks): number of finished steps */
-    /* [rank][step % 2]: number of slices recorded by the end of the last such step */
+    /* [rank][step % 2]: slices recorded by that step's end, for the last two steps */
     long (*slices_done)[2];
 } run;
 
@@ -208,9 +208,9 @@ static void open_outcome(ms_ctx *cx, run *state, ms_outcome *out)
             MS_NEW_ARRAY(cx->arena, max_samples(&state->job), ms_ledger_sample);
 }
 
-/* Sets steps_done to the steps that all ranks have finished: of two interrupted ranks,
- * one may have done one more. After an interruption within a step, slices and samples of
- * unfinished steps are dropped. */
+/* Sets out->steps_done to the number of steps finished by all ranks; when interrupted, a
+ * rank may have finished one more. If the interrupt broke off a step, drops time slices
+ * of unfinished steps and all memory samples. */
 static void keep_complete_steps(const run *state, ms_outcome *out)
 {
     out->steps_done = state->job.options->num_steps;
@@ -227,8 +227,8 @@ static void keep_complete_steps(const run *state, ms_outcome *out)
     }
 }
 
-/* Rejects optimizers without global synchronization, as virtual clocks end a step when
- * all ranks have met. */
+/* For backends with virtual clocks, rejects optimizers without global synchronization:
+ * these clocks end a step for all ranks at once. */
 static ms_status check_sync(ms_ctx *cx, const ms_backend_job *job,
                             const ms_planned *planned)
 {
@@ -242,8 +242,8 @@ static ms_status check_sync(ms_ctx *cx, const ms_backend_job *job,
     return MS_EINPUT;
 }
 
-/* Rejects key-value heads copied over tp: their weights' gradients would need another
- * reduction. */
+/* Rejects tp sizes that copy key-value heads to several ranks: gradients of copied heads
+ * would need another reduction. */
 static ms_status check_heads(ms_ctx *cx, const ms_backend_job *job,
                              const ms_planned *planned)
 {

@@ -16,7 +16,7 @@
 /* Progress of a run within its steps. */
 typedef struct ms_run_position {
     long step; /* index of the step, from 0 */
-    /* schedule actions of the step on rank 0; equal if the step is done */
+    /* rank 0's schedule actions in this step: finished, and in all */
     int num_actions_done, num_actions;
     double loss; /* loss of a finished step; NaN while it runs */
 } ms_run_position;
@@ -29,19 +29,18 @@ typedef struct ms_runner_options {
     ms_adamw optimizer; /* the runner sets gradient_scale and step */
     double clip_norm;   /* largest norm of all gradients; 0: no clipping */
     bool balanced_routing;
-    /* round initial weights to bf16: for references of bf16 runs, whose weights are
-     * rounded */
+    /* whether to round initial weights to bf16: an fp32 reference of a bf16 run needs
+     * this to start from equal weights */
     bool weights_in_bf16;
     bool wants_weights, wants_gradients,
-        /* whole tensors wanted in the outcome: initial weights, gradients of the first
-         * step, weights after the last step */
+        /* which whole tensors the outcome shall contain: initial weights, first step's
+         * gradients, weights after the last step */
         wants_updated;
     const ms_safe_file *load; /* initial weights; NULL: random ones */
-    /* index of the first step that is measured and recorded; those before are warm-up */
+    /* index of the first measured and recorded step; earlier ones are warm-up */
     long first_recorded_step;
     volatile const int *interrupted; /* set by a signal handler; NULL: never */
-    /* seconds that a step may go on after an interrupt; if it ends in time, it ends on
-     * all ranks */
+    /* seconds after an interrupt in which the running step may still finish */
     double grace_s;
     void (*progress)(void *state,
                      /* called by rank 0 to report progress; NULL if none */
@@ -60,9 +59,9 @@ typedef struct ms_rank_outcome {
 } ms_rank_outcome;
 
 typedef struct ms_outcome {
-    /* finished by all ranks of this process; fewer than requested if interrupted */
+    /* steps finished by all ranks of this process; fewer than num_steps if interrupted */
     long steps_done;
-    /* interrupted within a step: no results of other processes' ranks */
+    /* whether a step was broken off: other processes' ranks then have no results */
     bool broken_off;
     double *losses;         /* (steps_done): mean over all tokens of the global batch */
     double *gradient_norms; /* (steps_done): global norm before clipping */

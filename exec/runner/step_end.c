@@ -50,8 +50,8 @@ static ms_status exchange_replica(ms_rank_run *r, ms_rank_stage *stage, int bloc
     return MS_OK;
 }
 
-/* Exchanges gradients of stages that two ranks hold. Both ranks proceed in the order of
- * the model's stages; otherwise each could wait for the other. */
+/* Stages placed twice: exchanges gradients with the rank of the other copy. Both ranks go
+ * in model order, so that neither waits for the other forever. */
 static ms_status exchange_replicas(ms_rank_run *r)
 {
     int num = ms_schedule_model_stages(&r->rank.planned->schedule->shape);
@@ -66,8 +66,7 @@ static ms_status exchange_replicas(ms_rank_run *r)
     return MS_OK;
 }
 
-/* Adds the gradients of a tied embedding matrix that the first and the last stage hold on
- * different ranks. */
+/* Adds up gradients of a matrix shared by embedding and head on different ranks. */
 static ms_status exchange_tied(ms_rank_run *r, ms_rank_stage *stage, int block)
 {
     const ms_split *split = r->rank.planned->pipeline.split;
@@ -98,7 +97,8 @@ static ms_status all_reduce(ms_rank_run *r, double sums[NUM_SUMS], const char *n
                             double predicted_s)
 {
     ms_rank *rank = &r->rank;
-    void *all = sums; /* sums over ranks, once waited for */
+    /* in: sums of this rank; out: of all */
+    void *all = sums;
     ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
                             .scalar = MS_SCALAR_FP64,
                             .on_host = true,
@@ -124,7 +124,7 @@ static ms_status all_reduce(ms_rank_run *r, double sums[NUM_SUMS], const char *n
     return MS_OK;
 }
 
-/* Waits for reductions in the order of their starts and records each as a slice. */
+/* Waits for `last_moves` in the order of their starts; records each wait as a slice. */
 static ms_status wait_for_last_moves(ms_rank_run *r)
 {
     const ms_rank *rank = &r->rank;

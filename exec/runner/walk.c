@@ -123,7 +123,7 @@ static ms_status move(ms_walk_run *w, const ms_block_op *op)
     const ms_rank *rank = &w->r->rank;
     ms_event done = 0;
     int num;
-    /* the kind does not matter: only the predicted time is used */
+    /* kind: any, since simulating backends use only the predicted time */
     ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
                             .group = (unsigned char)op->group,
                             .stream = stream_of_group[op->group],
@@ -180,7 +180,8 @@ static ms_status begin_block(ms_walk_run *w)
     return MS_OK;
 }
 
-/* Adds the loss to its sum; where tp ranks do not split the tokens, only on tp rank 0. */
+/* Adds a micro-batch's loss to the sum of its slot. If every rank of a tp group has the
+ * loss of all tokens, only tp rank 0 adds. */
 static ms_status add_loss(ms_walk_run *w, const ms_block_run *run)
 {
     const ms_rank *rank = &w->r->rank;
@@ -213,8 +214,8 @@ static ms_status end_block(ms_walk_run *w)
     return ms_state_after_block(w);
 }
 
-/* Goes to the pass's next entry that has a predicted op; entries without one are executed
- * on the way. */
+/* Advances to the next entry with a predicted op, executing entries without one on the
+ * way; *more: there is such an entry. */
 static ms_status find_entry(ms_walk_run *w, bool *more)
 {
     bool values = w->r->rank.backend->has_values;
@@ -239,7 +240,7 @@ static ms_status find_entry(ms_walk_run *w, bool *more)
     return MS_OK;
 }
 
-/* Executes the current entry; *free_s: predicted time when compute is free, updated. */
+/* Executes the current entry. *free_s (in, out): predicted time when compute is free. */
 static ms_status take_entry(ms_walk_run *w, double *free_s)
 {
     MS_TRY(ms_rank_run_go_on(w->r));
@@ -256,7 +257,7 @@ static ms_status take_entry(ms_walk_run *w, double *free_s)
     return MS_OK;
 }
 
-/* In a stage without blocks, receives the input, which the stage passes on unchanged. */
+/* In a stage without blocks, receives the tensor that the stage passes on. */
 static ms_status begin_walk(ms_walk_run *w)
 {
     if (w->stage->num_blocks > 0 || w->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT)
@@ -280,10 +281,10 @@ ms_status ms_walk_run_alone(ms_walk_run *w)
     }
 }
 
-/* Interleaves a forward and a backward as in sim/simulate/step_graph_node.c: exchanges of
- * tokens overlap with kernels of the other direction, both directions wait for other
- * collectives; of two kernels the one that is ready first runs first. Readiness is
- * predicted, so that all ranks of a group interleave in the same order. */
+/* Interleaves a forward and a backward as sim/simulate/step_graph_node.c does. While one
+ * exchanges tokens between experts, the other's kernels run; other collectives stop both.
+ * If both have a kernel next, that with the earlier predicted start runs first:
+ * predictions, unlike measurements, are equal on all ranks of a group. */
 ms_status ms_walk_run_pair(ms_walk_run *forward, ms_walk_run *backward)
 {
     double free_s = 0.0;

@@ -11,8 +11,8 @@ static ms_sharding sharding_of(const ms_walk_run *w)
     return w->r->rank.planned->sharding;
 }
 
-/* Records host time since `start_s`, in which the rank started a transfer and allocated
- * its buffers; the slice of the later wait counts the transfer. */
+/* Records the time since `start_s`, which the host spent on starting a transfer and
+ * allocating its buffers. The transfer itself is counted by the slice of its wait. */
 static void record_work(ms_rank_run *r, ms_stream stream, const char *name,
                         double start_s)
 {
@@ -33,7 +33,7 @@ static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
 
 /* ---- parameters ---- */
 
-/* Starts a stage's gathers; a block with none gets the event of the block before it. */
+/* Starts a stage's gathers; blocks that need none get the previous gather's event. */
 static ms_status gather_stage(ms_rank_run *r, ms_rank_stage *stage)
 {
     ms_event last = 0;
@@ -67,15 +67,15 @@ static ms_status gather(ms_walk_run *w, int block, const ms_event *after, int nu
     return MS_OK;
 }
 
-/* Whether the first block's gather starts with the last block of the previous action: so
- * in a backward; in a forward nothing would overlap with it. */
+/* Whether the parameter gather of a walk's first block starts early, along with the last
+ * block of the previous action: only in backwards. */
 static bool gathers_early(const ms_walk_run *w)
 {
     return w->r->job->overlaps && w->block == 0 && w->pass != MS_BLOCK_PASS_FORWARD;
 }
 
-/* Waits for the gather of the current block and starts that of the next block, in order
- * to overlap it with the current one. */
+/* Waits for the parameter gather of the current block, then starts that of the next
+ * block, which overlaps with the current block's kernels. */
 static ms_status gather_for_block(ms_walk_run *w)
 {
     bool overlaps = w->r->job->overlaps;
@@ -145,8 +145,8 @@ ms_status ms_state_before_block(ms_walk_run *w)
 
 /* ---- gradients ---- */
 
-/* Ends a reduction. Real backends wait for the result, since buffers are reused;
- * simulated clocks have no such wait. */
+/* Ends a block's gradient reduction. Real backends first wait for `reduced`, as the
+ * reduction buffers are reused; simulating backends do not. */
 static ms_status end_reduction(ms_walk_run *w, ms_param_unit *unit)
 {
     const ms_rank *rank = &w->r->rank;
@@ -163,7 +163,7 @@ static void note_reduced(ms_rank_run *r, ms_event done)
     r->reduced = done != 0 ? done : r->reduced;
 }
 
-/* Notes a reduction of complete gradients started at `start_s`; event 0: none started. */
+/* Adds to `last_moves` a reduction begun at `start_s`; move.done 0: there is none. */
 static void note_last_move(ms_rank_run *r, ms_last_move move, double start_s)
 {
     if (move.done == 0)
@@ -202,9 +202,9 @@ static ms_status reduce_over_tp(ms_rank_run *r, const ms_rank_block *block,
     return MS_OK;
 }
 
-/* Whether a block's gradients are reduced only after all actions: in real backends, an
- * embedding whose tied head may, in a schedule from a file, have its last backward
- * later. */
+/* Whether a block's gradients are reduced only after all actions of a step. So, in real
+ * backends, are those of an embedding tied to a head on its rank: a schedule from a file
+ * may run the head's last backward later than the embedding's. */
 static bool is_reduced_late(const ms_rank_run *r, const ms_rank_block *block)
 {
     const ms_planned *planned = r->rank.planned;
@@ -272,8 +272,8 @@ ms_status ms_state_after_block(ms_walk_run *w)
     return now ? reduce_last_now(w, block) : MS_OK;
 }
 
-/* Exchanges gradients between the two copies of a stage on virtual clocks; real backends
- * do so after all actions (exec/runner/step_end.c). */
+/* On virtual clocks, times the gradient exchange between the two copies of a stage; real
+ * backends exchange after all actions (exec/runner/step_end.c). */
 static ms_status exchange_with_replica(ms_walk_run *w, const ms_rank_stage *stage)
 {
     const ms_rank *rank = &w->r->rank;

@@ -105,7 +105,7 @@ static bool runs_all_ranks(const ms_rank_run *r)
     return true;
 }
 
-/* Sums over ranks: an element has its value on one rank and is 0 on the others. */
+/* Sums tensors over all ranks: an element has its value on one rank, elsewhere 0. */
 static ms_status sum_over_ranks(ms_rank_run *r, const ms_collection *collection)
 {
     ms_rank *rank = &r->rank;

@@ -12,8 +12,8 @@ typedef struct ms_collection {
 /* All weights of the model by their Hugging Face names. Lives in cx->arena. */
 ms_collection ms_collection_make(ms_ctx *cx, const ms_job *job);
 
-/* Copies each rank's shards into the whole tensors; all processes get them if ranks run
- * in several. All ranks call it. */
+/* Copies the rank's shards into the whole tensors; if ranks run in several processes,
+ * every process gets all elements. All ranks must call it. */
 ms_status ms_collection_fill(ms_rank_run *r, ms_collection *collection,
                              ms_unit_content content);
 

@@ -211,7 +211,8 @@ static void run_reference(trial *t, int pass)
 
 /* A query and a key: the elements at which their rows begin. */
 typedef struct pair {
-    /* row of the log-sum-exp [b s n]; first elements in q, go, k and v */
+    /* row: row of the log-sum-exp [b s n]; q, go, k, v: index of the pair's first element
+     * in that tensor */
     long row, q, go, k, v;
     /* p: probability; size: magnitude of the gradient of the score */
     double p, size;

@@ -11,8 +11,9 @@
 typedef enum ms_case_numbers {
     MS_CASE_REAL,
     MS_CASE_STATISTIC,
-    MS_CASE_WEIGHT_GRADIENT, /* results are added to the earlier values */
-    MS_CASE_MASK             /* mask with a byte per element */
+    /* gradient of a weight: the kernel adds its result to the values already there */
+    MS_CASE_WEIGHT_GRADIENT,
+    MS_CASE_MASK /* mask, stored as one byte per element */
 } ms_case_numbers;
 
 /* A hand-made node with fp64 operands; fields may be changed before it runs. */
@@ -32,7 +33,7 @@ typedef struct ms_cuda_case {
 typedef struct ms_cuda_kernel {
     ms_cuda_op *op;
     ms_cuda_workspace *workspace; /* NULL: needs no workspace */
-    /* roundings to bf16 before the final one, in bf16 runs */
+    /* in bf16 runs: how many roundings to bf16 precede the result's own rounding */
     double num_roundings;
     /* not NULL: kernel to compare with instead of the CPU's kernel of the operation */
     ms_kernel *reference;

@@ -69,7 +69,8 @@ typedef struct ms_cuda_fake_options {
     int nccl_version;    /* NCCL version that the driver reports */
     int capability;      /* compute capability: 10 * major + minor; 0: 90 */
     const char *missing; /* not NULL: finding devices fails with this message */
-    bool record_defects; /* record defects; false: a defect ends the program */
+    /* true: defects are recorded; false: the first defect ends the program */
+    bool record_defects;
     /* wall-clock time without any work that could be done after which waiting is a defect
      * (open_comm and split only fail with MS_EIO); 0: 20 */
     double stuck_seconds;

@@ -21,7 +21,7 @@ struct ms_cuda_device {
     ms_cuda_device *next;
     int ordinal;
     bool is_open;
-    bool launch_failed; /* reported once, by the next check */
+    bool launch_failed; /* a kernel launch failed; the next check reports it once */
     bool has_failed;    /* lasts until the end */
 };
 
@@ -40,7 +40,8 @@ struct ms_cuda_stream {
     ms_cuda_device *device;
     bool is_open;
     fake_item *first, *last;
-    uint64_t priority; /* random: of all streams that can go on, the highest does */
+    /* random; of all streams whose next work can run, that of highest priority runs */
+    uint64_t priority;
 };
 
 struct ms_cuda_event {
@@ -97,7 +98,9 @@ struct fake_item {
     ms_cuda_stream *stream;
     fake_kind kind;
     void (*run)(void *state);
-    void *state; /* argument of a launch; values that a copy took from pageable memory */
+    /* launch: its argument; copy from pageable memory: values taken at the
+     * call */
+    void *state;
     void *to;
     const void *from;
     size_t bytes;

@@ -113,7 +113,7 @@ long ms_cuda_fake_num_pending(void)
 static bool can_run(fake_item *item)
 {
     if (item->stream->device->has_failed)
-        return true; /* work of a failed device is dropped */
+        return true; /* the device has failed: its remaining work is dropped */
     if (item->kind == FAKE_WAIT)
         return item->event->num_happened >= item->number ||
                item->event->device->has_failed;

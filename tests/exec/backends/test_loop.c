@@ -146,7 +146,7 @@ static void transfers_start_after_events(void **state)
 
 /* ---- kernels, memory and clocks ---- */
 
-/* y += x for two numbers */
+/* Adds two arrays of two numbers on the device: y[i] += x[i]. */
 static ms_status add(ms_ctx *cx, ms_device_rank *device, double *x, double *y)
 {
     ms_node node = {.op = MS_OP_ADD, .num_in = 2, .num_out = 1};

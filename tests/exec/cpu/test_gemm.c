@@ -95,7 +95,8 @@ static void products_of_a_batch_lie_at_their_strides(void **state)
         ms_gemm g = {.m = 7, .n = 5, .k = 3, .ld_a = 3, .ld_b = 5, .ld_c = 5};
         g.num_batch = 4;
         g.stride_a = 21;
-        g.stride_b = 0; /* all products of the batch share operand b */
+        /* batch stride 0: all products of the batch read the same operand b */
+        g.stride_b = 0;
         g.stride_c = 40;
         check(x, &g, plain);
     }

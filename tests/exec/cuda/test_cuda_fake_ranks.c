@@ -15,7 +15,8 @@ typedef void rank_body(rank_thread *rank, ms_cuda_comm *world);
 
 struct rank_thread {
     pthread_t thread;
-    bool awaits_failure; /* in gather_or_abort: the communicator will report a failure */
+    /* whether gather_or_abort waits until its communicator reports a failure */
+    bool awaits_failure;
     ms_ctx *cx;
     ms_cuda_id id;
     int rank;
