@@ -13,7 +13,7 @@
 typedef struct trial {
     const ms_fit_problem *problem;
     int num_free;
-    int free[MS_FIT_PARAMETERS]; /* indices of fitted parameters; the others are 0 */
+    int free[MS_FIT_PARAMETERS]; /* indices of fitted parameters; others stay 0 */
     const double *times;         /* (launches): weight of each launch */
     double values[MS_FIT_PARAMETERS];
     double squares; /* sum of squared residuals after the fit */

@@ -37,8 +37,9 @@ bool ms_interp_expect(ms_interp *run, const ms_node *node, const ms_cell *cell,
                       long count);
 void ms_interp_count_flop(ms_interp *run, const ms_node *node, double flop);
 long ms_interp_position(const ms_interp *run, long stored);
-/* Length of the last dim; number of elements divided by that length. */
+/* Length of the last dim. */
 long ms_cell_last(const ms_cell *cell);
+/* Number of elements divided by the length of the last dim. */
 long ms_cell_leading(const ms_cell *cell);
 
 /* Token at a position of a sequence; stream 0: input tokens, 1: targets. */
