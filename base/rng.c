@@ -19,7 +19,7 @@ ms_rng ms_rng_seed(uint64_t seed)
 
 ms_rng ms_rng_split(ms_rng rng, uint64_t key)
 {
-    /* seed and key are mixed before and after XOR: no two streams are shifted copies */
+    /* mixed before and after XOR: related seeds and keys give no shifted streams */
     return ms_rng_seed(mix(mix(rng.seed + GOLDEN_GAMMA) ^ mix(key * GOLDEN_GAMMA + 1)));
 }
 

@@ -11,8 +11,9 @@ enum {
     PLAN
 };
 
-/* Refuses options that the question does not take: one on tensors if `tensors` (--einsum
- * or --redistribute) is not NULL, else one on a plan. Both take --cluster. */
+/* Refuses options of the question not asked. The question is on tensors if `tensors`, the
+ * option that asks it (--einsum, --redistribute), is not NULL, else on a plan. --cluster:
+ * both. */
 static ms_status check_one_question(ms_ctx *cx, const ms_args *args,
                                     const ms_option_set *sets, const char *tensors)
 {

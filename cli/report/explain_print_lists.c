@@ -69,8 +69,7 @@ static void collective_row(ms_table *table, ms_arena *arena, int number,
                    entry->count, ms_decimals(e->prediction.step_s) + 1, entry->exposed_s);
 }
 
-/* Prints on which ranks blocks are that rank e->rank lacks; notes unknown exposed
- * times. */
+/* Prints on which other ranks listed blocks are; notes if exposed times are unknown. */
 static void print_elsewhere(FILE *out, const ms_explanation *e,
                             const ms_explain_view *view)
 {
@@ -231,9 +230,8 @@ static void print_letters(FILE *out, ms_arena *arena, const ms_program *program)
     ms_print_paragraph(out, text, 0);
 }
 
-/* Cell of column "backward": "kept" for a saved activation; for a weight "P@dp,tp",
- * the axes over which its gradient is a partial sum (on others it is split like the
- * weight). */
+/* Cell of column "backward": "kept" for a saved activation; for a weight "P@dp,tp", the
+ * axes over which its gradient is a partial sum (elsewhere split like the weight). */
 static const char *backward_text(ms_arena *arena, const ms_program *program,
                                  const ms_tensor *tensor)
 {

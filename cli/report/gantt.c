@@ -34,8 +34,7 @@ typedef struct canvas {
 
 /* Time of each kind in each cell; arrays of shape (lanes, columns, kinds). */
 typedef struct sums {
-    /* [lane, column, kind] time in the cell of all bars; of the bar with most time
-     * there */
+    /* [lane, column, kind] time in the cell of all bars, and of the bar longest there */
     double *time, *most;
     int *bar; /* [lane, column, kind] index of that bar */
 } sums;

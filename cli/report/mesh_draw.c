@@ -129,7 +129,8 @@ static long *place_columns(const canvas *c, long *width)
     for (long column = c->first; column < c->end; column++) {
         if (column > c->first) {
             int level = ms_grid_level(c->grid, &c->grid->across, column);
-            /* gap: 1 or, at ends of nodes, 3 */
+            /* gap between columns: 1; 3 where a node ends; wider between blocks of an
+             * axis */
             if (level == 0)
                 at += ms_drawing_node_ends(c->drawing, column) ? 3 : 1;
             else

@@ -95,9 +95,8 @@ ms_status ms_unit_exchange_replica(ms_rank *rank, ms_param_unit *unit, long peer
                                    int tag);
 
 /* ---- optimizer ---- */
-/* Adds the sum of squares of this rank's gradients to fp64 sum number `slot` of the
- * device. Over all ranks each parameter counts once, though replicas, tp and tied copies
- * exist. */
+/* Adds the sum of squares of gradients to fp64 sum number `slot` of the device. Over all
+ * ranks each parameter counts once, though replicas, tp and tied copies exist. */
 void ms_unit_add_squares(ms_rank *rank, const ms_param_unit *unit, int slot);
 /* Updates the rank's shard by AdamW. Every weight decays, as in PyTorch over
  * model.parameters(); weights without gradient (a router's correction bias) do not

@@ -1,5 +1,4 @@
-/* Copies the rank's shard from or to the host, by tensor: initial values, files,
- * checks. */
+/* Copies a rank's shard from or to the host by tensor: initial values, files, checks. */
 #include "exec/params/unit_priv.h"
 
 #include <assert.h>
