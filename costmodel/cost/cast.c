@@ -90,8 +90,8 @@ static double cast_share(const ms_program *program, const ms_node *node,
 
 /* ---- products of one matrix ---- */
 
-/* Which joined matrix of the framework a GEMM node's weight is part of: 1 query, key and
- * value; 2, 3, 4 gate and up of the MLP, of shared experts, of experts; 0: none. */
+/* The framework's joined matrix that holds a GEMM node's weight: 1 query, key and value;
+ * 2, 3, 4 gate and up of the MLP, of shared experts, of experts; 0: none. */
 static int joined_group(const ms_node *node)
 {
     enum {

@@ -42,7 +42,7 @@ typedef enum ms_choice_flag_rule {
     MS_FLAG_NEVER
 } ms_choice_flag_rule;
 
-/* Which loop of the search (sim/search/explore.c) tries the values of a choice. */
+/* The loop of the search (sim/search/explore.c) that tries the values of a choice. */
 typedef enum ms_choice_decides {
     MS_DECIDES_ITS_OWN, /* the search has a loop for this choice alone */
     MS_DECIDES_LAYERS,  /* outermost search loop: the choice changes layer programs */

@@ -1,4 +1,4 @@
-/* Which part of a tensor each rank holds, and the order in which axes split a dim. */
+/* The part of a tensor that each rank holds, and the order in which axes split a dim. */
 #include "costmodel/reshard/spec.h"
 
 #include <assert.h>

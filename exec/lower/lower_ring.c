@@ -280,7 +280,7 @@ static ms_status run_backward(const ring *r)
 
 /* ---- entry ---- */
 
-/* In simulation only the attention: transfers of the ring are predicted separately. */
+/* Simulates only the attention: transfers of the ring are predicted separately. */
 static ms_status run_without_values(ms_rank *rank, const ms_op_call *call)
 {
     double bytes = ms_ring_buffer_bytes(call->program, call->node);

@@ -257,7 +257,7 @@ static ms_status take_entry(ms_walk_run *w, double *free_s)
     return MS_OK;
 }
 
-/* In a stage without blocks, receives the tensor that the stage passes on. */
+/* Receives the tensor that a stage without blocks passes on; else does nothing. */
 static ms_status begin_walk(ms_walk_run *w)
 {
     if (w->stage->num_blocks > 0 || w->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT)

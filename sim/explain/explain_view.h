@@ -1,10 +1,10 @@
-/* Which part of an explanation is shown, its JSON, and names that several outputs use. */
+/* The shown part of an explanation, its JSON, and names that several outputs use. */
 #ifndef MS_SIM_EXPLAIN_EXPLAIN_VIEW_H
 #define MS_SIM_EXPLAIN_EXPLAIN_VIEW_H
 
 #include "sim/explain/explain.h"
 
-/* Which lists of an explanation are shown. */
+/* The lists of an explanation that are shown. */
 typedef struct ms_explain_view {
     bool collectives, tensors, figures, answers;
     bool sources; /* all input numbers, with sources; false: the most effective ones */

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Which choices were made when the search decided something, outer choices included. */
+/* The choices made when the search decided something, outer choices included. */
 typedef enum depth {
     BATCH,    /* mesh, micro-batch, options that change layers */
     SCHEDULE, /* all of BATCH; options that change prices, schedule, virtual stages */

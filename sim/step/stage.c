@@ -214,8 +214,8 @@ static void walk_back(const ms_workload *workload, const ms_block_costs *blocks,
     ms_unit_overlap_end(&d.units);
 }
 
-/* In stacks with fixed_unit_buffers counts the embedding, and the head with its matrix
- * even if shared, in the parameters of the stage's largest block. */
+/* Counts the embedding, and the head with its matrix even if shared, in the parameters of
+ * the stage's largest block; in stacks with fixed_unit_buffers only. */
 static void note_end_units(const ms_workload *workload, const ms_block_costs *blocks,
                            const ms_stage_layout *layout, ms_stage *stage)
 {

@@ -28,18 +28,24 @@ static void write_kernel_scores(ms_jout *out, const char *key,
     ms_jout_end_array(out);
 }
 
+/* Writes the last fields of a row, of whatever kind, and ends its object. */
+static void end_row(ms_jout *out, bool fitted, double measured_s, double predicted_s)
+{
+    ms_jout_bool_field(out, "fitted", fitted);
+    ms_jout_number_field(out, "measured_s", measured_s);
+    ms_jout_number_field(out, "predicted_s", predicted_s);
+    ms_jout_number_field(out, "error_frac",
+                         ms_pubrun_error_frac(predicted_s, measured_s));
+    ms_jout_end_object(out);
+}
+
 static void write_kernel_row(ms_jout *out, const ms_kernel_row *row, double predicted_s)
 {
     ms_jout_begin_object(out);
     ms_jout_number_field(out, "line", row->line);
     ms_jout_text_field(out, "gpu", row->gpu);
     ms_jout_text_field(out, "op", row->op);
-    ms_jout_bool_field(out, "fitted", row->fitted);
-    ms_jout_number_field(out, "measured_s", row->measured_s);
-    ms_jout_number_field(out, "predicted_s", predicted_s);
-    ms_jout_number_field(out, "error_frac",
-                         ms_pubrun_error_frac(predicted_s, row->measured_s));
-    ms_jout_end_object(out);
+    end_row(out, row->fitted, row->measured_s, predicted_s);
 }
 
 void ms_kernel_validation_write_json(ms_jout *out, const ms_kernel_validation *v)
@@ -93,12 +99,7 @@ static void write_collective_row(ms_jout *out, const ms_collective_row *row,
     ms_jout_number_field(out, "gpus", (double)row->gpus);
     ms_jout_number_field(out, "nodes", (double)row->nodes);
     ms_jout_number_field(out, "size_bytes", row->size_bytes);
-    ms_jout_bool_field(out, "fitted", row->fitted);
-    ms_jout_number_field(out, "measured_s", row->measured_s);
-    ms_jout_number_field(out, "predicted_s", predicted_s);
-    ms_jout_number_field(out, "error_frac",
-                         ms_pubrun_error_frac(predicted_s, row->measured_s));
-    ms_jout_end_object(out);
+    end_row(out, row->fitted, row->measured_s, predicted_s);
 }
 
 void ms_collective_validation_write_json(ms_jout *out, const ms_collective_validation *v)

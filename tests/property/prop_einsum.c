@@ -9,8 +9,7 @@
 #include "tests/test.h"
 
 #define NUM_CASES TEST_CASES(10000, 2000)
-/* In one case of this many, ms_einsum_choose chooses the sharding; it is slow because
- * it tries many. */
+/* Cases per case whose sharding ms_einsum_choose chooses, which is slow: it tries many. */
 #define CHOSEN_EVERY 40
 #define MAX_RANKS    12
 #define MAX_SIZE     6
