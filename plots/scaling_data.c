@@ -24,11 +24,11 @@
 static const char *reason_for_no_plan(ms_ctx *cx, const ms_workload *workload,
                                       const ms_search_result *result)
 {
-    if (!isfinite(result->least_device_bytes))
+    if (!isfinite(result->least_needed_bytes))
         return "no legal plan";
     return ms_arena_printf(cx->arena, "needs %.1f of %.1f GiB",
-                           ms_gib(result->least_device_bytes),
-                           ms_gib(workload->cluster->device.memory_bytes));
+                           ms_gib(result->least_needed_bytes),
+                           ms_gib(workload->memory.limit_bytes));
 }
 
 static ms_status search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
@@ -51,17 +51,18 @@ static ms_status search(ms_ctx *cx, ms_workload *workload, const ms_space *space
     return ms_predict(cx, workload, &point->plan, &point->prediction);
 }
 
-ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base, const char *const *limits,
-                            int num_limits, const ms_search_options *options,
-                            ms_scaling_point *point)
+ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base,
+                            const ms_scaling_limits *limits,
+                            const ms_search_options *options, ms_scaling_point *point)
 {
     *point = (ms_scaling_point){.gpus = base->gpus, .global_batch = base->global_batch};
     ms_workload *workload;
     MS_TRY(ms_workload_open(cx, base, &workload));
+    ms_workload_set_memory_rule(workload, &limits->memory);
     ms_space space = ms_space_all(base, workload->stack);
     ms_status status = MS_OK;
-    for (int i = 0; i < num_limits && status == MS_OK; i++)
-        status = ms_space_limit(cx, &space, limits[i]);
+    for (int i = 0; i < limits->num && status == MS_OK; i++)
+        status = ms_space_limit(cx, &space, limits->texts[i]);
     if (status == MS_OK)
         status = search(cx, workload, &space, options, point);
     ms_workload_close(workload);

@@ -25,12 +25,18 @@ typedef struct ms_scaling {
     ms_scaling_point *points; /* points by ascending number of GPUs */
 } ms_scaling;
 
-/* Searches the best plan for base->gpus; writes *point (arrays: cx->arena). `limits`: see
- * ms_space_limit. MS_OK: also if no plan fits; MS_EINPUT: base or limits;
- * MS_EINTERRUPTED. */
-ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base, const char *const *limits,
-                            int num_limits, const ms_search_options *options,
-                            ms_scaling_point *point);
+/* Limits of the searches. */
+typedef struct ms_scaling_limits {
+    int num;
+    const char *const *texts; /* (num) of choices, as ms_space_limit reads them */
+    ms_memory_rule memory;    /* plans must fit by this rule */
+} ms_scaling_limits;
+
+/* Searches the best plan for base->gpus; writes *point (arrays: cx->arena). MS_OK: also if
+ * no plan fits; MS_EINPUT: base or limits; MS_EINTERRUPTED. */
+ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base,
+                            const ms_scaling_limits *limits,
+                            const ms_search_options *options, ms_scaling_point *point);
 
 /* The point with the fewest GPUs that has a plan; NULL if none has. */
 const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling);

@@ -131,21 +131,22 @@ static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
     const ms_option_set plot = {"plot", plot_table, &r->options},
                         memory = {"plot memory", memory_table, &r->options},
                         scaling = {"plot scaling", scaling_table, &r->options},
+                        risk = {"plot scaling", ms_memory_option_table, &r->memory},
                         simulation = {"plot timeline, plot memory --over-time",
                                       r->simulate_table, &r->simulate},
                         plan = {"plan", ms_plan_option_table(), &r->plan},
                         base = {"plan", searched_plan_table(cx), &r->plan};
-    const ms_option_set all[] = {plot, memory, scaling, simulation, plan};
+    const ms_option_set all[] = {plot, memory, scaling, risk, simulation, plan};
     const ms_option_set of_timeline[] = {plot, simulation, plan};
     const ms_option_set of_memory[] = {plot, memory, simulation, plan};
-    const ms_option_set of_scaling[] = {plot, scaling, base};
+    const ms_option_set of_scaling[] = {plot, scaling, risk, base};
     if (kind == NULL)
-        return ms_args_read(cx, args, all, 5);
+        return ms_args_read(cx, args, all, 6);
     if (kind->run == ms_plot_timeline)
         return ms_args_read(cx, args, of_timeline, 3);
     if (kind->run == ms_plot_memory)
         return ms_args_read(cx, args, of_memory, 4);
-    return ms_args_read(cx, args, of_scaling, 3);
+    return ms_args_read(cx, args, of_scaling, 4);
 }
 
 /* Reads the kind of plot first, because it determines the options. */

@@ -4,6 +4,7 @@
 #include "cli/cmd/search_why.h"
 #include "cli/options/commands.h"
 #include "cli/options/interrupt.h"
+#include "cli/options/memory_options.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_command.h"
 #include "cli/options/plan_options.h"
@@ -61,6 +62,7 @@ typedef struct request {
     ms_ctx *cx;
     const ms_plan_options *plan;
     const search_options *search;
+    const ms_memory_options *memory;
     ms_space *space;
     const char *limits; /* text of all limits for the report */
     ms_why_question *why;
@@ -352,6 +354,7 @@ static ms_status find(const request *r, const ms_search_options *options,
         return status;
     *report = (ms_search_report){.space = r->space,
                                  .limits = r->limits,
+                                 .memory = &workload->memory,
                                  .unit = workload->cluster->device.unit,
                                  .result = result,
                                  .num_threads = options->num_threads};
@@ -381,6 +384,9 @@ static ms_status run(ms_ctx *cx, const ms_args *args, const request *r,
         .num_best = r->search->top.given ? (int)r->search->top.value : DEFAULT_TOP,
         .num_threads = ms_args_threads(args),
         .interrupted = &ms_interrupted};
+    ms_memory_rule rule;
+    MS_TRY(ms_memory_options_rule(cx, r->memory, &rule));
+    ms_workload_set_memory_rule(workload, &rule);
     if (cx->verbosity >= 0 && isatty(STDERR_FILENO))
         options.progress = show_progress;
     if (!r->search->top.given)
@@ -417,10 +423,12 @@ static ms_status search(ms_ctx *cx, const ms_args *args, request *r,
 ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
 {
     search_options options = {0};
+    ms_memory_options memory = {0};
     ms_plan_options plan_options = {0};
     const ms_option_set sets[] = {{"search", search_table, &options},
+                                  {"memory", ms_memory_option_table, &memory},
                                   {"plan", ms_plan_option_table(), &plan_options}};
-    MS_TRY(ms_args_read(cx, args, sets, 2));
+    MS_TRY(ms_args_read(cx, args, sets, 3));
     if (args->done)
         return MS_OK;
     ms_plan base;
@@ -429,7 +437,7 @@ ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_workload_open(cx, &base, &workload));
     ms_space space = ms_space_all(&base, workload->stack);
     ms_why_question why;
-    request r = {cx, &plan_options, &options, &space, "", &why};
+    request r = {cx, &plan_options, &options, &memory, &space, "", &why};
     ms_status status = search(cx, args, &r, workload);
     ms_workload_close(workload);
     return status;

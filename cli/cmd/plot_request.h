@@ -6,6 +6,7 @@
 #include "cli/cmd/plot_files.h"
 #include "cli/cmd/simulate_options.h"
 #include "cli/options/commands.h"
+#include "cli/options/memory_options.h"
 #include "cli/options/plan_options.h"
 
 typedef struct ms_plot_options {
@@ -26,6 +27,7 @@ typedef struct ms_plot_request {
     ms_simulate_flags simulate;
     const ms_option *simulate_table;
     ms_plot_target target;
+    ms_memory_options memory; /* memory rule of plot scaling's searches */
 } ms_plot_request;
 
 /* A plot with the functions that write its files, its JSON and its summary. */

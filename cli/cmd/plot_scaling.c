@@ -12,8 +12,9 @@
 
 MS_PLOTTED_FUNCTIONS(ms_scaling, (out, plot))
 
-/* Splits every --limit ("tp<=8,pp=4") and joins them to one list. */
-static const char *const *split_limits(const ms_plot_request *r, int *num)
+/* Reads --min-fit and --headroom, splits every --limit ("tp<=8,pp=4") and joins them to
+ * one list. */
+static ms_status read_limits(const ms_plot_request *r, ms_scaling_limits *out)
 {
     const ms_opt_list *list = &r->options.limit;
     int capacity = 0;
@@ -21,16 +22,17 @@ static const char *const *split_limits(const ms_plot_request *r, int *num)
         for (const char *c = list->texts[i]; c != NULL; c = strchr(c + 1, ','))
             capacity++;
     const char **limits = MS_NEW_ARRAY(r->cx->arena, capacity, const char *);
-    *num = 0;
+    *out = (ms_scaling_limits){.texts = limits};
     for (int i = 0; i < list->num_texts; i++) {
         const char *rest = list->texts[i], *item;
         while ((item = ms_list_next(r->cx->arena, &rest)) != NULL)
-            limits[(*num)++] = item;
+            limits[out->num++] = item;
     }
-    return limits;
+    return ms_memory_options_rule(r->cx, &r->memory, &out->memory);
 }
 
-static ms_status search_size(const ms_plot_request *r, long gpus, ms_scaling *scaling,
+static ms_status search_size(const ms_plot_request *r, long gpus,
+                             const ms_scaling_limits *limits, ms_scaling *scaling,
                              ms_scaling_point *point)
 {
     ms_ctx *cx = r->cx;
@@ -47,12 +49,10 @@ static ms_status search_size(const ms_plot_request *r, long gpus, ms_scaling *sc
     scaling->model = model->name;
     scaling->device = cluster->device.name;
     scaling->sequence_length = base.sequence_length;
-    int num_limits;
-    const char *const *limits = split_limits(r, &num_limits);
     ms_search_options options = {.num_best = 1,
                                  .num_threads = ms_args_threads(r->args),
                                  .interrupted = &ms_interrupted};
-    return ms_scaling_search(cx, &base, limits, num_limits, &options, point);
+    return ms_scaling_search(cx, &base, limits, &options, point);
 }
 
 /* Shows on a terminal which search runs; `next` = sizes->num clears the line. */
@@ -102,6 +102,8 @@ ms_status ms_plot_scaling(ms_plot_request *r)
         return ms_hint(cx, "for example --gpus 64..4096");
     }
     MS_TRY(ms_sizes_parse(cx, "--gpus", r->options.gpus, MS_MAX_GPUS, &sizes));
+    ms_scaling_limits limits;
+    MS_TRY(read_limits(r, &limits));
     ms_scaling scaling = {.arena = cx->arena,
                           .limits = limits_text(r),
                           .num_points = sizes.num,
@@ -109,7 +111,7 @@ ms_status ms_plot_scaling(ms_plot_request *r)
     ms_status status = MS_OK;
     for (int i = 0; i < sizes.num && status == MS_OK; i++) {
         show_progress(r, &sizes, i);
-        status = search_size(r, sizes.sizes[i], &scaling, &scaling.points[i]);
+        status = search_size(r, sizes.sizes[i], &limits, &scaling, &scaling.points[i]);
     }
     show_progress(r, &sizes, sizes.num);
     MS_TRY(status);

@@ -57,7 +57,8 @@ static void name_columns(ms_table *table, const columns *c, const ms_choice *lis
     MS_COLUMNS(table, "rr", "#", "step (s)");
     if (c->events)
         MS_COLUMNS(table, "r", "by replay (s)");
-    MS_COLUMNS(table, "rrr", "tokens/s/GPU", "MFU (%)", "peak (GiB)");
+    MS_COLUMNS(table, "rrrrr", "tokens/s/GPU", "MFU (%)", "peak (GiB)", "spare (GiB)",
+               "P(fit)");
     for (int i = 0; i < num; i++) {
         const ms_plan_field *field = &ms_plan_fields[list[i]];
         bool is_word = field->kind != MS_CHOICE_WHOLE || list[i] == MS_CHOOSE_ZERO;
@@ -86,8 +87,13 @@ static void figure_cells(ms_table *table, const columns *c, int number,
     ms_table_cells(table, "%d\t%.*f", number, ms_decimals(p->step_s), p->step_s);
     if (c->events)
         ms_table_cell(table, "%.*f", ms_decimals(p->step_s), p->replay_step_s);
-    ms_table_cells(table, "%.*f\t%.1f\t%.1f", ms_decimals(p->tokens_per_s_per_gpu),
-                   p->tokens_per_s_per_gpu, 100.0 * p->mfu_frac, ms_gib(p->peak_bytes));
+    ms_table_cells(table, "%.*f\t%.1f\t%.1f\t%.1f", ms_decimals(p->tokens_per_s_per_gpu),
+                   p->tokens_per_s_per_gpu, 100.0 * p->mfu_frac, ms_gib(p->peak_bytes),
+                   ms_gib(ms_prediction_free_bytes(p, p->peak_bytes)));
+    if (isnan(p->fits_probability))
+        ms_table_cell(table, "-");
+    else
+        ms_table_cell(table, "%.2f", p->fits_probability);
 }
 
 static void choice_cell(ms_table *table, ms_arena *arena, const ms_plan *plan,
@@ -165,15 +171,24 @@ static void print_funnel(FILE *out, const ms_search_result *result)
     fputs(separator[0] == ' ' ? " none\n" : "\n", out);
 }
 
-static void print_certificate(FILE *out, const ms_search_report *report)
+/* "that fits with probability 0.95 ", or "" if plans fit by their predicted peak. */
+static const char *fitting_text(ms_arena *arena, const ms_memory_limit *limit)
+{
+    return limit->knows_risk && limit->rule.min_probability > 0.0
+               ? ms_arena_printf(arena, "that fits with probability %g ",
+                                 limit->rule.min_probability)
+               : "";
+}
+
+static void print_certificate(FILE *out, ms_arena *arena, const ms_search_report *report)
 {
     const ms_search_result *result = report->result;
     double best_s = ms_search_best_step_s(report), open_s = result->smallest_open_bound_s;
     if (result->optimal && result->num_found > 0) {
         ms_print(out,
-                 "certificate  optimal: no plan of the space is faster than %.*f s by "
+                 "certificate  optimal: no plan of the space %sis faster than %.*f s by "
                  "replay of every action\n",
-                 ms_decimals(best_s), best_s);
+                 fitting_text(arena, report->memory), ms_decimals(best_s), best_s);
     } else if (result->optimal) {
         fputs("certificate  the whole space was covered: nothing in it fits\n", out);
     } else if (open_s > 0.0) {
@@ -193,7 +208,7 @@ void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)
              report->limits[0] == '\0' ? "" : "; limits: ", report->limits);
     print_plans(out, arena, report);
     print_funnel(out, report->result);
-    print_certificate(out, report);
+    print_certificate(out, arena, report);
     double elapsed_s = report->result->elapsed_s;
     ms_print(out, "elapsed      %.*f s, %d thread%s\n", elapsed_s < 1.0 ? 3 : 1,
              elapsed_s, report->num_threads, report->num_threads == 1 ? "" : "s");

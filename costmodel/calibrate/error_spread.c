@@ -166,6 +166,24 @@ double ms_error_spread_frac_below(const ms_error_spread *spread,
     return empty ? (double)NAN : sum;
 }
 
+double ms_error_spread_ratio(const ms_error_spread *spread, const ms_error_class *class,
+                             double frac, bool *reached)
+{
+    ms_error_interval counts = {0};
+    mixture mix;
+    ms_arena *scratch = ms_arena_open();
+    double sum = mix_levels(scratch, spread, class, &mix, &counts);
+    double error = mix.num == 0 ? (double)NAN : 0.0;
+    gsl_sort2(mix.errors, 1, mix.weights, 1, (size_t)mix.num);
+    for (int i = 0; i < mix.num && sum < frac; i++) {
+        sum += mix.weights[i];
+        error = fmax(mix.errors[i], 0.0);
+    }
+    *reached = mix.num > 0 && sum >= frac;
+    ms_arena_close(scratch);
+    return exp(error);
+}
+
 ms_error_interval ms_error_spread_interval(const ms_error_spread *spread,
                                            const ms_error_class *class)
 {

@@ -83,6 +83,11 @@ ms_error_interval ms_error_spread_interval(const ms_error_spread *spread,
  * or 1, since a future source of runs may have any error. NaN: the spread is empty. */
 double ms_error_spread_frac_below(const ms_error_spread *spread,
                                   const ms_error_class *class, double ratio);
+/* Smallest ratio of at least 1 for which ms_error_spread_frac_below is at least `frac`. If
+ * no ratio reaches `frac`: the ratio from which on it no longer grows, and *reached
+ * becomes false. NaN if the spread is empty. */
+double ms_error_spread_ratio(const ms_error_spread *spread, const ms_error_class *class,
+                             double frac, bool *reached);
 /* Whether the spread contains the run `id` of a source. */
 bool ms_error_spread_has(const ms_error_spread *spread, const char *source,
                          const char *id);

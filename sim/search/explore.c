@@ -23,8 +23,8 @@ ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int c
                          .lives = ms_live_cache_open(),
                          .stages = MS_NEW(scratch, ms_known_stages),
                          .threshold_s = INFINITY,
-                         .least_device_bytes = INFINITY,
-                         .known_device_bytes = INFINITY};
+                         .least_needed_bytes = INFINITY,
+                         .known_needed_bytes = INFINITY};
 }
 
 void ms_explorer_close(ms_explorer *explorer)

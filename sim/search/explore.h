@@ -83,9 +83,9 @@ typedef struct ms_explorer {
     double threshold_s;   /* plans with a larger step-time bound are not replayed */
     double least_bound_s; /* smallest step-time bound of any plan, if bounds_only */
     /* least device memory that any plan of the mesh needs, shown when no plan fits */
-    double least_device_bytes;
-    double known_device_bytes; /* least memory that any plan of earlier meshes needs */
-    ms_plan least_plan;        /* the plan that needs least_device_bytes */
+    double least_needed_bytes;
+    double known_needed_bytes; /* smallest least_needed_bytes of earlier meshes */
+    ms_plan least_plan;        /* the plan that needs least_needed_bytes */
 } ms_explorer;
 
 /* Opens the state of a search thread, with its own memory and caches. `capacity`: how

@@ -71,15 +71,17 @@ static void use_recomputed(ms_explore_level *l, const recomputed *r, ms_recomput
 
 /* ---- one complete plan ---- */
 
-static double device_bytes(const ms_explore_level *l, double peak_bytes)
+static double needed_bytes_of(const ms_explore_level *l, double peak_bytes)
 {
-    return peak_bytes + ms_rank_outside_bytes(l->explorer->workload, &l->pipeline.shards);
+    const ms_workload *workload = l->explorer->workload;
+    return ms_needed_bytes(&workload->memory, peak_bytes,
+                           ms_rank_outside_bytes(workload, &l->pipeline.shards));
 }
 
 static void note_need(ms_explore_level *l, double needed_bytes)
 {
-    if (needed_bytes < l->explorer->least_device_bytes) {
-        l->explorer->least_device_bytes = needed_bytes;
+    if (needed_bytes < l->explorer->least_needed_bytes) {
+        l->explorer->least_needed_bytes = needed_bytes;
         l->explorer->least_plan = l->plan;
     }
 }
@@ -105,9 +107,9 @@ static bool fits(ms_explore_level *l, recomputed *r, double *peak_bytes)
     int rank;
     find_peaks(l, r);
     *peak_bytes = ms_step_peak_bytes(&l->pipeline, ms_plan_sharding(&l->plan), &rank);
-    double needed_bytes = device_bytes(l, *peak_bytes);
+    double needed_bytes = needed_bytes_of(l, *peak_bytes);
     note_need(l, needed_bytes);
-    return needed_bytes <= l->explorer->workload->cluster->device.memory_bytes;
+    return ms_fits_limit(&l->explorer->workload->memory, needed_bytes);
 }
 
 /* Step time, in seconds, below which a plan enters the list of the mesh's best plans. */
@@ -389,11 +391,11 @@ static bool is_too_large(sieve *s)
     ms_explorer *explorer = l->explorer;
     int rank;
     use_recomputed(l, &s->bare, MS_RECOMPUTE_NONE, 0);
-    double least_bytes = device_bytes(
+    double least_bytes = needed_bytes_of(
         l, ms_step_peak_bytes(&l->pipeline, ms_plan_sharding(&l->plan), &rank));
     double known_bytes =
-        ms_min(explorer->least_device_bytes, explorer->known_device_bytes);
-    return least_bytes > explorer->workload->cluster->device.memory_bytes &&
+        ms_min(explorer->least_needed_bytes, explorer->known_needed_bytes);
+    return !ms_fits_limit(&explorer->workload->memory, least_bytes) &&
            least_bytes > known_bytes;
 }
 
@@ -445,8 +447,8 @@ double ms_explore_least_sharded_s(ms_explore_level *l)
         if (!allowed_sharding(l, sharding))
             continue;
         double least_bytes =
-            device_bytes(l, ms_step_peak_bytes(&l->pipeline, sharding, &rank));
-        if (least_bytes <= explorer->workload->cluster->device.memory_bytes)
+            needed_bytes_of(l, ms_step_peak_bytes(&l->pipeline, sharding, &rank));
+        if (ms_fits_limit(&explorer->workload->memory, least_bytes))
             least_s = ms_min(least_s,
                              ms_step_bound_s(&l->pipeline, sharding, explorer->scratch));
     }

@@ -42,7 +42,7 @@ typedef struct shared {
     pthread_mutex_t lock;
     leaders leaders;
     ms_counts counts;
-    double least_device_bytes;
+    double least_needed_bytes;
     ms_plan least_plan;
     int least_index;
     double open_bound_s;
@@ -173,11 +173,11 @@ static void collect(shared *s, const ms_explorer *x, const task *t)
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < x->num_found; i++)
         insert(&s->leaders, &x->found[i], t->index);
-    bool less = x->least_device_bytes < s->least_device_bytes;
+    bool less = x->least_needed_bytes < s->least_needed_bytes;
     bool earlier =
-        x->least_device_bytes <= s->least_device_bytes && t->index < s->least_index;
+        x->least_needed_bytes <= s->least_needed_bytes && t->index < s->least_index;
     if (less || earlier) {
-        s->least_device_bytes = x->least_device_bytes;
+        s->least_needed_bytes = x->least_needed_bytes;
         s->least_plan = x->least_plan;
         s->least_index = t->index;
     }
@@ -190,13 +190,13 @@ static void explore_task(shared *s, ms_explorer *x, const task *t)
     report_progress(s);
     const leaders *l = &s->leaders;
     double threshold_s = ms_search_threshold_s(l->found, l->num, l->capacity);
-    x->known_device_bytes = s->least_device_bytes;
+    x->known_needed_bytes = s->least_needed_bytes;
     pthread_mutex_unlock(&s->lock);
     if (!s->options->exhaustive && !s->options->bounds_only && t->bound_s > threshold_s) {
         x->counts.over_bound++;
         return;
     }
-    x->least_device_bytes = INFINITY;
+    x->least_needed_bytes = INFINITY;
     x->known = t->bounds;
     ms_explore_mesh(x, &t->mesh, threshold_s);
     if (x->num_found > 0)
@@ -292,7 +292,7 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                 .leaders = {MS_NEW_ARRAY(cx->arena, options->num_best, ms_found),
                             MS_NEW_ARRAY(cx->arena, options->num_best, int), 0,
                             options->num_best},
-                .least_device_bytes = INFINITY,
+                .least_needed_bytes = INFINITY,
                 .open_bound_s = INFINITY,
                 .least_index = -1};
     pthread_mutex_init(&s.lock, NULL);
@@ -318,7 +318,7 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                               .optimal = optimal,
                               .smallest_open_bound_s =
                                   optimal ? (double)NAN : s.open_bound_s,
-                              .least_device_bytes = s.least_device_bytes,
+                              .least_needed_bytes = s.least_needed_bytes,
                               .least_plan = s.least_plan,
                               .elapsed_s = ms_clock_s() - start_s};
     return out->num_found > 0 ? MS_OK : MS_ENOFIT;

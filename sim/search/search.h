@@ -30,13 +30,13 @@ typedef struct ms_search_result {
     ms_counts counts;
     bool optimal;                 /* proven best: the whole space was covered */
     double smallest_open_bound_s; /* least time bound of unexplored meshes; NaN: none */
-    double least_device_bytes;    /* least device memory that any evaluated plan needs */
-    ms_plan least_plan;           /* the plan that needs least_device_bytes */
+    double least_needed_bytes;    /* least ms_needed_bytes of any evaluated plan */
+    ms_plan least_plan;           /* the plan that needs least_needed_bytes */
     double elapsed_s;
 } ms_search_result;
 
-/* Searches the space for the best plans. The result lives in cx->arena; it is complete
- * also if the status is MS_ENOFIT (no plan fits device memory). */
+/* Searches the space for the best plans that fit by the workload's memory rule. The
+ * result lives in cx->arena; it is complete also if the status is MS_ENOFIT (none fits). */
 ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                     const ms_search_options *options, ms_search_result *out);
 

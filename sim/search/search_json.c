@@ -31,6 +31,8 @@ static void write_inputs(ms_jout *out, const ms_search_report *report)
     ms_jout_number_field(out, "global_batch", (double)base->global_batch);
     ms_jout_text_field(out, "compute", ms_dtype_names[base->compute]);
     ms_jout_text_field(out, "limits", report->limits);
+    ms_jout_number_field(out, "min_fit", report->memory->rule.min_probability);
+    ms_jout_number_field(out, "memory_limit_bytes", report->memory->limit_bytes);
 }
 
 static void write_space(ms_jout *out, const ms_search_result *result)
@@ -68,6 +70,8 @@ static void write_plans(ms_jout *out, const ms_search_report *report)
         ms_plan_write_json(out, &report->plans[i]);
         ms_jout_key(out, "prediction");
         ms_prediction_write_json(out, &report->predictions[i]);
+        ms_jout_number_field(out, "fits_probability",
+                             report->predictions[i].fits_probability);
         ms_jout_end_object(out);
     }
     ms_jout_end_array(out);

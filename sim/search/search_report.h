@@ -10,8 +10,9 @@
 /* The results of a search; `plans` state the number of layers of each stage. */
 typedef struct ms_search_report {
     const ms_space *space;
-    const char *limits; /* the user's limits: "tp<=8, zero=1"; "" for none */
-    const char *unit;   /* word for a device; NULL: "GPU" */
+    const char *limits;            /* the user's limits: "tp<=8, zero=1"; "" for none */
+    const ms_memory_limit *memory; /* the limit by which plans fit */
+    const char *unit;              /* word for a device; NULL: "GPU" */
     const ms_search_result *result;
     int num_threads;
     const ms_plan *plans;             /* (result->num_found): best plans */

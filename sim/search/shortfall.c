@@ -327,18 +327,19 @@ void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan
                           const ms_prediction *prediction,
                           const ms_search_options *options, ms_shortfall *out)
 {
-    *out =
-        (ms_shortfall){.needed_bytes = prediction->peak_bytes + prediction->outside_bytes,
-                       .capacity_bytes = prediction->capacity_bytes,
-                       .gpus_of_states = gpus_of_states(workload),
-                       .plan = ms_prediction_plan(plan, prediction)};
+    *out = (ms_shortfall){.needed_bytes = prediction->needed_bytes,
+                          .capacity_bytes = prediction->limit.limit_bytes,
+                          .fits_probability = prediction->fits_probability,
+                          .gpus_of_states = gpus_of_states(workload),
+                          .plan = ms_prediction_plan(plan, prediction)};
     out->reason = ms_arena_printf(
         cx->arena,
-        "the plan does not fit: pipeline rank %d needs %.2f GiB, a GPU of %s has %.2f GiB "
-        "(%.2f GiB short)",
-        prediction->worst_rank, ms_gib(out->needed_bytes), plan->cluster,
-        ms_gib(prediction->capacity_bytes),
-        ms_gib(out->needed_bytes - prediction->capacity_bytes));
+        "the plan does not fit: pipeline rank %d needs %.2f GiB%s, a GPU of %s has %.2f "
+        "GiB%s (%.2f GiB short)",
+        prediction->worst_rank, ms_gib(out->needed_bytes),
+        ms_margin_text(cx->arena, &prediction->limit), plan->cluster,
+        ms_gib(out->capacity_bytes), ms_headroom_text(cx->arena, workload),
+        ms_gib(out->needed_bytes - out->capacity_bytes));
     attempt a = {cx->arena, workload, plan, out};
     static bool (*const attempts[])(const attempt *) = {
         try_recompute, try_zero, try_microbatch, try_axes, try_more_gpus, try_together};
@@ -370,7 +371,52 @@ static const char *plural(long num)
     return num == 1 ? "" : "s";
 }
 
-static void explain_search(ms_ctx *cx, const ms_space *space,
+/* Why no plan of a stack can have the probability of the rule, whatever it needs. */
+static const char *out_of_reach_text(ms_arena *arena, const ms_workload *workload)
+{
+    return ms_arena_printf(
+        arena,
+        "no plan can be said to fit with probability %g: the errors of "
+        "published runs with stack %s allow at most %.3f",
+        workload->memory.rule.min_probability, workload->stack->name,
+        workload->memory.best_probability);
+}
+
+/* Explains the plan that needs least; with a rule of risk it is also the one that fits
+ * with the largest probability. */
+static void explain_least(ms_ctx *cx, ms_workload *workload, const ms_space *space,
+                          ms_shortfall *out)
+{
+    const ms_memory_limit *limit = &workload->memory;
+    ms_prediction prediction;
+    ms_plan plan = out->plan;
+    out->fits_probability = (double)NAN;
+    if (ms_predict(cx, workload, &plan, &prediction) == MS_OK)
+        out->fits_probability = prediction.fits_probability;
+    if (limit->out_of_reach) {
+        out->reason = out_of_reach_text(cx->arena, workload);
+        return;
+    }
+    const char *probably = limit->knows_risk && limit->rule.min_probability > 0.0
+                               ? ms_arena_printf(cx->arena, " with probability %g",
+                                                 limit->rule.min_probability)
+                               : "";
+    const char *best = probably[0] == '\0'
+                           ? ""
+                           : ms_arena_printf(cx->arena, "; it fits with probability %.2f",
+                                             out->fits_probability);
+    out->reason = ms_arena_printf(
+        cx->arena,
+        "no plan fits on %ld GPU%s%s: the smallest needs %.2f GiB%s, a GPU of %s has "
+        "%.2f GiB%s (%.2f GiB short)%s: %s",
+        space->base.gpus, plural(space->base.gpus), probably, ms_gib(out->needed_bytes),
+        ms_margin_text(cx->arena, limit), space->base.cluster,
+        ms_gib(out->capacity_bytes), ms_headroom_text(cx->arena, workload),
+        ms_gib(out->needed_bytes - out->capacity_bytes), best,
+        ms_plan_text(cx->arena, &out->plan));
+}
+
+static void explain_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                            const ms_search_result *result, ms_shortfall *out)
 {
     if (!isfinite(out->needed_bytes)) {
@@ -386,30 +432,24 @@ static void explain_search(ms_ctx *cx, const ms_space *space,
     out->plan = result->least_plan;
     out->plan.num_stage_layers = 0; /* no list of layers: the default split */
     out->plan.layers_per_stage = NULL;
-    out->reason = ms_arena_printf(
-        cx->arena,
-        "no plan fits on %ld GPU%s: the smallest needs %.2f GiB, a GPU of %s has %.2f GiB "
-        "(%.2f GiB short): %s",
-        space->base.gpus, plural(space->base.gpus), ms_gib(out->needed_bytes),
-        space->base.cluster, ms_gib(out->capacity_bytes),
-        ms_gib(out->needed_bytes - out->capacity_bytes),
-        ms_plan_text(cx->arena, &out->plan));
+    explain_least(cx, workload, space, out);
 }
 
 void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                             const ms_search_options *options,
                             const ms_search_result *result, ms_shortfall *out)
 {
-    *out = (ms_shortfall){.needed_bytes = result->least_device_bytes,
-                          .capacity_bytes = workload->cluster->device.memory_bytes,
+    *out = (ms_shortfall){.needed_bytes = result->least_needed_bytes,
+                          .capacity_bytes = workload->memory.limit_bytes,
+                          .fits_probability = (double)NAN,
                           .gpus_of_states = gpus_of_states(workload),
                           .plan = space->base};
-    explain_search(cx, space, result, out);
+    explain_search(cx, workload, space, result, out);
     if (isnan(out->needed_bytes))
         return; /* no plan is legal, and more GPUs would not help */
     fitting f = {workload, *options, out};
     f.options.num_best = 1;
-    if (find_with_more_gpus(cx, &f, space))
+    if (!workload->memory.out_of_reach && find_with_more_gpus(cx, &f, space))
         out->change = ms_arena_printf(cx->arena, "--gpus %ld%s", out->changed.gpus,
                                       batch_flag(cx->arena, &out->changed));
 }
@@ -438,6 +478,7 @@ void ms_shortfall_write_json(ms_jout *out, const ms_shortfall *shortfall)
     ms_jout_text_field(out, "reason", shortfall->reason);
     ms_jout_number_field(out, "needed_bytes", shortfall->needed_bytes);
     ms_jout_number_field(out, "capacity_bytes", shortfall->capacity_bytes);
+    ms_jout_number_field(out, "fits_probability", shortfall->fits_probability);
     ms_jout_number_field(out, "shortfall_bytes",
                          shortfall->needed_bytes - shortfall->capacity_bytes);
     ms_jout_key(out, "plan");
@@ -459,6 +500,8 @@ ms_status ms_shortfall_fail(ms_ctx *cx, const ms_shortfall *shortfall)
                     : "the nearest change that fits",
                 shortfall->change, ms_decimals(shortfall->step_s), shortfall->step_s,
                 ms_gib(shortfall->peak_bytes));
+    } else if (shortfall->needed_bytes <= shortfall->capacity_bytes) {
+        ms_hint(cx, "a smaller --min-fit");
     } else if (isnan(shortfall->needed_bytes)) {
         ms_hint(cx, "widen the limits, or choose numbers of GPUs and sequences that "
                     "have more divisors");

@@ -6,13 +6,14 @@
 #include "sim/step/prediction.h"
 
 typedef struct ms_shortfall {
-    const char *reason;  /* why nothing fits, one sentence */
-    double needed_bytes; /* device memory that `plan` needs; NaN: no legal plan */
-    double capacity_bytes;
-    double gpus_of_states; /* GPUs whose memory parameters, gradients, optimizer fill */
-    ms_plan plan;          /* the plan that needs needed_bytes */
-    const char *change;    /* flags of the change: "--recompute full"; NULL: none found */
-    ms_plan changed;       /* the plan after the change */
+    const char *reason;      /* why nothing fits, one sentence */
+    double needed_bytes;     /* ms_needed_bytes of `plan`; NaN: no legal plan */
+    double capacity_bytes;   /* device memory without headroom */
+    double fits_probability; /* probability that `plan` fits; NaN: unknown */
+    double gpus_of_states;   /* GPUs whose memory parameters, gradients, optimizer fill */
+    ms_plan plan;            /* the plan that needs needed_bytes */
+    const char *change; /* flags of the change: "--recompute full"; NULL: none found */
+    ms_plan changed;    /* the plan after the change */
     double step_s, peak_bytes; /* prediction of `changed` */
     bool is_searched;    /* `changed` was found by a search, not by one of the changes */
     long configurations; /* number of plans searched for a change */

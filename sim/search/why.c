@@ -42,7 +42,7 @@ static bool find_best(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                              .interrupted = options->interrupted};
     ms_search_result result;
     (void)ms_search(cx, workload, space, &one, &result);
-    if (result.num_found == 0 && !isfinite(result.least_device_bytes))
+    if (result.num_found == 0 && !isfinite(result.least_needed_bytes))
         return false;
     why->plan = result.num_found > 0 ? result.found[0].plan : result.least_plan;
     why->is_partial = !result.optimal;

@@ -166,46 +166,44 @@ static void write_sharding(writer *w)
 
 /* ---- memory ---- */
 
-static const char *shortfall_text(const writer *w)
+/* The nearest change with which the plan would fit, with its prediction. */
+static const char *change_text(const writer *w)
 {
     const ms_why_context *known = w->known;
-    const ms_prediction *p = &w->why->prediction;
     ms_shortfall shortfall;
-    ms_shortfall_of_plan(known->cx, known->workload, &w->why->plan, p, known->options,
-                         &shortfall);
-    const char *mend =
-        shortfall.change == NULL
-            ? "nothing near it fits"
-            : ms_arena_printf(w->arena, "%s: %s (%s, %.2f GiB)",
-                              shortfall.is_searched ? "no near change fits, but this plan"
-                                                    : "the nearest change that fits",
-                              shortfall.change, seconds(w, shortfall.step_s),
-                              ms_gib(shortfall.peak_bytes));
-    return ms_arena_printf(w->arena,
-                           "%.2f GiB%s on pipeline rank %d, a GPU has %.2f: %.2f GiB "
-                           "short; %s",
-                           ms_gib(p->peak_bytes), ms_outside_text(w->arena, p),
-                           p->worst_rank, ms_gib(p->capacity_bytes),
-                           ms_gib(-ms_prediction_free_bytes(p, p->peak_bytes)), mend);
+    ms_shortfall_of_plan(known->cx, known->workload, &w->why->plan, &w->why->prediction,
+                         known->options, &shortfall);
+    if (shortfall.change == NULL)
+        return "nothing near it fits";
+    return ms_arena_printf(w->arena, "%s: %s (%s, %.2f GiB)",
+                           shortfall.is_searched ? "no near change fits, but this plan"
+                                                 : "the nearest change that fits",
+                           shortfall.change, seconds(w, shortfall.step_s),
+                           ms_gib(shortfall.peak_bytes));
 }
 
 static void write_memory(writer *w)
 {
     const ms_prediction *p = &w->why->prediction;
     double free_bytes = ms_prediction_free_bytes(p, p->peak_bytes);
-    if (p->fits) {
-        begin(w, "memory", "fits",
-              ms_arena_printf(
-                  w->arena, "%.2f GiB%s on pipeline rank %d, a GPU has %.2f: %.2f free",
-                  ms_gib(p->peak_bytes), ms_outside_text(w->arena, p), p->worst_rank,
-                  ms_gib(p->capacity_bytes), ms_gib(free_bytes)));
-    } else {
-        begin(w, "memory", "does not fit", shortfall_text(w));
-    }
+    const char *needs = ms_arena_printf(
+        w->arena, "%.2f GiB%s on pipeline rank %d, a GPU has %.2f: %.2f ",
+        ms_gib(p->peak_bytes), ms_outside_text(w->arena, p), p->worst_rank,
+        ms_gib(p->capacity_bytes), ms_gib(free_bytes < 0.0 ? -free_bytes : free_bytes));
+    if (p->fits)
+        begin(w, "memory", "fits", ms_arena_printf(w->arena, "%sfree", needs));
+    else if (free_bytes < 0.0)
+        begin(w, "memory", "does not fit",
+              ms_arena_printf(w->arena, "%sGiB short; %s", needs, change_text(w)));
+    else
+        begin(w, "memory", "too close",
+              ms_arena_printf(w->arena, "%sGiB free, fits with probability %.2f; %s",
+                              needs, p->fits_probability, change_text(w)));
     number(w, "peak_bytes", p->peak_bytes);
     number(w, "device_bytes", p->peak_bytes + p->outside_bytes);
     number(w, "capacity_bytes", p->capacity_bytes);
-    number(w, "shortfall_bytes", p->fits ? 0.0 : -free_bytes);
+    number(w, "fits_probability", p->fits_probability);
+    number(w, "shortfall_bytes", p->fits ? 0.0 : p->needed_bytes - p->limit.limit_bytes);
 }
 
 /* ---- dominance ---- */

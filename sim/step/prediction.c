@@ -163,16 +163,13 @@ double ms_prediction_free_bytes(const ms_prediction *prediction, double peak_byt
 
 static void predict_peak_interval(const ms_planned *p, ms_prediction *out)
 {
-    const ms_error_spread *spread = p->workload->peak_spread;
-    const ms_error_class class = {p->workload->stack->name, MS_PEAK_CLASS_GPUS, NULL};
-    double room_bytes = out->capacity_bytes - out->outside_bytes;
-    out->peak_interval = interval_of(p, spread, MS_PEAK_CLASS_GPUS);
+    const ms_workload *workload = p->workload;
+    out->peak_interval = interval_of(p, workload->peak_spread, MS_PEAK_CLASS_GPUS);
     out->peak_low_bytes = out->peak_bytes * out->peak_interval.low_frac;
     out->peak_high_bytes = out->peak_bytes * out->peak_interval.high_frac;
-    out->fits_probability = spread == NULL ? (double)NAN : 0.0;
-    if (spread != NULL && room_bytes > 0.0)
-        out->fits_probability =
-            ms_error_spread_frac_below(spread, &class, room_bytes / out->peak_bytes);
+    out->fits_probability =
+        ms_fits_probability(workload->peak_spread, workload->stack->name, out->peak_bytes,
+                            workload->memory.limit_bytes - out->outside_bytes);
 }
 
 static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
@@ -194,7 +191,9 @@ static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
             memcpy(out->memory, stage->memory, sizeof out->memory);
         }
     }
-    out->fits = out->peak_bytes + out->outside_bytes <= out->capacity_bytes;
+    out->limit = p->workload->memory;
+    out->needed_bytes = ms_needed_bytes(&out->limit, out->peak_bytes, out->outside_bytes);
+    out->fits = ms_fits_limit(&out->limit, out->needed_bytes);
     predict_peak_interval(p, out);
 }
 

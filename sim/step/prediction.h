@@ -32,10 +32,6 @@ typedef struct ms_axis_prediction {
 
 #define MS_MAX_AXIS_PREDICTIONS 9
 
-/* Number of GPUs for which errors of predicted peak memory are looked up, whatever the
- * plan's number: these errors do not depend on it. */
-#define MS_PEAK_CLASS_GPUS 1
-
 typedef struct ms_prediction {
     ms_engine engine; /* engine that computed step_s and its parts */
     double replay_step_s;
@@ -53,16 +49,19 @@ typedef struct ms_prediction {
     double measured_peak_flop_per_s;
     /* parts of step_s, on the pipeline rank ending_rank */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
+    ms_memory_limit limit; /* the workload's, by which the plan fits or not */
     bool fits;
+    double needed_bytes; /* ms_needed_bytes, to compare with limit.limit_bytes */
     double capacity_bytes, peak_bytes; /* peak as the framework reports it */
     double outside_bytes; /* device bytes outside peak_bytes: ms_rank_outside_bytes */
     double peak_low_bytes,
         peak_high_bytes; /* 90 % interval of measured peaks; NaN: none */
     /* 90 % interval as fractions of peak_bytes, from published runs */
     ms_error_interval peak_interval;
-    double fits_probability; /* probability that the plan fits memory; NaN: unknown */
-    int ending_rank;         /* pipeline rank that ends the step last */
-    int worst_rank;          /* pipeline rank with the largest peak */
+    /* probability that the plan fits memory beside the headroom of `limit`; NaN: unknown */
+    double fits_probability;
+    int ending_rank;                         /* pipeline rank that ends the step last */
+    int worst_rank;                          /* pipeline rank with the largest peak */
     double memory[MS_NUM_MEMORY_CATEGORIES]; /* parts of peak_bytes, on worst_rank */
     int num_stages;                          /* number of pipeline ranks */
     ms_stage_prediction *stages;

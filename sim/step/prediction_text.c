@@ -78,6 +78,23 @@ char *ms_peak_interval_text(ms_arena *arena, const ms_plan *plan,
                            runs_text(arena, interval, MS_ERRORS_OF_STACK));
 }
 
+const char *ms_margin_text(ms_arena *arena, const ms_memory_limit *limit)
+{
+    return limit->peak_factor > 1.0
+               ? ms_arena_printf(arena, " with a margin of %.0f %% for errors",
+                                 100.0 * (limit->peak_factor - 1.0))
+               : "";
+}
+
+const char *ms_headroom_text(ms_arena *arena, const ms_workload *workload)
+{
+    double headroom_bytes =
+        workload->cluster->device.memory_bytes - workload->memory.limit_bytes;
+    return headroom_bytes > 0.0 ? ms_arena_printf(arena, " beside a headroom of %.2f GiB",
+                                                  ms_gib(headroom_bytes))
+                                : "";
+}
+
 const char *ms_outside_text(ms_arena *arena, const ms_prediction *p)
 {
     return p->outside_bytes > 0.0

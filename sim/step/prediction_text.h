@@ -28,6 +28,10 @@ char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
 char *ms_peak_interval_text(ms_arena *arena, const ms_plan *plan,
                             const ms_prediction *prediction);
 
+/* " with a margin of 30 % for errors of the prediction"; "" without margin. */
+const char *ms_margin_text(ms_arena *arena, const ms_memory_limit *limit);
+/* " beside the headroom of 6.00 GiB"; "" without headroom. */
+const char *ms_headroom_text(ms_arena *arena, const ms_workload *workload);
 /* Text of device memory that the framework's peak omits, " + 2.02 GiB of context and
  * communicators"; "" if none. */
 const char *ms_outside_text(ms_arena *arena, const ms_prediction *prediction);

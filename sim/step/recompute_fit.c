@@ -60,6 +60,8 @@ static ms_status try_budget(const ms_workload *workload, const ms_plan *plan, do
     tried.recompute_budget_frac = frac;
     ms_status status = ms_workload_make(&scratch, &inputs, &tried, &own);
     if (status == MS_OK) {
+        own->peak_spread = workload->peak_spread;
+        own->memory = workload->memory;
         status = ms_predict(&scratch, own, &tried, &prediction);
         *fits = status == MS_OK && prediction.fits;
         ms_workload_close(own);

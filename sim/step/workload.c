@@ -27,6 +27,13 @@ static void count_layers(ms_workload *workload)
     }
 }
 
+void ms_workload_set_memory_rule(ms_workload *workload, const ms_memory_rule *rule)
+{
+    workload->memory =
+        ms_memory_limit_make(rule, workload->peak_spread, workload->stack->name,
+                             workload->cluster->device.memory_bytes);
+}
+
 ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
                            const ms_plan *plan, ms_workload **out)
 {
@@ -43,6 +50,7 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
     workload->global_batch = plan->global_batch;
     workload->compute = plan->compute;
     workload->recompute_budget_frac = plan->recompute_budget_frac;
+    ms_workload_set_memory_rule(workload, &(ms_memory_rule){0});
     workload->arena = workload->bill_keys.arena = ms_arena_open();
     pthread_mutex_init(&workload->lock, NULL);
     count_layers(workload);
@@ -99,6 +107,7 @@ ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
     MS_TRY(ms_workload_make(cx, &inputs, plan, out));
     (*out)->spread = spread;
     (*out)->peak_spread = peak_spread;
+    ms_workload_set_memory_rule(*out, &(ms_memory_rule){0});
     return MS_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "costmodel/cost/bill.h"
 #include "costmodel/cost/saved_choice.h"
 #include "costmodel/schedule/schedule.h"
+#include "sim/step/memory_rule.h"
 
 #include <pthread.h>
 
@@ -64,7 +65,8 @@ typedef struct ms_workload {
     const ms_profile *profile;
     /* prediction errors of published runs; NULL: none has the devices or profile */
     const ms_error_spread *spread, *peak_spread;
-    const ms_stack *stack; /* adapted to the compute type (ms_stack_adapt) */
+    ms_memory_limit memory; /* when plans fit; by default if their predicted peak does */
+    const ms_stack *stack;  /* adapted to the compute type (ms_stack_adapt) */
     ms_pricer pricer;
     long sequence_length, global_batch;
     ms_dtype compute;
@@ -93,6 +95,8 @@ typedef struct ms_workload_inputs {
 ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
                            const ms_plan *plan, ms_workload **out);
 void ms_workload_close(ms_workload *workload);
+/* Sets the rule by which plans of the workload fit device memory from now on. */
+void ms_workload_set_memory_rule(ms_workload *workload, const ms_memory_rule *rule);
 
 /* The schedule shape of a plan: ranks, stages, micro-batches. A schedule that depends on
  * durations also gets all blocks' seconds of forward, input half and weight half (W), and

@@ -4,6 +4,8 @@
 #include "sim/step/prediction.h"
 #include "tests/property/search_cases.h"
 
+#include <math.h>
+
 /* ---- brute force ---- */
 
 typedef struct family {
@@ -13,8 +15,18 @@ typedef struct family {
     int num_cases;
 } family;
 
-/* Search spaces from which random plans were removed (by seed), until enough of them
- * hold a plan that fits. */
+/* Rules by which plans fit; no plan of any stack fits with the last one. */
+static const ms_memory_rule rules[] = {
+    {.min_probability = 0.0},
+    {.min_probability = 0.95},
+    {.min_probability = 0.8, .headroom_frac = 0.08},
+    {.min_probability = 0.97, .headroom_bytes = 0x6p30},
+    {.min_probability = 0.999},
+};
+#define NUM_RULES (sizeof rules / sizeof *rules)
+
+/* Search spaces from which random plans were removed (by seed), with changing memory
+ * rules, until enough of them hold a plan that is legal. */
 static void search_equals_brute_force_on_thinned_spaces(void **state)
 {
     (void)state;
@@ -35,7 +47,7 @@ static void search_equals_brute_force_on_thinned_spaces(void **state)
             assert_true(seed < 400);
             search_case c = {f->model, f->stack,     "hgx-h100",   f->gpus,
                              f->batch, seed * 7 + i, f->keep_frac, {NULL}};
-            num_full += compare_with_brute_force(&c, 1) > 0;
+            num_full += compare_by_rule(&c, &rules[(seed + i) % NUM_RULES], 1) > 0;
         }
     }
 }
@@ -65,6 +77,47 @@ static void asynchronous_tp_across_nodes(void **state)
         "llama-7b", "generic", "hgx-h100", 16,
         64,         0,         1.0,        {"tp=16", "sequence_parallel=on", NULL}};
     assert_true(compare_with_brute_force(&c, 1) > 0);
+}
+
+/* A memory rule leaves exactly the plans that its probability and headroom allow: the best
+ * plan of a search with a rule is the fastest of all plans, listed without a rule, whose
+ * predicted peak fits beside the headroom, with at least that probability. */
+static void a_rule_keeps_the_plans_of_its_probability(void **state)
+{
+    (void)state;
+    search_case c = {"8b", "torchtitan", "hgx-h100", 8, 16, 0, 1.0, {"cp=1", NULL}};
+    ms_ctx *cx = test_cx();
+    ms_space space;
+    ms_workload *workload = open_case(cx, &c, &space);
+    ms_search_options options = {
+        .num_best = 4000, .variants = true, .num_threads = 1, .exhaustive = true};
+    ms_search_result all;
+    ASSERT_OK(ms_search(cx, workload, &space, &options, &all), cx);
+    int num_different = 0, last = 0;
+    for (size_t r = 0; r < NUM_RULES; r++) {
+        ms_workload_set_memory_rule(workload, &rules[r]);
+        int i = 0;
+        for (; i < all.num_found; i++) {
+            ms_prediction is;
+            ASSERT_OK(ms_predict(cx, workload, &all.found[i].plan, &is), cx);
+            double free_bytes =
+                ms_prediction_free_bytes(&is, is.peak_bytes) -
+                fmax(rules[r].headroom_bytes, rules[r].headroom_frac * is.capacity_bytes);
+            bool fits =
+                free_bytes >= 0.0 && is.fits_probability >= rules[r].min_probability;
+            assert_true(fits == is.fits);
+            if (fits)
+                break;
+        }
+        num_different += r > 0 && i != last;
+        last = i;
+        ms_search_result best = search_with(cx, workload, &space, 1, false);
+        assert_true((i < all.num_found) == (best.num_found > 0));
+        if (best.num_found > 0)
+            ASSERT_NEAR(best.found[0].step_s, all.found[i].step_s, 0);
+    }
+    assert_true(num_different >= 2);
+    ms_workload_close(workload);
 }
 
 /* Whether two plans differ in recomputation and asynchronous TP at most. */
@@ -197,7 +250,7 @@ static void no_mesh_is_faster_than_its_bound(void **state)
                          .exhaustive = true,
                          .capacity = 1,
                          .found = MS_NEW(cx->arena, ms_found),
-                         .least_device_bytes = INFINITY};
+                         .least_needed_bytes = INFINITY};
         for (int m = 0; m < num; m++) {
             double bound_s = ms_explore_bound_s(&x, &meshes[m], NULL);
             if (m > 0 && ms_explore_compare_bounds(&meshes[m - 1], &meshes[m]) == 0)
@@ -220,6 +273,7 @@ int main(void)
         cmocka_unit_test(search_equals_brute_force_on_thinned_spaces),
         cmocka_unit_test(search_equals_brute_force_on_whole_spaces),
         cmocka_unit_test(asynchronous_tp_across_nodes),
+        cmocka_unit_test(a_rule_keeps_the_plans_of_its_probability),
         cmocka_unit_test(variants_leave_out_dominated_plans_only),
         cmocka_unit_test(plans_found_take_what_is_predicted),
         cmocka_unit_test(a_model_too_large_is_too_large_for_both),

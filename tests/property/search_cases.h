@@ -89,27 +89,36 @@ static inline void expect_same_search(ms_ctx *cx, const ms_search_result *got,
 {
     expect_same_found(cx, got, want, label);
     if (want->num_found == 0)
-        ASSERT_NEAR(got->least_device_bytes, want->least_device_bytes, 0);
+        ASSERT_NEAR(got->least_needed_bytes, want->least_needed_bytes, 0);
 }
 
-/* The search finds what brute force finds. Returns the number of plans that brute
- * force looked at. */
-static inline long compare_with_brute_force(const search_case *c, int num_threads)
+/* The search finds what brute force finds, where plans fit by a rule. Returns the number
+ * of plans that brute force looked at. */
+static inline long compare_by_rule(const search_case *c, const ms_memory_rule *rule,
+                                   int num_threads)
 {
     ms_ctx *cx = test_cx();
     ms_space space;
     ms_workload *workload = open_case(cx, c, &space);
-    const char *label = describe_case(cx, c);
+    const char *label =
+        ms_arena_printf(cx->arena, "%s, fit %g, headroom %g", describe_case(cx, c),
+                        rule->min_probability, rule->headroom_frac);
+    ms_workload_set_memory_rule(workload, rule);
     ms_search_result all = search_with(cx, workload, &space, num_threads, true);
     ms_search_result quick = search_with(cx, workload, &space, num_threads, false);
     assert_true(all.optimal && quick.optimal);
     expect_same_found(cx, &quick, &all, label);
     if (all.num_found == 0 && all.counts.evaluated > 0 &&
-        quick.least_device_bytes < all.least_device_bytes)
+        quick.least_needed_bytes < all.least_needed_bytes)
         fail_msg("%s: search says that %.17g bytes suffice, brute force %.17g", label,
-                 quick.least_device_bytes, all.least_device_bytes);
+                 quick.least_needed_bytes, all.least_needed_bytes);
     ms_workload_close(workload);
     return all.counts.evaluated;
+}
+
+static inline long compare_with_brute_force(const search_case *c, int num_threads)
+{
+    return compare_by_rule(c, &(ms_memory_rule){0}, num_threads);
 }
 
 #endif

@@ -395,8 +395,9 @@ static ms_jval search_json(ms_ctx *cx, const searched *s, const ms_shortfall *sh
         ASSERT_OK(ms_predict(cx, s->workload, plan, &predictions[i]), cx);
         plans[i] = ms_prediction_plan(plan, &predictions[i]);
     }
-    ms_search_report report = {&s->space, "",          NULL,      &s->result, 1,
-                               plans,     predictions, shortfall, NULL};
+    ms_search_report report = {
+        &s->space, "",    &s->workload->memory, NULL,      &s->result,
+        1,         plans, predictions,          shortfall, NULL};
     FILE *file = tmpfile();
     assert_non_null(file);
     ms_jout out = ms_jout_open(file);
@@ -530,7 +531,7 @@ static void what_does_not_divide_is_not_searched_with_more_gpus(void **state)
     searched s;
     search(cx, "--model 8b --gpus 1003 --global-batch 1000", &s); /* 1003 = 17 x 59 */
     ASSERT_INT(s.status, MS_ENOFIT);
-    assert_true(isinf(s.result.least_device_bytes));
+    assert_true(isinf(s.result.least_needed_bytes));
     ms_shortfall shortfall;
     ms_shortfall_of_search(cx, s.workload, &s.space, &two_best, &s.result, &shortfall);
     assert_null(shortfall.change);

@@ -357,9 +357,42 @@ static void probabilities_are_those_of_the_mixture(void **state)
     assert_true(isnan(ms_error_spread_frac_below(&spread, &class, 1.0)));
 }
 
+/* The ratio for a probability is the smallest from 1 on that has it; a probability that no
+ * ratio has gives the ratio of the largest probability. */
+static void the_ratio_of_a_probability_is_the_smallest(void **state)
+{
+    (void)state;
+    made m = start();
+    for (int i = 0; i < 4; i++)
+        add_many(&m, name(&m, "source", i), i % 3 == 0 ? "a" : "b", 8, 30, 0.02 * i, 0.2);
+    ms_error_spread spread = ms_error_spread_make(m.arena, m.rows, m.num, 2.0);
+    const ms_error_class class = {"a", 8, NULL};
+    const double little = 1e-9;
+    int num_reached = 0;
+    for (int i = 0; i < 77; i++) {
+        const double frac = 0.013 * i;
+        bool reached;
+        double ratio = ms_error_spread_ratio(&spread, &class, frac, &reached);
+        double most = ms_error_spread_frac_below(&spread, &class, INFINITY);
+        assert_true(ratio >= 1.0 && reached == (most >= frac));
+        double at = ms_error_spread_frac_below(&spread, &class, ratio * (1 + little));
+        double below = ms_error_spread_frac_below(&spread, &class, ratio * (1 - little));
+        assert_true(reached ? at >= frac - little : at >= most - little);
+        assert_true(ratio == 1.0 || (reached ? below < frac : below < most));
+        num_reached += reached;
+    }
+    if (num_reached <= 50 || num_reached >= 77)
+        fail_msg("%d of 77 probabilities are reached", num_reached);
+    bool reached;
+    spread = ms_error_spread_make(m.arena, m.rows, 0, 2.0);
+    assert_true(isnan(ms_error_spread_ratio(&spread, &class, 0.5, &reached)));
+    assert_false(reached);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_ratio_of_a_probability_is_the_smallest),
         cmocka_unit_test(few_gpus_and_many_are_two_scales),
         cmocka_unit_test(quantiles_of_many_sources_are_recovered),
         cmocka_unit_test(probabilities_are_those_of_the_mixture),
