@@ -146,6 +146,8 @@ static const ms_field stack_fields[] = {
     SWITCH(lacks_sequence_parallel, "by default, runs have no sequence parallelism"),
     SWITCH(whole_microbatch,
            "by default, runs without a pipeline do not accumulate gradients"),
+    SWITCH(selective_is_core_attention,
+           "selective recomputation repeats the attention core alone"),
     SWITCH(selective_is_full, "selective recomputation in runs repeats whole layers"),
     SWITCH(casts_once_by_tensor, "casts_once does not hold with one scale per row"),
     SWITCH(reports_first_rank, "its memory figure is the first rank's"),

@@ -145,6 +145,9 @@ typedef struct ms_stack {
     bool uses_dropout; /* trains with dropout if the model has it */
     bool lacks_sequence_parallel; /* plan default: no sequence parallelism */
     bool whole_microbatch;  /* plan default without pipeline: no gradient accumulation */
+    /* selective recomputation repeats the attention core alone: scores or log-sum-exp,
+     * no norms and activations (Megatron-LM, core/transformer/attention.py) */
+    bool selective_is_core_attention;
     bool selective_is_full; /* "selective" recomputation repeats whole layers */
     bool casts_once_by_tensor; /* casts_once needs scales per tensor, not per row */
     /* reported memory is that of rank 0 (nanotron logs max_memory_allocated,

@@ -174,6 +174,7 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
     out.regather = workload->stack->regather;
     out.recompute = which.recompute;
     out.reruns_layer = workload->stack->reruns_layers;
+    out.core_attention = workload->stack->selective_is_core_attention;
     return out;
 }
 
