@@ -316,7 +316,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_STACK] =
         {TEXT(stack), JSON(NULL, "stack"),
          FLAG("--stack", "NAME|FILE",
-              "training framework whose conventions apply (default generic; "
+              "training framework whose conventions apply (default megatron; "
               "of run: meshsim)")},
 };
 

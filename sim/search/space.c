@@ -188,7 +188,7 @@ static ms_status check_schedule(ms_ctx *cx, const ms_space *space, long kind)
                                     names[0] == '\0' ? "" : ", ", ms_schedule_names[i]);
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "stack %s does not run schedule %s",
             space->base.stack, ms_schedule_names[kind]);
-    ms_hint(cx, "it runs %s; --stack generic runs all", names);
+    ms_hint(cx, "it runs %s; --stack ideal runs all", names);
     return MS_EINPUT;
 }
 
