@@ -13,11 +13,6 @@ static bool wrong_schedule(const ms_launch *a)
     return a->plan->schedule != MS_1F1B;
 }
 
-static bool wrong_virtual_stages(const ms_launch *a)
-{
-    return a->plan->virtual_stages > 1;
-}
-
 /* Whether two stages of [first, end) differ by more than one layer. */
 static bool differ(const long *layers, long first, long end)
 {
@@ -125,8 +120,7 @@ const ms_framework_rule ms_deepspeed_rules[] = {
      wrong_heads},
     {"D3 sequence: sp divides the sequence", wrong_sequence},
     {"D8 cp_method: Ulysses only", wrong_cp_method},
-    {"D8 schedule: 1F1B only", wrong_schedule},
-    {"D8 virtual_stages: one chunk a rank", wrong_virtual_stages},
+    {"D8 schedule: 1F1B, one chunk a rank", wrong_schedule},
     {"D5 experts: ep divides the experts and the ranks of a stage", wrong_experts},
     {"D5 experts: etp is 1", wrong_expert_tensor},
     {"D5 experts: with ZeRO-3 no tensor parallelism, Ulysses or MiCS",

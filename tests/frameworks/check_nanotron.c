@@ -22,11 +22,6 @@ static bool wrong_schedule(const ms_launch *a)
     return a->plan->schedule != MS_1F1B && a->plan->schedule != MS_GPIPE;
 }
 
-static bool wrong_virtual_stages(const ms_launch *a)
-{
-    return a->plan->virtual_stages > 1;
-}
-
 static bool wrong_microbatches(const ms_launch *a)
 {
     return a->plan->schedule == MS_1F1B && a->microbatches < a->pp - 1;
@@ -96,8 +91,8 @@ const ms_framework_rule ms_nanotron_rules[] = {
     {"N1 ranks: tp pp cp dp is the number of ranks", wrong_ranks},
     {"N2 heads: tp divides the heads", wrong_heads},
     {"N2 kv_heads: tp divides the key-value heads", wrong_kv_heads},
-    {"N0 schedule: all forward, all backward (gpipe), or 1f1b", wrong_schedule},
-    {"N0 virtual_stages: one chunk a rank", wrong_virtual_stages},
+    {"N0 schedule: all forward, all backward (gpipe), or 1f1b, one chunk a rank",
+     wrong_schedule},
     {"N3 microbatches: 1f1b needs pp - 1 of them", wrong_microbatches},
     {"N0 layers: stages are cut by cost", wrong_layers},
     {"N4 async_tp: asynchronous communication needs sequence parallelism (REDUCE_SCATTER)",

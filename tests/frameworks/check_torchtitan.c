@@ -89,7 +89,8 @@ static bool wrong_virtual_stages(const ms_launch *a)
         return v != 1;
     if (has_schedule(a, MS_ZB_V) || has_schedule(a, MS_DUALPIPEV))
         return v != 2;
-    return !has_schedule(a, MS_CUSTOM) && v < 2;
+    return v < 2 && (has_schedule(a, MS_INTERLEAVED) || has_schedule(a, MS_LOOPED_BFS) ||
+                     has_schedule(a, MS_INTERLEAVED_ZB));
 }
 
 static bool wrong_microbatches(const ms_launch *a)
