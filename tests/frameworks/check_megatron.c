@@ -49,8 +49,8 @@ static bool splits_evenly(const ms_launch *a, long embedding, long loss)
     return true;
 }
 
-/* Whether every chunk of a rank has rank_layers[rank] / v layers; all ranks but the first
- * and the last have `middle`. */
+/* Whether the chunks of a rank share its layers equally: `first` of the first rank, `last`
+ * of the last, `middle` of each other one. */
 static bool has_rank_layers(const ms_launch *a, long first, long middle, long last)
 {
     long v = a->plan->virtual_stages;

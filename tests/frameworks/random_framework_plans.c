@@ -43,7 +43,7 @@ static void draw_experts(ms_rng *rng, const ms_model *model, ms_plan *plan)
     plan->etp = moe && once_in(rng, 2) ? plan->size[MS_TP] : 1;
 }
 
-/* The default order, or all axes shuffled, or two axes exchanged. */
+/* The default order, in which two axes are exchanged up to twice. */
 static void draw_order(ms_rng *rng, const ms_model *model, ms_plan *plan)
 {
     (void)model;
@@ -67,12 +67,12 @@ static void draw_schedule(ms_rng *rng, const ms_model *model, ms_plan *plan)
     ms_plan_set_schedule(plan, once_in(rng, 2)
                                    ? (ms_schedule_kind)ms_rng_below(rng, 3)
                                    : (ms_schedule_kind)ms_rng_below(rng, MS_CUSTOM));
+    if (plan->schedule == MS_INTERLEAVED && plan->size[MS_PP] == 1)
+        ms_plan_set_schedule(plan, MS_1F1B);
     ms_schedule_traits traits = ms_schedule_traits_of(plan->schedule);
     plan->virtual_stages =
         traits.most_virtual > 0 ? traits.most_virtual : one_of(rng, virtual_stages);
     plan->microbatch_group = traits.groups && once_in(rng, 3) ? one_of(rng, groups) : 0;
-    if (plan->schedule == MS_INTERLEAVED && plan->size[MS_PP] == 1)
-        ms_plan_set_schedule(plan, MS_1F1B), plan->virtual_stages = 1;
 }
 
 /* Multiples of pp most often, as interleaving wants them. */

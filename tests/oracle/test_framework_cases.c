@@ -13,7 +13,9 @@ enum {
     MOST_ARGUMENTS = 40,
     MOST_BROKEN = 32
 };
-/* The columns of the file. */
+/* The columns of the file: `verdict` is "legal" or the subject of the only broken check,
+ * `check` the id of the check that the row is about, and `refused_by` says "plan" where
+ * every stack refuses the plan, with the verdict by ms_plan_refusal. */
 enum {
     STACK,
     MODEL,
