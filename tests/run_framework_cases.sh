@@ -1,6 +1,6 @@
 #!/bin/bash
 # Asks the program for each row of tests/frameworks/cases.csv: `predict --stack STACK` prices a legal plan, and refuses another
-# with the rule's name ("rule zero: ..."), or with any message if no stack can have the plan (refused_by is `plan`). The
+# with the rule's name ("rule zero: ..."), or with any message if no stack (refused_by is `plan`) or no such device (`profile`) can have the plan. The
 # output is that of a cmocka program, for tests/run_tests.sh. A program without rules of stacks skips all rows.
 #   ONLY  rows of this stack only, as the first column writes it
 set -uo pipefail
@@ -18,7 +18,7 @@ is_as_told()
     local status=$1 messages=$2 verdict=$3 refused_by=$4
     case "$verdict/$refused_by" in
     legal/*) [ "$status" -eq 0 ] || [ "$status" -eq 3 ] ;;
-    */plan) [ "$status" -eq 2 ] ;;
+    */plan | */profile) [ "$status" -eq 2 ] ;;
     *) [ "$status" -eq 2 ] && grep -q "rule $verdict:" <<<"$messages" ;;
     esac
 }

@@ -21,9 +21,9 @@ static const ms_variable model_variables[] = {
     {"axes", order_words}, {"layer_split", split_words},
     {"own_split", NULL},   {"layers", NULL},
     {"heads", NULL},       {"kv_heads", NULL},
-    {"experts", NULL},     {"mla", NULL},
-    {"windows", NULL},     {"mtp", NULL},
-    {"tied", NULL}};
+    {"experts", NULL},     {"expert_bias", NULL},
+    {"mla", NULL},         {"windows", NULL},
+    {"mtp", NULL},         {"tied", NULL}};
 _Static_assert(MS_NUM_FACTS < MS_MAX_VARIABLES, "a bit per variable");
 _Static_assert(sizeof model_variables / sizeof *model_variables ==
                    MS_NUM_FACTS - MS_NUM_CHOICES,
@@ -140,6 +140,7 @@ ms_facts ms_facts_of(const ms_plan *plan, const ms_model *model, const ms_stack 
     facts.of[MS_FACT_HEADS] = model->num_heads;
     facts.of[MS_FACT_KV_HEADS] = model->num_kv_heads;
     facts.of[MS_FACT_EXPERTS] = model->moe.num_experts;
+    facts.of[MS_FACT_EXPERT_BIAS] = model->moe.expert_bias;
     facts.of[MS_FACT_MLA] = model->attention == MS_ATTENTION_MLA;
     facts.of[MS_FACT_WINDOWS] = has_windows(model);
     facts.of[MS_FACT_MTP] = model->num_nextn_predict_layers;
@@ -303,6 +304,17 @@ static bool has_all(const char *const *names, const bool *has)
     return true;
 }
 
+static void add_rules(ms_arena *arena, const ms_rule_set *more, ms_rule_set *set)
+{
+    ms_rule *rules = MS_NEW_ARRAY(arena, set->num + more->num, ms_rule);
+    for (int i = 0; i < set->num; i++)
+        rules[i] = set->rules[i];
+    for (int i = 0; i < more->num; i++)
+        rules[set->num + i] = more->rules[i];
+    set->rules = rules;
+    set->num += more->num;
+}
+
 /* Adds the rule `row` unless the stack has all values; `needs` follows the listed ones,
  * and stands alone if there are none. */
 static ms_status add_list(ms_ctx *cx, rule_row row, const char *listed, ms_rule_set *set)
@@ -312,11 +324,10 @@ static ms_status add_list(ms_ctx *cx, rule_row row, const char *listed, ms_rule_
     row.need = listed[0] == '\0' ? row.need
                                  : ms_arena_printf(cx->arena, "%s in {%s} or %s",
                                                    row.rule, listed, row.need);
-    ms_rule *rules = MS_NEW_ARRAY(cx->arena, set->num + 1, ms_rule);
-    if (set->num > 0)
-        memcpy(rules, set->rules, (size_t)set->num * sizeof *rules);
-    set->rules = rules;
-    return read_row(cx, MS_NOWHERE, &row, &rules[set->num++]);
+    ms_rule rule;
+    MS_TRY(read_row(cx, MS_NOWHERE, &row, &rule));
+    add_rules(cx->arena, &(ms_rule_set){.num = 1, .rules = &rule}, set);
+    return MS_OK;
 }
 
 static ms_status add_lists(ms_ctx *cx, const ms_stack *stack, ms_rule_set *set)
@@ -342,20 +353,10 @@ static ms_status add_lists(ms_ctx *cx, const ms_stack *stack, ms_rule_set *set)
     return MS_OK;
 }
 
-/* Splits "NAME@VERSION"; the version asked for with the stack replaces this one. */
-static void split_name(ms_ctx *cx, const ms_stack *stack, const char **name,
-                       const char **version)
+static ms_status load_file(ms_ctx *cx, const char *name, const char *version,
+                           ms_rule_set *out)
 {
-    const char *at = strchr(stack->rules, '@');
-    size_t length = at == NULL ? strlen(stack->rules) : (size_t)(at - stack->rules);
-    *name = ms_arena_strndup(cx->arena, stack->rules, length);
-    *version = stack->version != NULL ? stack->version : at != NULL ? at + 1 : NULL;
-}
-
-static ms_status load_file(ms_ctx *cx, const ms_stack *stack, ms_rule_set *out)
-{
-    const char *name, *version, *path;
-    split_name(cx, stack, &name, &version);
+    const char *path;
     MS_TRY(ms_config_resolve(cx, "rules", "rules", name, &path));
     ms_jdoc *doc = NULL;
     ms_jval root;
@@ -365,18 +366,46 @@ static ms_status load_file(ms_ctx *cx, const ms_stack *stack, ms_rule_set *out)
     return status;
 }
 
+/* Loads the files that a stack lists, as "NAME@VERSION, NAME". The version asked for with
+ * the stack replaces that of the first, after which the set is named. */
+static ms_status load_files(ms_ctx *cx, const ms_stack *stack, ms_rule_set *out)
+{
+    for (const char *at = stack->rules; *at != '\0';) {
+        size_t length = strcspn(at, ",");
+        char *name = ms_arena_strndup(cx->arena, at, length);
+        char *version = strchr(name, '@');
+        if (version != NULL)
+            *version++ = '\0';
+        ms_rule_set one;
+        bool is_first = at == stack->rules;
+        MS_TRY(load_file(cx, name,
+                         is_first && stack->version != NULL ? stack->version : version,
+                         &one));
+        if (is_first)
+            *out = (ms_rule_set){one.name, one.source, one.version, 0, NULL};
+        add_rules(cx->arena, &one, out);
+        at += length;
+        at += strspn(at, ", ");
+    }
+    return MS_OK;
+}
+
 ms_status ms_rule_set_load(ms_ctx *cx, const ms_stack *stack, ms_rule_set *out)
 {
     *out = (ms_rule_set){0};
     if (stack->rules != NULL) {
-        MS_TRY(load_file(cx, stack, out));
+        MS_TRY(load_files(cx, stack, out));
     } else if (stack->version != NULL) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                 "stack %s has no rules by version, so no version \"%s\"", stack->name,
                 stack->version);
         return ms_hint(cx, "--stack %s", stack->name);
     }
-    return add_lists(cx, stack, out);
+    MS_TRY(add_lists(cx, stack, out));
+    return out->num <= MS_MAX_RULES ? MS_OK
+                                    : ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                                              "stack %s has %d rules, must be at most %d",
+                                              stack->name, out->num, MS_MAX_RULES);
 }
 
 /* ---- judgement ---- */

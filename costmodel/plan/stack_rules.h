@@ -20,11 +20,12 @@ typedef enum ms_fact {
     MS_FACT_LAYERS,
     MS_FACT_HEADS,
     MS_FACT_KV_HEADS,
-    MS_FACT_EXPERTS, /* 0: a dense model */
-    MS_FACT_MLA,     /* 1: multi-head latent attention */
-    MS_FACT_WINDOWS, /* 1: a layer has sliding-window attention */
-    MS_FACT_MTP,     /* modules of multi-token prediction */
-    MS_FACT_TIED,    /* 1: the head reuses the embedding */
+    MS_FACT_EXPERTS,     /* 0: a dense model */
+    MS_FACT_EXPERT_BIAS, /* 1: experts have biases */
+    MS_FACT_MLA,         /* 1: multi-head latent attention */
+    MS_FACT_WINDOWS,     /* 1: a layer has sliding-window attention */
+    MS_FACT_MTP,         /* modules of multi-token prediction */
+    MS_FACT_TIED,        /* 1: the head reuses the embedding */
     MS_NUM_FACTS
 } ms_fact;
 

@@ -10,7 +10,7 @@ static bool wrong_batch(const ms_launch *a)
 
 static bool wrong_schedule(const ms_launch *a)
 {
-    return a->plan->schedule != MS_1F1B;
+    return a->pp > 1 && a->plan->schedule != MS_1F1B;
 }
 
 /* Whether two stages of [first, end) differ by more than one layer. */

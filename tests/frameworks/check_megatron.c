@@ -105,13 +105,14 @@ static bool wrong_layers(const ms_launch *a)
 
 static bool combines(const ms_launch *a)
 {
-    return a->plan->schedule == MS_COMBINED_1F1B;
+    return a->pp > 1 && a->plan->schedule == MS_COMBINED_1F1B;
 }
 
 static bool wrong_schedule(const ms_launch *a)
 {
     ms_schedule_kind kind = a->plan->schedule;
-    return kind != MS_1F1B && kind != MS_INTERLEAVED && !(combines(a) && a->minor >= 14);
+    return a->pp > 1 && kind != MS_1F1B && kind != MS_INTERLEAVED &&
+           !(combines(a) && a->minor >= 14);
 }
 
 static bool wrong_virtual_stages(const ms_launch *a)
@@ -187,10 +188,16 @@ static bool wrong_cp_method(const ms_launch *a)
 
 /* ---- sharding, order, recomputation, precision ---- */
 
-/* --use-megatron-fsdp, since 0.14; --use-custom-fsdp in 0.12 and 0.13 */
+/* --use-megatron-fsdp, since 0.14; --use-custom-fsdp in 0.12 and 0.13. Both gather
+ * parameters for forward and again for backward; to keep them between takes
+ * --use-torch-fsdp2 --torch-fsdp2-no-reshard-after-forward, which has no replicas, no
+ * pipeline, no expert parallelism and no tied embeddings. */
 static bool wrong_zero(const ms_launch *a)
 {
-    return a->zero >= 2 && a->minor < 12;
+    bool keeps = a->zero == 3 && !a->plan->reshard_after_forward;
+    bool torch_fsdp2 = a->pp == 1 && a->ep == 1 && !a->model->tied_embeddings &&
+                       a->plan->size[MS_DP_REPLICATE] == 1;
+    return a->zero >= 2 && (a->minor < 12 || (keeps && !torch_fsdp2));
 }
 
 /* --use-tp-pp-dp-mapping puts pp inside dp, and then wants as many data-parallel ranks of
@@ -241,7 +248,8 @@ const ms_framework_rule ms_megatron_rules[] = {
     {"M12 sequence: 2 cp divides the sequence", wrong_sequence},
     {"M0 cp_balance: context parallelism cuts sequences head to tail", wrong_balance},
     {"M12 cp_method: sliding windows need a2a or all_gather", wrong_cp_method},
-    {"M17 zero: gradients and parameters are sharded by FSDP, since 0.12", wrong_zero},
+    {"M16 M17 zero: gradients and parameters are sharded by FSDP, since 0.12",
+     wrong_zero},
     {"M23 order: pp,dp,cp,tp; or dp,pp,cp,tp if experts have as many data-parallel ranks",
      wrong_order},
     {"M20 recompute: none, selective or full", wrong_recompute},

@@ -19,7 +19,7 @@ static bool wrong_kv_heads(const ms_launch *a)
 
 static bool wrong_schedule(const ms_launch *a)
 {
-    return a->plan->schedule != MS_1F1B && a->plan->schedule != MS_GPIPE;
+    return a->pp > 1 && a->plan->schedule != MS_1F1B && a->plan->schedule != MS_GPIPE;
 }
 
 static bool wrong_microbatches(const ms_launch *a)

@@ -11,7 +11,7 @@ static bool is_main(const ms_launch *a)
 
 static bool has_schedule(const ms_launch *a, ms_schedule_kind kind)
 {
-    return a->plan->schedule == kind;
+    return a->pp == 1 ? kind == MS_1F1B : a->plan->schedule == kind;
 }
 
 /* ---- ranks, heads, sequence, experts ---- */
