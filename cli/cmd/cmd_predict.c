@@ -1,4 +1,6 @@
-/* meshsim predict: one plan's step time, where it goes, and its memory. */
+/* meshsim predict: one plan's step time, where it goes, and its memory; with --advise, what
+ * to change. */
+#include "cli/options/advise_options.h"
 #include "cli/options/plan_command.h"
 #include "cli/report/report.h"
 #include "sim/engine/graph.h"
@@ -7,6 +9,7 @@
 
 typedef struct predict_options {
     ms_opt_choice engine;
+    ms_advise_options advise;
 } predict_options;
 
 static const ms_option predict_table[] = {
@@ -17,8 +20,10 @@ static const ms_option predict_table[] = {
     {0},
 };
 
+/* Writes a prediction; `shortfall` and `advice` are NULL if there is none. */
 static void write_json(ms_jout *json, const ms_plan *plan,
-                       const ms_prediction *prediction, const ms_shortfall *shortfall)
+                       const ms_prediction *prediction, const ms_shortfall *shortfall,
+                       const ms_advice *advice)
 {
     ms_plan used = ms_prediction_plan(plan, prediction);
     ms_jout_begin_object(json);
@@ -29,14 +34,19 @@ static void write_json(ms_jout *json, const ms_plan *plan,
         ms_jout_key(json, "shortfall");
         ms_shortfall_write_json(json, shortfall);
     }
+    if (advice != NULL)
+        ms_advice_write_field(json, advice);
     ms_jout_end_object(json);
 }
 
 /* Predicts a plan and writes the result, also if the plan does not fit into memory. */
-static ms_status predict(ms_ctx *cx, const ms_args *args, ms_workload *workload,
-                         const ms_plan *plan, bool by_events)
+static ms_status predict(ms_ctx *cx, const ms_args *args, const predict_options *how,
+                         ms_workload *workload, const ms_plan *plan)
 {
     ms_prediction prediction;
+    const ms_advice *advice;
+    bool by_events = how->engine.value == MS_ENGINE_EVENT;
+    MS_TRY(ms_advise_options_apply(cx, &how->advise, workload, plan, &advice));
     MS_TRY(by_events ? ms_predict_by_events(cx, workload, plan, &prediction)
                      : ms_predict(cx, workload, plan, &prediction));
     const char *intervals[] = {ms_interval_text(cx->arena, plan, &prediction),
@@ -50,9 +60,13 @@ static ms_status predict(ms_ctx *cx, const ms_args *args, ms_workload *workload,
     ms_status status =
         ms_plan_check_fits(cx, args, workload, &prediction, plan, &shortfall);
     if (args->common.json)
-        write_json(&out.json, plan, &prediction, prediction.fits ? NULL : &shortfall);
+        write_json(&out.json, plan, &prediction, prediction.fits ? NULL : &shortfall,
+                   advice);
     else
         ms_prediction_print(out.file, cx->arena, plan, &prediction);
+    if (advice != NULL && !args->common.json)
+        ms_advice_print(out.file, cx->arena, advice,
+                        ms_advise_options_rows(&how->advise));
     return ms_output_close(cx, &out, status);
 }
 
@@ -61,8 +75,9 @@ ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args)
     ms_plan_options options = {0};
     predict_options how = {.engine = {false, MS_ENGINE_REPLAY}};
     const ms_option_set sets[] = {{"predict", predict_table, &how},
+                                  {"advice", ms_advise_option_table, &how.advise},
                                   {"plan", ms_plan_option_table(), &options}};
-    MS_TRY(ms_args_read(cx, args, sets, 2));
+    MS_TRY(ms_args_read(cx, args, sets, 3));
     if (args->done)
         return MS_OK;
     if (!how.engine.given)
@@ -71,8 +86,7 @@ ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_plan_of_command(cx, args, &options, &plan));
     ms_workload *workload;
     MS_TRY(ms_plan_open_fitted(cx, &plan, &workload));
-    ms_status status =
-        predict(cx, args, workload, &plan, how.engine.value == MS_ENGINE_EVENT);
+    ms_status status = predict(cx, args, &how, workload, &plan);
     ms_workload_close(workload);
     return status;
 }

@@ -1,0 +1,48 @@
+/* Advice on a plan: every single change that the stack can run, with its effect on step
+ * time and memory; the best pair of changes; and the measurement that could most easily
+ * turn the choice. */
+#ifndef MS_SIM_EXPLAIN_ADVISE_H
+#define MS_SIM_EXPLAIN_ADVISE_H
+
+#include "sim/explain/explain.h"
+
+/* The prediction of a changed plan. */
+typedef struct ms_advised {
+    const char *change; /* "dp_shard 16 -> 32, tp 8 -> 4"; "": the plan itself */
+    ms_plan plan;       /* with the number of layers of each stage */
+    double step_s, peak_bytes;
+    double fits_probability; /* as in ms_prediction; NaN: unknown */
+    bool fits;               /* by the memory rule of the advice */
+} ms_advised;
+
+/* A coefficient whose true value could make a slower plan the faster one. */
+typedef struct ms_advice_measure {
+    const ms_explain_figure *figure;
+    const ms_advised *best, *rival; /* the faster plan, and the one that it beats */
+    double flip_value; /* nearest value of the coefficient with which `rival` is as fast */
+    double low, high;  /* 90 % interval of the coefficient; NaN: not stated */
+} ms_advice_measure;
+
+typedef struct ms_advice {
+    ms_memory_limit limit; /* the rule by which plans fit */
+    ms_advised given;
+    int num, num_fitting;
+    /* (num): the first num_fitting fit, the others do not; each part fastest first */
+    const ms_advised *changes;
+    /* the fastest plan with two changes that fits; if faster than all that fit with one */
+    bool has_pair;
+    ms_advised pair;
+    bool has_measure;
+    ms_advice_measure measure;
+} ms_advice;
+
+/* Predicts all single changes of a legal plan, and all pairs of them, by replay. The
+ * workload's own memory rule is unchanged afterwards. The result lives in cx->arena.
+ * Errors: those of ms_predict and ms_explain. */
+ms_status ms_advise(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                    const ms_memory_rule *rule, ms_advice *out);
+
+/* Writes the member "advice" of an open object meshsim.prediction/1 or explain/1. */
+void ms_advice_write_field(ms_jout *out, const ms_advice *advice);
+
+#endif
