@@ -140,31 +140,32 @@ static double fastest_s(const ms_advice *advice)
     return advice->has_pair ? fmin(fastest, advice->pair.step_s) : fastest;
 }
 
-/* Whether a plan whose share of saved activations is open can be the fastest: without
- * recomputation, which only adds time, it is no slower. */
-static ms_status may_win(advisor *a, const ms_plan *plan, bool *may)
+/* Whether the share of activations that a plan saves is still to be found. */
+static bool is_open(const ms_plan *plan)
 {
-    ms_plan lean = *plan;
-    ms_advised bound;
-    *may = true;
-    if (plan->recompute != MS_RECOMPUTE_AUTO || plan->recompute_budget_frac >= 0.0)
-        return MS_OK;
-    lean.recompute = MS_RECOMPUTE_NONE;
-    MS_TRY(advised(a, &lean, &bound));
-    *may = bound.step_s < fastest_s(a->out);
-    return MS_OK;
+    return plan->recompute == MS_RECOMPUTE_AUTO && plan->recompute_budget_frac < 0.0;
 }
 
-static ms_status try_pair(advisor *a, const candidate *first, const candidate *second)
+/* Whether a plan can be the fastest, by a bound of its step. Recomputation only adds time,
+ * so the bound of an open plan is without any. */
+static bool may_win(advisor *a, const ms_plan *plan)
+{
+    ms_ctx scratch = {.arena = ms_arena_open()};
+    ms_plan lean = *plan;
+    if (is_open(plan))
+        lean.recompute = MS_RECOMPUTE_NONE;
+    double bound_s = ms_planned_bound_s(&scratch, a->workload, &lean);
+    ms_arena_close(scratch.arena);
+    return bound_s < fastest_s(a->out);
+}
+
+static ms_status try_pair(advisor *a, const candidate *first, const candidate *second,
+                          bool open)
 {
     ms_plan plan;
     ms_advised pair;
-    bool may;
     if (!ms_plan_edit_apply(a->workload, &first->plan, second->edit, &plan) ||
-        is_known(a, &plan))
-        return MS_OK;
-    MS_TRY(may_win(a, &plan, &may));
-    if (!may)
+        is_open(&plan) != open || is_known(a, &plan) || !may_win(a, &plan))
         return MS_OK;
     MS_TRY(advised(a, &plan, &pair));
     if (pair.fits && pair.step_s < fastest_s(a->out)) {
@@ -174,11 +175,13 @@ static ms_status try_pair(advisor *a, const candidate *first, const candidate *s
     return MS_OK;
 }
 
+/* Tries all pairs; open plans come last, when a fast pair can rule them out. */
 static ms_status try_pairs(advisor *a)
 {
-    for (int i = 0; i < a->num; i++)
-        for (int k = i + 1; k < a->num; k++)
-            MS_TRY(try_pair(a, &a->candidates[i], &a->candidates[k]));
+    for (int open = 0; open < 2; open++)
+        for (int i = 0; i < a->num; i++)
+            for (int k = i + 1; k < a->num; k++)
+                MS_TRY(try_pair(a, &a->candidates[i], &a->candidates[k], open));
     return MS_OK;
 }
 
