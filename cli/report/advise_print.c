@@ -115,8 +115,24 @@ static const char *quantity(ms_arena *arena, const ms_explain_figure *f, double 
     return ms_format_quantity(text, 64, value, f->unit);
 }
 
+static const char *peak_text(ms_arena *arena, const ms_advice_measure *m)
+{
+    const char *risk = isnan(m->rival->fits_probability)
+                           ? ""
+                           : ms_arena_printf(arena, ", which fits with probability %.2f",
+                                             m->rival->fits_probability);
+    return ms_arena_printf(
+        arena,
+        "peak memory of \"%s\": predicted are %.1f GiB%s. If it fits, it is %.1f %% faster "
+        "than \"%s\".",
+        m->rival->change, ms_gib(m->rival->peak_bytes), risk,
+        100.0 * (1.0 - m->rival->step_s / m->best->step_s), name_of(m->best));
+}
+
 static const char *measure_text(ms_arena *arena, const ms_advice_measure *m)
 {
+    if (m->figure == NULL)
+        return peak_text(arena, m);
     const ms_explain_figure *f = m->figure;
     const char *interval =
         isnan(m->low) ? "no interval is stated"

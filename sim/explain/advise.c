@@ -74,7 +74,8 @@ static ms_status advised(advisor *a, const ms_plan *plan, ms_advised *out)
                             p.step_s,
                             p.peak_bytes,
                             p.fits_probability,
-                            p.fits};
+                            p.fits,
+                            p.peak_bytes + p.outside_bytes <= p.limit.limit_bytes};
     }
     ms_arena_close(scratch.arena);
     return status;
@@ -221,12 +222,12 @@ static void write_fields(ms_jout *out, const ms_advised *change, double given_s)
     ms_plan_write_json(out, &change->plan);
 }
 
-static void write_measure(ms_jout *out, const ms_advice_measure *m)
+static void write_coefficient(ms_jout *out, const ms_advice_measure *m)
 {
     const ms_explain_figure *f = m->figure;
     ms_jout_text_field(out, "file", f->file);
-    ms_jout_text_field(out, "coefficient", f->key);
-    ms_jout_text_field(out, "what", f->help);
+    ms_jout_text_field(out, "key", f->key);
+    ms_jout_text_field(out, "help", f->help);
     ms_jout_text_field(out, "from", ms_provenance_names[f->from]);
     ms_jout_text_field(out, "source", f->source);
     ms_jout_text_field(out, "unit", ms_explain_unit(f));
@@ -234,8 +235,15 @@ static void write_measure(ms_jout *out, const ms_advice_measure *m)
     ms_jout_number_field(out, "low", m->low);
     ms_jout_number_field(out, "high", m->high);
     ms_jout_number_field(out, "flip_value", m->flip_value);
+}
+
+static void write_measure(ms_jout *out, const ms_advice_measure *m)
+{
+    ms_jout_text_field(out, "what", m->figure == NULL ? "peak_memory" : "coefficient");
     ms_jout_text_field(out, "best", m->best->change);
     ms_jout_text_field(out, "rival", m->rival->change);
+    if (m->figure != NULL)
+        write_coefficient(out, m);
 }
 
 void ms_advice_write_field(ms_jout *out, const ms_advice *advice)

@@ -13,14 +13,18 @@ typedef struct ms_advised {
     double step_s, peak_bytes;
     double fits_probability; /* as in ms_prediction; NaN: unknown */
     bool fits;               /* by the memory rule of the advice */
+    bool peak_fits;          /* the predicted peak fits, with whatever probability */
 } ms_advised;
 
-/* A coefficient whose true value could make a slower plan the faster one. */
+/* What to measure: the peak memory of a plan that may turn out to fit, or a coefficient
+ * whose true value may make a slower plan the faster one. */
 typedef struct ms_advice_measure {
-    const ms_explain_figure *figure;
-    const ms_advised *best, *rival; /* the faster plan, and the one that it beats */
-    double flip_value; /* nearest value of the coefficient with which `rival` is as fast */
-    double low, high;  /* 90 % interval of the coefficient; NaN: not stated */
+    const ms_explain_figure *figure; /* NULL: the peak memory of `rival` */
+    const ms_advised *best, *rival;  /* the fastest plan that fits, and one to replace it */
+    /* value of the coefficient, nearest to its own, with which `rival` is as fast; NaN
+     * without one */
+    double flip_value;
+    double low, high; /* 90 % interval of the coefficient; NaN: not stated */
 } ms_advice_measure;
 
 typedef struct ms_advice {

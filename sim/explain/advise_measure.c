@@ -1,5 +1,6 @@
-/* The measurement that could most easily turn a choice between two plans: the coefficient
- * of which the smallest change makes the slower plan the faster one. */
+/* The measurement that could most easily turn a choice between two plans: the peak memory
+ * of a faster plan that may fit; else the coefficient of which the smallest change makes
+ * the slower plan the faster one. */
 #include "sim/explain/advise_priv.h"
 #include "sim/explain/explain_priv.h"
 
@@ -180,6 +181,18 @@ static const ms_advised *runner_up(const ms_advice *advice, const ms_advised *be
     return NULL;
 }
 
+/* The fastest change that is faster than `best` and whose predicted peak fits, though not
+ * with the probability asked for; NULL: none. */
+static const ms_advised *doubtful(const ms_advice *advice, const ms_advised *best)
+{
+    for (int i = advice->num_fitting; i < advice->num; i++) {
+        const ms_advised *change = &advice->changes[i];
+        if (change->peak_fits && change->step_s < best->step_s * (1.0 - EQUAL_STEPS))
+            return change;
+    }
+    return NULL;
+}
+
 ms_status ms_advise_measure(ms_ctx *cx, const ms_workload *workload, ms_advice *advice)
 {
     const ms_advised *given = advice->given.fits ? &advice->given : NULL;
@@ -188,6 +201,12 @@ ms_status ms_advise_measure(ms_ctx *cx, const ms_workload *workload, ms_advice *
         return MS_OK;
     if (given != NULL && given->step_s <= best->step_s)
         best = given;
+    const ms_advised *faster = doubtful(advice, best);
+    if (faster != NULL) {
+        advice->has_measure = true;
+        advice->measure = (ms_advice_measure){NULL, best, faster, NAN, NAN, NAN};
+        return MS_OK;
+    }
     const ms_advised *rivals[] = {best == given ? NULL : given, runner_up(advice, best)};
     for (int i = 0; i < 2 && !advice->has_measure; i++)
         if (rivals[i] != NULL)

@@ -4,8 +4,9 @@
 
 #include "sim/explain/advise.h"
 
-/* Fills advice->measure for the choice between the fastest plan that fits and the given
- * one; if no coefficient turns it, for the choice between the two fastest plans. */
+/* Fills advice->measure: the peak of a faster change that may fit; else the coefficient
+ * that turns the choice between the fastest plan that fits and the given one, or else
+ * between the two fastest. */
 ms_status ms_advise_measure(ms_ctx *cx, const ms_workload *workload, ms_advice *advice);
 
 #endif

@@ -143,6 +143,8 @@ static void adapt_states(const ms_stack *stack, const ms_plan *from, ms_plan *pl
 {
     if (!has_shards(plan))
         plan->zero = 0;
+    if (plan->zero < 3 && from->zero < 3)
+        plan->reshard_after_forward = from->reshard_after_forward;
     if (plan->zero == 3 && plan->size[MS_PP] > 1 && !stack->can_zero3_with_pp)
         plan->reshard_after_forward = false;
     if (plan->recompute == from->recompute)
@@ -219,7 +221,7 @@ bool ms_plan_edit_apply(const ms_workload *workload, const ms_plan *plan,
                         const ms_plan_edit *edit, ms_plan *out)
 {
     *out = *plan;
-    if (!set(edit, out))
+    if (!set(edit, out) || !ms_plan_matters(out, edit->choice))
         return false;
     adapt_effects(workload->stack, plan, out);
     adapt_stages(plan, out);
