@@ -44,8 +44,8 @@ static bool is_repeated(const ms_advice *advice, int change)
 
 static void print_table(FILE *out, ms_arena *arena, const ms_advice *advice, int rows)
 {
-    ms_table *table = MS_TABLE(arena, "rrrrrrl", "#", "step (s)", "by (s)", "by (%)",
-                               "peak GiB", "P(fit)", "change");
+    ms_table *table = MS_TABLE(arena, "rrrrrrl", "#", "step (s)", "by (s)", "(%)", "GiB",
+                               "P(fit)", "change");
     int num = 0;
     add_row(table, "-", &advice->given, &advice->given);
     for (int i = 0; i < advice->num_fitting && num < rows; i++)
@@ -119,11 +119,11 @@ static const char *peak_text(ms_arena *arena, const ms_advice_measure *m)
 {
     const char *risk = isnan(m->rival->fits_probability)
                            ? ""
-                           : ms_arena_printf(arena, ", which fits with probability %.2f",
+                           : ms_arena_printf(arena, ", which fit with probability %.2f",
                                              m->rival->fits_probability);
     return ms_arena_printf(
         arena,
-        "peak memory of \"%s\": predicted are %.1f GiB%s. If it fits, it is %.1f %% faster "
+        "peak memory of \"%s\": %.1f GiB are predicted%s. If it fits, it is %.1f %% faster "
         "than \"%s\".",
         m->rival->change, ms_gib(m->rival->peak_bytes), risk,
         100.0 * (1.0 - m->rival->step_s / m->best->step_s), name_of(m->best));
@@ -150,7 +150,7 @@ static const char *measure_text(ms_arena *arena, const ms_advice_measure *m)
 static void print_measure(FILE *out, ms_arena *arena, const ms_advice *advice)
 {
     const char *text = "no single coefficient, within its interval or a factor of 2, "
-                       "changes which plan is the fastest";
+                       "changes which single change is the best";
     if (advice->num_fitting == 0)
         return;
     if (advice->has_measure)
@@ -165,7 +165,10 @@ void ms_advice_print(FILE *out, ms_arena *arena, const ms_advice *advice, int ro
     if (advice->limit.knows_risk && advice->limit.rule.min_probability > 0.0)
         rule = ms_arena_printf(arena, " with probability %g",
                                advice->limit.rule.min_probability);
-    ms_print(out, "\nwhat to change: single changes that fit%s, by replay\n", rule);
+    ms_print(out,
+             "\nwhat to change: the fastest single changes that fit%s\n"
+             "(steps by replay, their differences, peaks in GiB)\n",
+             rule);
     print_table(out, arena, advice, rows);
     print_unfit(out, arena, advice);
     print_pair(out, arena, advice);

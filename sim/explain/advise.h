@@ -20,7 +20,7 @@ typedef struct ms_advised {
  * whose true value may make a slower plan the faster one. */
 typedef struct ms_advice_measure {
     const ms_explain_figure *figure; /* NULL: the peak memory of `rival` */
-    const ms_advised *best, *rival;  /* the fastest plan that fits, and one to replace it */
+    const ms_advised *best, *rival;  /* a plan to choose, and the one to replace it */
     /* value of the coefficient, nearest to its own, with which `rival` is as fast; NaN
      * without one */
     double flip_value;

@@ -172,6 +172,14 @@ static ms_status find_measure(const duel *d, ms_advice *advice)
 
 /* ---- the choice ---- */
 
+/* The fastest plan that fits, with at most one change; NULL: none fits. */
+static const ms_advised *fastest_single(const ms_advice *advice)
+{
+    const ms_advised *given = advice->given.fits ? &advice->given : NULL;
+    const ms_advised *change = advice->num_fitting > 0 ? &advice->changes[0] : given;
+    return given != NULL && given->step_s <= change->step_s ? given : change;
+}
+
 /* The fastest change that fits and is slower than the plan `best`; NULL: none. */
 static const ms_advised *runner_up(const ms_advice *advice, const ms_advised *best)
 {
@@ -195,21 +203,21 @@ static const ms_advised *doubtful(const ms_advice *advice, const ms_advised *bes
 
 ms_status ms_advise_measure(ms_ctx *cx, const ms_workload *workload, ms_advice *advice)
 {
-    const ms_advised *given = advice->given.fits ? &advice->given : NULL;
-    const ms_advised *best = advice->num_fitting > 0 ? &advice->changes[0] : given;
-    if (best == NULL)
-        return MS_OK;
-    if (given != NULL && given->step_s <= best->step_s)
-        best = given;
-    const ms_advised *faster = doubtful(advice, best);
+    const ms_advised *single = fastest_single(advice);
+    const ms_advised *best = advice->has_pair ? &advice->pair : single;
+    const ms_advised *faster = best != NULL ? doubtful(advice, best) : NULL;
     if (faster != NULL) {
         advice->has_measure = true;
         advice->measure = (ms_advice_measure){NULL, best, faster, NAN, NAN, NAN};
         return MS_OK;
     }
-    const ms_advised *rivals[] = {best == given ? NULL : given, runner_up(advice, best)};
+    if (single == NULL)
+        return MS_OK;
+    bool keeps = single == &advice->given || !advice->given.fits;
+    const ms_advised *rivals[] = {keeps ? NULL : &advice->given,
+                                  runner_up(advice, single)};
     for (int i = 0; i < 2 && !advice->has_measure; i++)
         if (rivals[i] != NULL)
-            MS_TRY(find_measure(&(duel){cx, workload, best, rivals[i]}, advice));
+            MS_TRY(find_measure(&(duel){cx, workload, single, rivals[i]}, advice));
     return MS_OK;
 }

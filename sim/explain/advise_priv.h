@@ -4,9 +4,9 @@
 
 #include "sim/explain/advise.h"
 
-/* Fills advice->measure: the peak of a faster change that may fit; else the coefficient
- * that turns the choice between the fastest plan that fits and the given one, or else
- * between the two fastest. */
+/* Fills advice->measure: the peak of a change that would be faster than all plans that
+ * fit; else the coefficient that turns the choice between the fastest plan with at most one
+ * change and the given one, or else the next fastest. */
 ms_status ms_advise_measure(ms_ctx *cx, const ms_workload *workload, ms_advice *advice);
 
 #endif

@@ -336,17 +336,17 @@ static void a_faster_plan_that_may_fit_is_measured_first(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_plan plan = plan_for("llama-3.1-8b", 64);
+    ms_plan plan = plan_for("llama-3.2-1b", 1);
     plan.sequence_length = 8192;
-    plan.global_batch = 512;
-    plan.size[MS_DP_SHARD] = 32;
-    plan.size[MS_TP] = 2;
-    plan.sequence_parallel = true;
+    plan.global_batch = 16;
+    plan.zero = 0;
     plan.stack = "megatron";
     ms_workload *workload = open_workload(cx, &plan);
     const ms_advice *advice = advise(cx, workload, &plan, &safe);
     const ms_advice_measure *m = &advice->measure;
     assert_true(advice->has_measure && m->figure == NULL);
+    ASSERT_TEXT(m->rival->change, "mbs 1 -> 4");
+    ASSERT_TEXT(m->best->change, "mbs 1 -> 2");
     assert_true(m->rival->step_s < m->best->step_s);
     assert_true(m->rival->peak_fits && !m->rival->fits && m->best->fits);
     ms_workload_close(workload);
