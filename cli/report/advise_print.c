@@ -53,25 +53,26 @@ static void print_table(FILE *out, ms_arena *arena, const ms_advice *advice, int
             add_row(table, ms_arena_printf(arena, "%d", ++num), &advice->given,
                     &advice->changes[i]);
     ms_table_print(table, out);
-    if (num < advice->num_fitting)
-        ms_print(out,
-                 "%d more fit, some of them schedules above with other virtual stages; "
-                 "--json lists all\n",
-                 advice->num_fitting - num);
+    if (num == advice->num_fitting)
+        return;
+    ms_print(out,
+             "%d more fit, some of them schedules above with other virtual stages; "
+             "--json lists all\n",
+             advice->num_fitting - num);
 }
 
 /* "step 8.12 s (-25.5 %), peak 31.7 GiB, P(fit) 0.98" */
 static const char *outcome_text(ms_arena *arena, const ms_advice *advice,
                                 const ms_advised *change)
 {
-    const char *risk = isnan(change->fits_probability)
-                           ? ""
-                           : ms_arena_printf(arena, ", P(fit) %.2f",
-                                             change->fits_probability);
-    return ms_arena_printf(
-        arena, "step %.*f s (%+.1f %%), peak %.1f GiB%s", ms_decimals(change->step_s),
-        change->step_s, 100.0 * (change->step_s / advice->given.step_s - 1.0),
-        ms_gib(change->peak_bytes), risk);
+    const char *risk =
+        isnan(change->fits_probability)
+            ? ""
+            : ms_arena_printf(arena, ", P(fit) %.2f", change->fits_probability);
+    return ms_arena_printf(arena, "step %.*f s (%+.1f %%), peak %.1f GiB%s",
+                           ms_decimals(change->step_s), change->step_s,
+                           100.0 * (change->step_s / advice->given.step_s - 1.0),
+                           ms_gib(change->peak_bytes), risk);
 }
 
 static void print_unfit(FILE *out, ms_arena *arena, const ms_advice *advice)
@@ -135,10 +136,10 @@ static const char *measure_text(ms_arena *arena, const ms_advice_measure *m)
         return peak_text(arena, m);
     const ms_explain_figure *f = m->figure;
     const char *interval =
-        isnan(m->low) ? "no interval is stated"
-                      : ms_arena_printf(arena, "90 %% interval %s to %s",
-                                        quantity(arena, f, m->low),
-                                        quantity(arena, f, m->high));
+        isnan(m->low)
+            ? "no interval is stated"
+            : ms_arena_printf(arena, "90 %% interval %s to %s",
+                              quantity(arena, f, m->low), quantity(arena, f, m->high));
     return ms_arena_printf(
         arena,
         "%s of %s (%s): %s, %s; %s. At %s (%+.3g %%) \"%s\" would be as fast as \"%s\".",

@@ -13,7 +13,7 @@
 /* Prediction of a changed plan with the edits that make it. */
 typedef struct candidate {
     ms_advised advised;
-    ms_plan plan; /* with the default split of layers where the edit asks for it */
+    ms_plan plan; /* layers_per_stage is NULL for the default split */
     const ms_plan_edit *edit;
     int number; /* place in the order of edits, to break ties */
 } candidate;

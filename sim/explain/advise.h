@@ -9,15 +9,15 @@
 /* The prediction of a changed plan. */
 typedef struct ms_advised {
     const char *change; /* "dp_shard 16 -> 32, tp 8 -> 4"; "": the plan itself */
-    ms_plan plan;       /* with the number of layers of each stage */
+    ms_plan plan;       /* layers_per_stage is set */
     double step_s, peak_bytes;
-    double fits_probability; /* as in ms_prediction; NaN: unknown */
-    bool fits;               /* by the memory rule of the advice */
+    double fits_probability; /* ms_prediction has the same; NaN: unknown */
+    bool fits;               /* fits by the memory rule of the advice */
     bool peak_fits;          /* the predicted peak fits, with whatever probability */
 } ms_advised;
 
-/* What to measure: the peak memory of a plan that may turn out to fit, or a coefficient
- * whose true value may make a slower plan the faster one. */
+/* A measurement: the peak memory of a plan that may turn out to fit, or a coefficient whose
+ * true value may make a slower plan the faster one. */
 typedef struct ms_advice_measure {
     const ms_explain_figure *figure; /* NULL: the peak memory of `rival` */
     const ms_advised *best, *rival;  /* a plan to choose, and the one to replace it */

@@ -11,7 +11,7 @@
 /* Coefficients without a stated interval are changed by this factor at most. */
 #define MOST_FACTOR 2.0
 /* Relative difference of step times up to which two plans count as one. */
-#define EQUAL_STEPS 1e-9
+#define EQUAL_STEPS  1e-9
 #define NUM_HALVINGS 20
 
 typedef struct duel {
@@ -49,9 +49,8 @@ static bool read_interval(ms_arena *arena, const ms_explain_figure *f, double *l
     const char *second = to + (*to == '-' ? 1 : strlen(" to "));
     *high = strtod(second, &end);
     double scale = 1.0;
-    const char *one =
-        ms_arena_printf(arena, "1 %.*s", (int)strcspn(end + (*end == ' '), " ,;:"),
-                        end + (*end == ' '));
+    const char *one = ms_arena_printf(
+        arena, "1 %.*s", (int)strcspn(end + (*end == ' '), " ,;:"), end + (*end == ' '));
     if (f->unit != MS_UNIT_COUNT && !ms_parse_quantity(one, f->unit, &scale))
         return false;
     *low *= scale;
@@ -159,8 +158,8 @@ static ms_status find_measure(const duel *d, ms_advice *advice)
     num += add_suspects(d, rival, sides, best, list + num);
     qsort(list, (size_t)num, sizeof *list, by_change);
     for (int i = 0; i < num && !advice->has_measure; i++) {
-        ms_advice_measure m = {
-            list[i].figure, d->best, d->rival, NAN, .low = NAN, .high = NAN};
+        ms_advice_measure m = {list[i].figure, d->best,    d->rival, NAN,
+                               .low = NAN,     .high = NAN};
         if (!read_interval(d->cx->arena, list[i].figure, &m.low, &m.high))
             m.low = m.high = NAN;
         advice->has_measure = fabs(list[i].log_change) <= 2.0 * log(MOST_FACTOR) &&

@@ -24,11 +24,12 @@ static ms_plan_edit *add(edit_list *list, ms_choice choice, long value, long sec
 
 static void add_axes(edit_list *list)
 {
-    for (int from = 0; from < MS_NUM_PLAN_AXES; from++)
+    for (int from = 0; from < MS_NUM_PLAN_AXES; from++) {
         for (long factor = 2; factor <= list->plan->size[from]; factor++)
             for (int to = 0; to < MS_NUM_PLAN_AXES; to++)
                 if (list->plan->size[from] % factor == 0 && to != from)
                     add(list, (ms_choice)(MS_CHOOSE_PP + from), factor, to);
+    }
 }
 
 static void add_experts(edit_list *list)
@@ -100,7 +101,7 @@ int ms_plan_edits(ms_arena *arena, const ms_workload *workload, const ms_plan *p
     return list.num;
 }
 
-/* ---- what follows from an edit ---- */
+/* ---- consequences of an edit ---- */
 
 /* Whether ranks share parameters or optimizer states of dense or expert weights. */
 static bool has_shards(const ms_plan *plan)

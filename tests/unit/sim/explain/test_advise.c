@@ -106,11 +106,11 @@ static int num_choices(const ms_plan *from, const ms_plan *to)
     num += moved || memcmp(from->order, to->order, sizeof to->order) != 0;
     num += !moved && (from->ep != to->ep || from->etp != to->etp);
     num += from->microbatch != to->microbatch;
-    num += !moved && (from->schedule != to->schedule ||
-                      from->virtual_stages != to->virtual_stages);
-    num += !moved && (from->zero != to->zero ||
-                      (to->zero == 3 &&
-                       from->reshard_after_forward != to->reshard_after_forward));
+    num += !moved &&
+           (from->schedule != to->schedule || from->virtual_stages != to->virtual_stages);
+    num += !moved &&
+           (from->zero != to->zero ||
+            (to->zero == 3 && from->reshard_after_forward != to->reshard_after_forward));
     num += !moved && (from->sequence_parallel != to->sequence_parallel ||
                       from->async_tp != to->async_tp);
     num += !moved && from->cp_method != to->cp_method;
@@ -282,7 +282,7 @@ static void the_pair_is_that_of_brute_force(void **state)
     }
 }
 
-/* ---- what to measure ---- */
+/* ---- measurements ---- */
 
 static double lead_s(const ms_workload *workload, const ms_advice_measure *m,
                      double value)
