@@ -1,5 +1,6 @@
 /* meshsim predict: one plan's step time, where it goes, and its memory; with --advise, what
  * to change. */
+#include "base/print.h"
 #include "cli/options/advise_options.h"
 #include "cli/options/plan_command.h"
 #include "cli/report/report.h"
@@ -20,33 +21,55 @@ static const ms_option predict_table[] = {
     {0},
 };
 
-/* Writes a prediction; `shortfall` and `advice` are NULL if there is none. */
-static void write_json(ms_jout *json, const ms_plan *plan,
-                       const ms_prediction *prediction, const ms_shortfall *shortfall,
-                       const ms_advice *advice)
+typedef struct request {
+    ms_ctx *cx;
+    const ms_args *args;
+    const ms_plan_options *options;
+    const predict_options *how;
+    ms_broken_rules broken;
+    const ms_advice *advice; /* NULL without --advise */
+} request;
+
+static void write_json(const request *r, ms_jout *json, const ms_plan *plan,
+                       const ms_prediction *prediction, const ms_shortfall *shortfall)
 {
     ms_plan used = ms_prediction_plan(plan, prediction);
     ms_jout_begin_object(json);
     ms_prediction_write_fields(json, prediction);
     ms_jout_key(json, "plan");
     ms_plan_write_json(json, &used);
+    if (r->options->ignore_rules)
+        ms_broken_rules_write_json(json, &r->broken);
     if (shortfall != NULL) {
         ms_jout_key(json, "shortfall");
         ms_shortfall_write_json(json, shortfall);
     }
-    if (advice != NULL)
-        ms_advice_write_field(json, advice);
+    if (r->advice != NULL)
+        ms_advice_write_field(json, r->advice);
     ms_jout_end_object(json);
 }
 
-/* Predicts a plan and writes the result, also if the plan does not fit into memory. */
-static ms_status predict(ms_ctx *cx, const ms_args *args, const predict_options *how,
-                         ms_workload *workload, const ms_plan *plan)
+/* Writes the prediction; with --ignore-rules also the rules that the plan breaks, with
+ * --advise the advice. */
+static void print(const request *r, FILE *out, ms_workload *workload, const ms_plan *plan,
+                  const ms_prediction *prediction)
 {
+    ms_prediction_print(out, r->cx->arena, plan, prediction);
+    for (int i = 0; i < r->broken.num; i++)
+        ms_print(out, "ignored      %s\n",
+                 ms_broken_rule_text(workload, plan, r->broken.rules[i], r->cx->arena));
+    if (r->advice != NULL)
+        ms_advice_print(out, r->cx->arena, r->advice,
+                        ms_advise_options_rows(&r->how->advise));
+}
+
+/* Predicts a plan and writes the result, also if the plan does not fit into memory. */
+static ms_status predict(const request *r, ms_workload *workload, const ms_plan *plan)
+{
+    ms_ctx *cx = r->cx;
+    const ms_args *args = r->args;
     ms_prediction prediction;
-    const ms_advice *advice;
-    bool by_events = how->engine.value == MS_ENGINE_EVENT;
-    MS_TRY(ms_advise_options_apply(cx, &how->advise, workload, plan, &advice));
+    bool by_events = r->how->engine.value == MS_ENGINE_EVENT;
     MS_TRY(by_events ? ms_predict_by_events(cx, workload, plan, &prediction)
                      : ms_predict(cx, workload, plan, &prediction));
     const char *intervals[] = {ms_interval_text(cx->arena, plan, &prediction),
@@ -60,13 +83,9 @@ static ms_status predict(ms_ctx *cx, const ms_args *args, const predict_options 
     ms_status status =
         ms_plan_check_fits(cx, args, workload, &prediction, plan, &shortfall);
     if (args->common.json)
-        write_json(&out.json, plan, &prediction, prediction.fits ? NULL : &shortfall,
-                   advice);
+        write_json(r, &out.json, plan, &prediction, prediction.fits ? NULL : &shortfall);
     else
-        ms_prediction_print(out.file, cx->arena, plan, &prediction);
-    if (advice != NULL && !args->common.json)
-        ms_advice_print(out.file, cx->arena, advice,
-                        ms_advise_options_rows(&how->advise));
+        print(r, out.file, workload, plan, &prediction);
     return ms_output_close(cx, &out, status);
 }
 
@@ -85,8 +104,16 @@ ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args)
     ms_plan plan;
     MS_TRY(ms_plan_of_command(cx, args, &options, &plan));
     ms_workload *workload;
-    MS_TRY(ms_plan_open_fitted(cx, &plan, &workload));
-    ms_status status = predict(cx, args, &how, workload, &plan);
+    MS_TRY(ms_plan_open_workload(cx, &plan, &workload));
+    request r = {.cx = cx, .args = args, .options = &options, .how = &how};
+    ms_status status =
+        ms_plan_obey_rules(cx, workload, &plan, options.ignore_rules, &r.broken);
+    if (status == MS_OK)
+        status = ms_plan_fit_recompute(cx, workload, &plan);
+    if (status == MS_OK)
+        status = ms_advise_options_apply(cx, &how.advise, workload, &plan, &r.advice);
+    if (status == MS_OK)
+        status = predict(&r, workload, &plan);
     ms_workload_close(workload);
     return status;
 }

@@ -73,6 +73,9 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_simulate_report *r
     const char *slow = slow_text(arena, &s->options);
     ms_print(out, "%s\n", ms_plan_inputs_text(arena, r->plan, r->prediction->unit));
     ms_print(out, "plan     %s\n", ms_plan_text(arena, r->plan));
+    for (int i = 0; i < r->broken.num; i++)
+        ms_print(out, "ignored  rule %s: %s\n", r->broken.rules[i]->name,
+                 r->broken.rules[i]->says);
     print_engine(out, s);
     print_sync(out, r);
     ms_print(out, "ranks    %d of %ld simulated%s\n", s->num_actors, s->fold.num_ranks,

@@ -159,8 +159,10 @@ typedef enum ms_refusal {
     MS_REFUSE_LAYERS,
     /* the schedule does not allow these virtual stages, groups or micro-batches */
     MS_REFUSE_SCHEDULE,
-    MS_REFUSE_ZERO,  /* ZeRO stage that this plan or stack cannot have */
-    MS_REFUSE_ORDER, /* experts need dp_shard, cp, tp innermost, in this order */
+    MS_REFUSE_ZERO,      /* ZeRO stage that this plan or stack cannot have */
+    MS_REFUSE_ORDER,     /* experts need dp_shard, cp, tp innermost, in this order */
+    MS_REFUSE_FRAMEWORK, /* a rule of the stack's framework (stack_rules.h); not found
+                            by ms_plan_refusal */
     MS_NUM_REFUSALS
 } ms_refusal;
 extern const char *const ms_refusal_names[]; /* names of refusals: "ranks", ..., NULL */

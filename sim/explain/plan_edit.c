@@ -1,6 +1,7 @@
 #include "sim/explain/plan_edit.h"
 
 #include "sim/search/mesh_orders.h"
+#include "sim/step/framework_rules.h"
 
 #include <string.h>
 
@@ -47,7 +48,7 @@ static void add_experts(edit_list *list)
 static void add_orders(edit_list *list)
 {
     ms_order_list *orders = MS_NEW(list->arena, ms_order_list);
-    ms_space_list_orders(list->plan, list->workload->cluster, orders);
+    ms_space_list_orders(list->plan, list->workload, orders);
     int own = -1; /* first of the orders that cost the same as the plan's */
     for (int i = 0; i < orders->num; i++)
         if (ms_space_same_order(list->plan, orders->orders[i].order))
@@ -146,8 +147,9 @@ static void adapt_states(const ms_stack *stack, const ms_plan *from, ms_plan *pl
         plan->zero = 0;
     if (plan->zero < 3 && from->zero < 3)
         plan->reshard_after_forward = from->reshard_after_forward;
-    if (plan->zero == 3 && plan->size[MS_PP] > 1 && !stack->can_zero3_with_pp)
-        plan->reshard_after_forward = false;
+    if (plan->zero == 3 && (plan->size[MS_PP] == 1) != (from->size[MS_PP] == 1))
+        ms_plan_set(plan, MS_CHOOSE_RESHARD,
+                    ms_plan_usual(plan, stack, MS_CHOOSE_RESHARD));
     if (plan->recompute == from->recompute)
         return;
     plan->recompute_layers = 0;
@@ -190,13 +192,12 @@ static bool can_shard(const ms_space *space, const ms_plan *from, const ms_plan 
 {
     return (plan->zero == from->zero &&
             plan->reshard_after_forward == from->reshard_after_forward) ||
-           ms_space_tries_sharding(space, plan->size[MS_PP], has_shards(plan), plan->zero,
+           ms_space_tries_sharding(space, has_shards(plan), plan->zero,
                                    plan->reshard_after_forward);
 }
 
-/* Whether the stack can run `plan`, a change of the plan `from`. */
-static bool is_legal(const ms_workload *workload, const ms_plan *from,
-                     const ms_plan *plan)
+/* Whether the stack can run `plan`, a change of the plan `from`, and accepts it. */
+static bool is_legal(ms_workload *workload, const ms_plan *from, const ms_plan *plan)
 {
     ms_space space = ms_space_all(plan, workload->stack);
     if (ms_plan_refusal(plan, workload->model) != MS_LEGAL ||
@@ -215,10 +216,10 @@ static bool is_legal(const ms_workload *workload, const ms_plan *from,
         if (ms_plan_matters(plan, i) ? !can : value != (long)field->plain)
             return false;
     }
-    return true;
+    return ms_workload_broken_rule(workload, plan) == NULL;
 }
 
-bool ms_plan_edit_apply(const ms_workload *workload, const ms_plan *plan,
+bool ms_plan_edit_apply(ms_workload *workload, const ms_plan *plan,
                         const ms_plan_edit *edit, ms_plan *out)
 {
     *out = *plan;

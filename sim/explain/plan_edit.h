@@ -24,9 +24,9 @@ int ms_plan_edits(ms_arena *arena, const ms_workload *workload, const ms_plan *p
 /* Applies an edit. Layers are split by default if stages change; a choice that loses its
  * effect gets its JSON default, one that gains an effect the command line's default.
  * False if the edit does not apply (an axis that the factor does not divide, a choice
- * without effect), or if the stack cannot run the result; choices that stay as in `plan`
- * count as possible. */
-bool ms_plan_edit_apply(const ms_workload *workload, const ms_plan *plan,
+ * without effect), or if the stack cannot run the result or refuses it by a rule;
+ * choices that stay as in `plan` count as possible. */
+bool ms_plan_edit_apply(ms_workload *workload, const ms_plan *plan,
                         const ms_plan_edit *edit, ms_plan *out);
 
 /* The differences of two plans as text: "dp_shard 16 -> 32, tp 8 -> 4". */

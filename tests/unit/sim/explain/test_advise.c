@@ -4,6 +4,7 @@
 
 #include "sim/explain/explain_priv.h"
 #include "sim/explain/plan_edit.h"
+#include "sim/step/framework_rules.h"
 #include "tests/test.h"
 
 static const ms_memory_rule safe = {.min_probability = 0.95};
@@ -134,8 +135,7 @@ static void changes_are_single_legal_and_different(void **state)
             ASSERT_INT(num_choices(&plans[i], plan), 1);
             assert_true(plan->size[MS_PP] == 1 || stack->can_schedule[plan->schedule]);
             assert_true(plan->size[MS_CP] == 1 || stack->can_cp[plan->cp_method]);
-            assert_true(plan->zero < 3 || plan->size[MS_PP] == 1 ||
-                        !plan->reshard_after_forward || stack->can_zero3_with_pp);
+            assert_null(ms_workload_broken_rule(workload, plan));
             assert_true(!plan->async_tp || plan->sequence_parallel);
             assert_true(advice->changes[k].change[0] != '\0');
             for (int other = 0; other < k; other++)
