@@ -36,6 +36,8 @@ static ms_plan with_experts(void)
     plan.size[MS_DP_SHARD] = 8;
     plan.size[MS_PP] = 2;
     plan.ep = 8;
+    plan.zero = 3;
+    plan.reshard_after_forward = false;
     plan.stack = "torchtitan";
     return plan;
 }
@@ -161,7 +163,7 @@ static void changes_have_the_words_of_flags(void **state)
         "pp 4 -> 1, tp 2 -> 8",
         "dp_shard 2 -> 4, tp 2 -> 1",
         "dp_shard 2 -> 1, cp 1 -> 2, cp by ring",
-        "order tp,pp,dp_shard",
+        "order dp_shard,pp,tp",
         "mbs 1 -> 2",
         "schedule interleaved, v 1 -> 2",
         "zero 1 -> 0",
