@@ -1,5 +1,7 @@
-/* meshsim predict: one plan's step time, where it goes, and its memory. */
+/* meshsim predict: one plan's step time, where it goes, and its memory; with --advise, what
+ * to change. */
 #include "base/print.h"
+#include "cli/options/advise_options.h"
 #include "cli/options/plan_command.h"
 #include "cli/report/report.h"
 #include "sim/engine/graph.h"
@@ -8,6 +10,7 @@
 
 typedef struct predict_options {
     ms_opt_choice engine;
+    ms_advise_options advise;
 } predict_options;
 
 static const ms_option predict_table[] = {
@@ -22,8 +25,9 @@ typedef struct request {
     ms_ctx *cx;
     const ms_args *args;
     const ms_plan_options *options;
-    bool by_events;
+    const predict_options *how;
     ms_broken_rules broken;
+    const ms_advice *advice; /* NULL without --advise */
 } request;
 
 static void write_json(const request *r, ms_jout *json, const ms_plan *plan,
@@ -40,10 +44,13 @@ static void write_json(const request *r, ms_jout *json, const ms_plan *plan,
         ms_jout_key(json, "shortfall");
         ms_shortfall_write_json(json, shortfall);
     }
+    if (r->advice != NULL)
+        ms_advice_write_field(json, r->advice);
     ms_jout_end_object(json);
 }
 
-/* Writes the prediction and, with --ignore-rules, the rules that the plan breaks. */
+/* Writes the prediction; with --ignore-rules also the rules that the plan breaks, with
+ * --advise the advice. */
 static void print(const request *r, FILE *out, ms_workload *workload, const ms_plan *plan,
                   const ms_prediction *prediction)
 {
@@ -51,6 +58,9 @@ static void print(const request *r, FILE *out, ms_workload *workload, const ms_p
     for (int i = 0; i < r->broken.num; i++)
         ms_print(out, "ignored      %s\n",
                  ms_broken_rule_text(workload, plan, r->broken.rules[i], r->cx->arena));
+    if (r->advice != NULL)
+        ms_advice_print(out, r->cx->arena, r->advice,
+                        ms_advise_options_rows(&r->how->advise));
 }
 
 /* Predicts a plan and writes the result, also if the plan does not fit into memory. */
@@ -59,8 +69,9 @@ static ms_status predict(const request *r, ms_workload *workload, const ms_plan 
     ms_ctx *cx = r->cx;
     const ms_args *args = r->args;
     ms_prediction prediction;
-    MS_TRY(r->by_events ? ms_predict_by_events(cx, workload, plan, &prediction)
-                        : ms_predict(cx, workload, plan, &prediction));
+    bool by_events = r->how->engine.value == MS_ENGINE_EVENT;
+    MS_TRY(by_events ? ms_predict_by_events(cx, workload, plan, &prediction)
+                     : ms_predict(cx, workload, plan, &prediction));
     const char *intervals[] = {ms_interval_text(cx->arena, plan, &prediction),
                                ms_peak_interval_text(cx->arena, plan, &prediction)};
     for (int i = 0; i < 2; i++)
@@ -83,8 +94,9 @@ ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args)
     ms_plan_options options = {0};
     predict_options how = {.engine = {false, MS_ENGINE_REPLAY}};
     const ms_option_set sets[] = {{"predict", predict_table, &how},
+                                  {"advice", ms_advise_option_table, &how.advise},
                                   {"plan", ms_plan_option_table(), &options}};
-    MS_TRY(ms_args_read(cx, args, sets, 2));
+    MS_TRY(ms_args_read(cx, args, sets, 3));
     if (args->done)
         return MS_OK;
     if (!how.engine.given)
@@ -93,14 +105,13 @@ ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_plan_of_command(cx, args, &options, &plan));
     ms_workload *workload;
     MS_TRY(ms_plan_open_workload(cx, &plan, &workload));
-    request r = {.cx = cx,
-                 .args = args,
-                 .options = &options,
-                 .by_events = how.engine.value == MS_ENGINE_EVENT};
+    request r = {.cx = cx, .args = args, .options = &options, .how = &how};
     ms_status status =
         ms_plan_obey_rules(cx, workload, &plan, options.ignore_rules, &r.broken);
     if (status == MS_OK)
         status = ms_plan_fit_recompute(cx, workload, &plan);
+    if (status == MS_OK)
+        status = ms_advise_options_apply(cx, &how.advise, workload, &plan, &r.advice);
     if (status == MS_OK)
         status = predict(&r, workload, &plan);
     ms_workload_close(workload);

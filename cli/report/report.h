@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "cli/options/output.h"
 #include "costmodel/calibrate/calibration.h"
+#include "sim/explain/advise.h"
 #include "sim/explain/explain_view.h"
 #include "sim/search/mesh_orders.h"
 #include "sim/search/search_report.h"
@@ -25,6 +26,10 @@ void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)
 void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why);
 void ms_explanation_print(FILE *out, ms_arena *arena, const ms_explanation *explanation,
                           const ms_explain_view *view);
+
+/* Prints advice on a plan: at most `rows` single changes that fit, the best pair, and what
+ * to measure. */
+void ms_advice_print(FILE *out, ms_arena *arena, const ms_advice *advice, int rows);
 
 /* Prints costs of a plan in all orders of its axes, and the reasons. */
 void ms_mesh_orders_print(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
