@@ -3,6 +3,7 @@
 
 #include "base/paths.h"
 #include "base/print.h"
+#include "base/table.h"
 
 #include <assert.h>
 #include <string.h>
@@ -68,6 +69,8 @@ static const ms_option common_table[] = {
                .value = "FILE",
                .help =
                    "write the result to FILE, which appears only when it is complete"),
+    COMMON(MS_OPT_FLAG, wide, "--wide",
+           "all columns of tables, however wide; otherwise they fit the terminal"),
     COMMON(MS_OPT_FLAG, quiet, "--quiet", "no notes on standard error, errors only"),
     MS_OPT_ROW(MS_OPTION_FLAG, ms_common_options, verbose, "--verbose", .alias = "-v",
                .help = "print every default that is used on standard error"),
@@ -147,6 +150,8 @@ ms_status ms_args_read(ms_ctx *cx, ms_args *args, const ms_option_set *sets, int
                          "--quiet and --verbose exclude each other");
         ms_hint(cx, "drop one of them");
     }
+    ms_table_limit_width(
+        args->common.wide ? 0 : ms_output_width(args->common.output, MS_OUTPUT_WIDTH));
     cx->verbosity = args->common.quiet ? -1 : args->common.verbose ? 1 : 0;
     const char *ignored = ms_config_ignored();
     if (ignored != NULL)
