@@ -158,12 +158,14 @@ static void print_row(const ms_table *table, const ms_table_fit *fit,
 
 /* ---- lines above and below ---- */
 
-/* "zero 1" or, for a title that ends in a unit, "peak 54.3 GiB". */
+/* "zero 1" or, for a number whose title ends in a unit, "peak 54.3 GiB". */
 static const char *value_text(const ms_table *table, const char *title, const char *value)
 {
     const char *unit = strrchr(title, '(');
     size_t length = strlen(title);
-    if (unit == NULL || unit == title || unit[-1] != ' ' || title[length - 1] != ')')
+    bool is_number = value[strcspn(value, "0123456789")] != '\0';
+    if (unit == NULL || unit == title || unit[-1] != ' ' || title[length - 1] != ')' ||
+        !is_number)
         return ms_arena_printf(table->arena, "%s %s", title, value);
     return ms_arena_printf(table->arena, "%.*s %s %.*s", (int)(unit - 1 - title), title,
                            value, (int)strlen(unit) - 2, unit + 1);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define LEAST_TEXT 24 /* characters below which a column of texts is left out instead */
+#define LEAST_TEXT 16 /* characters below which a column of texts is left out instead */
 
 /* Smallest widths of a column's title and cells, and the width in which nothing breaks. */
 typedef struct room {
@@ -50,21 +50,30 @@ size_t ms_table_fit_width(const ms_table *table, const ms_table_fit *fit)
 
 /* ---- equal columns ---- */
 
+/* Whether all rows have one value in a column, which a title of its own names. */
 static bool is_equal_in_all_rows(const ms_table *table, int column_idx)
 {
+    const char *title = table->columns[column_idx].title;
     for (int i = column_idx; i < table->num_cells; i += table->num_columns)
         if (strcmp(table->cells[i], table->cells[column_idx]) != 0)
             return false;
-    return table->columns[column_idx].title[0] != '\0' && table->num_cells > 0;
+    for (int i = 0; i < table->num_columns; i++)
+        if (i != column_idx && strcmp(table->columns[i].title, title) == 0)
+            return false;
+    return title[0] != '\0' && table->num_cells > 0;
 }
 
-/* Moves equal columns above the table; of a single row only as many as needed. */
+/* Moves equal columns above the table. Where all columns are equal, as in a single row,
+ * only as many as needed go there, from the last on. */
 static void move_equal(const ms_table *table, ms_table_fit *fit, size_t most)
 {
-    bool one_row = table->num_cells == table->num_columns;
+    int num_equal = 0;
+    for (int i = 1; i < table->num_columns; i++)
+        num_equal += is_equal_in_all_rows(table, i);
+    bool only_needed = num_equal == table->num_columns - 1;
     for (int i = table->num_columns - 1; i > 0; i--)
         if (is_equal_in_all_rows(table, i) &&
-            !(one_row && ms_table_fit_width(table, fit) <= most))
+            !(only_needed && ms_table_fit_width(table, fit) <= most))
             fit->places[i] = MS_TABLE_ABOVE;
 }
 
@@ -116,6 +125,25 @@ static int find_spare(const ms_table *table, const ms_table_fit *fit)
     return found;
 }
 
+/* Leaves columns out until the others fit, then shows those again for which there is room
+ * after all, the least spare first. */
+static void leave_out(const ms_table *table, ms_table_fit *fit, const room *rooms,
+                      size_t most)
+{
+    int *left_out = MS_NEW_ARRAY(table->arena, table->num_columns, int), num = 0, spare;
+    while (ms_table_fit_width(table, fit) > most && (spare = find_spare(table, fit)) > 0) {
+        fit->places[left_out[num++] = spare] = MS_TABLE_LEFT_OUT;
+        set_widths(table, fit, rooms, most);
+    }
+    while (num-- > 0) {
+        fit->places[left_out[num]] = MS_TABLE_SHOWN;
+        set_widths(table, fit, rooms, most);
+        if (ms_table_fit_width(table, fit) > most)
+            fit->places[left_out[num]] = MS_TABLE_LEFT_OUT;
+    }
+    set_widths(table, fit, rooms, most);
+}
+
 ms_table_fit ms_table_fit_into(const ms_table *table, size_t most)
 {
     int n = table->num_columns;
@@ -129,12 +157,7 @@ ms_table_fit ms_table_fit_into(const ms_table *table, size_t most)
         return fit;
     move_equal(table, &fit, most);
     set_widths(table, &fit, rooms, most);
-    int spare;
-    while (ms_table_fit_width(table, &fit) > most &&
-           (spare = find_spare(table, &fit)) > 0) {
-        fit.places[spare] = MS_TABLE_LEFT_OUT;
-        set_widths(table, &fit, rooms, most);
-    }
+    leave_out(table, &fit, rooms, most);
     if (fit.widths[0] > most)
         fit.widths[0] = most;
     return fit;

@@ -120,7 +120,7 @@ static void print_nodes(FILE *out, ms_arena *arena, const ms_comparison *c)
     if (c->num_nodes == 0)
         return;
     double all_s = c->b->step_s - c->a->step_s;
-    ms_table *table = MS_TABLE(arena, "lrrrrr", "kind of node", "A (ms)", "B (ms)",
+    ms_table *table = MS_TABLE(arena, "trrrrr", "kind of node", "A (ms)", "B (ms)",
                                "B - A (ms)", "B / A", "of the difference (%)");
     int num = c->num_nodes < MAX_NODES ? c->num_nodes : MAX_NODES;
     for (int i = 0; i < num; i++)

@@ -51,22 +51,32 @@ static int list_columns(const columns *c, ms_choice list[MS_NUM_CHOICES])
 
 /* ---- rows ---- */
 
+/* The alignment of a choice's column. Where lines are short, columns of switches and of
+ * methods are left out before other choices, and figures that follow from others before
+ * them. */
+static const char *choice_alignment(ms_choice choice)
+{
+    const ms_plan_field *field = &ms_plan_fields[choice];
+    if (field->kind == MS_CHOICE_SWITCH || choice == MS_CHOOSE_CP_METHOD)
+        return "l2";
+    return field->kind != MS_CHOICE_WHOLE || choice == MS_CHOOSE_ZERO ? "l" : "r";
+}
+
 static void name_columns(ms_table *table, const columns *c, const ms_choice *list,
                          int num)
 {
     MS_COLUMNS(table, "rr", "#", "step (s)");
     if (c->events)
-        MS_COLUMNS(table, "r", "by replay (s)");
-    MS_COLUMNS(table, "rrrrr", "tokens/s/GPU", "MFU (%)", "peak (GiB)", "spare (GiB)",
+        MS_COLUMNS(table, "r5", "by replay (s)");
+    MS_COLUMNS(table, "r8r6r7rr3", "tokens/s/GPU", "MFU (%)", "peak (GiB)", "spare (GiB)",
                "P(fit)");
     for (int i = 0; i < num; i++) {
         const ms_plan_field *field = &ms_plan_fields[list[i]];
-        bool is_word = field->kind != MS_CHOICE_WHOLE || list[i] == MS_CHOOSE_ZERO;
-        MS_COLUMNS(table, is_word ? "l" : "r",
+        MS_COLUMNS(table, choice_alignment(list[i]),
                    field->short_name != NULL ? field->short_name : field->name);
     }
     if (c->order)
-        MS_COLUMNS(table, "l", "order");
+        MS_COLUMNS(table, "t4", "order");
 }
 
 static const char *order_text(ms_arena *arena, const ms_plan *plan)

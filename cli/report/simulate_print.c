@@ -153,7 +153,7 @@ static void print_times(FILE *out, ms_arena *arena, const ms_simulate_report *r)
 {
     const ms_simulation *s = r->simulation;
     int decimals = ms_decimals(s->step_s);
-    ms_table *table = MS_TABLE(arena, "rrrrrrrrrl", "rank", "pp", "stands for", "compute",
+    ms_table *table = MS_TABLE(arena, "rrr1rrrrrrt", "rank", "pp", "stands for", "compute",
                                "exposed comm", "bubble", "optimizer", "host", "ends", "");
     for (int i = 0; i < r->num_actors; i++) {
         const ms_actor *actor = &s->actors[r->actors[i]];
@@ -188,7 +188,7 @@ static void memory_row(ms_table *table, ms_arena *arena, const ms_simulation *s,
 
 static void print_memory(FILE *out, ms_arena *arena, const ms_simulate_report *r)
 {
-    ms_table *table = MS_TABLE(arena, "rrrrlrrrrrrr", "rank", "pp", "peak", "at (ms)",
+    ms_table *table = MS_TABLE(arena, "rrrrl2rrrrrrr1", "rank", "pp", "peak", "at (ms)",
                                "during", "params", "grads", "optimizer", "activations",
                                "logits", "gathered", "other");
     bool any = false;
