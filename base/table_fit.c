@@ -63,14 +63,15 @@ static bool is_equal_in_all_rows(const ms_table *table, int column_idx)
     return title[0] != '\0' && table->num_cells > 0;
 }
 
-/* Moves equal columns above the table. Where all columns are equal, as in a single row,
+/* Moves equal columns above the table. Of a single row, and where all columns are equal,
  * only as many as needed go there, from the last on. */
 static void move_equal(const ms_table *table, ms_table_fit *fit, size_t most)
 {
     int num_equal = 0;
     for (int i = 1; i < table->num_columns; i++)
         num_equal += is_equal_in_all_rows(table, i);
-    bool only_needed = num_equal == table->num_columns - 1;
+    bool only_needed =
+        table->num_cells == table->num_columns || num_equal == table->num_columns - 1;
     for (int i = table->num_columns - 1; i > 0; i--)
         if (is_equal_in_all_rows(table, i) &&
             !(only_needed && ms_table_fit_width(table, fit) <= most))

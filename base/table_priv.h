@@ -9,7 +9,7 @@
 #define MS_TABLE_GAP 2 /* spaces between columns */
 
 /* Characters behind which a line of a title, and of a cell, may end. */
-#define MS_TABLE_TITLE_BREAKS "_/"
+#define MS_TABLE_TITLE_BREAKS "_"
 #define MS_TABLE_CELL_BREAKS  ","
 
 typedef struct ms_table_column {

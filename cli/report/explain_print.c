@@ -150,7 +150,7 @@ static void print_figures(FILE *out, ms_arena *arena, const ms_explanation *e,
                           const ms_explain_view *view)
 {
     ms_table *table = MS_TABLE(arena, "tlrlrr", "file", "coefficient", "value", "from",
-                               "step (% per %)", "memory (% per %)");
+                               "step (%/%)", "memory (%/%)");
     int shown =
         view->sources || e->num_figures < NUM_FIGURES ? e->num_figures : NUM_FIGURES;
     for (int i = 0; i < shown; i++)

@@ -131,7 +131,7 @@ static void print_collective_scores(FILE *out, ms_arena *arena,
     ms_table *table =
         MS_TABLE(arena, detail ? "tlrrrr1r2rrr1r2" : "tllrrr1r2rrr1r2", "system",
                  detail ? "collective" : "cluster", detail ? "nodes" : "fitted",
-                 ">= 1 MiB", "median (%)", "bias (%)", "p90 (%)", "below", "median (%)",
+                 ">=1 MiB", "median (%)", "bias (%)", "p90 (%)", "below", "median (%)",
                  "bias (%)", "p90 (%)");
     for (int i = 0; i < num_scores; i++) {
         const ms_collective_score *score = &scores[i];
@@ -265,7 +265,7 @@ static void print_systems(FILE *out, ms_arena *arena, const ms_collectives_fit *
           "that the law prices, median errors\n\n",
           out);
     ms_table *table =
-        MS_TABLE(arena, "tllrrrrrr", "system", "profile", "law", ">= 1 MiB",
+        MS_TABLE(arena, "tllrrrrrr", "system", "profile", "law", ">=1 MiB",
                  "shipped (%)", "by others (%)", "below", "shipped (%)", "by others (%)");
     for (int i = 0; i < fit->num_systems; i++) {
         const ms_system_errors *system = &fit->systems[i];
