@@ -24,14 +24,15 @@ ms_table *ms_table_columns(ms_table *table, const char *alignment,
     assert(table->num_cells == 0);
     for (; *alignment != '\0'; titles++) {
         char letter = *alignment++;
-        assert(*titles != NULL && strchr("lrt", letter) != NULL);
+        assert(*titles != NULL && strchr("lrLR", letter) != NULL);
         int spare = isdigit((unsigned char)*alignment) ? *alignment++ - '0' : 0;
         MS_MAKE_ROOM(table->arena, table->columns, table->num_columns,
                      table->column_capacity, 16);
         const char *title =
             ms_printable(table->arena, ms_arena_strdup(table->arena, *titles));
         table->columns[table->num_columns++] =
-            (ms_table_column){title, letter != 'r', letter == 't', spare};
+            (ms_table_column){title, tolower((unsigned char)letter) == 'l',
+                              isupper((unsigned char)letter) != 0, spare};
     }
     assert(*titles == NULL);
     return table;
@@ -97,6 +98,15 @@ void ms_table_limit_width(int most)
 int ms_table_most_width(void)
 {
     return most_width;
+}
+
+bool ms_table_shows_all(const ms_table *table)
+{
+    ms_table_fit fit = ms_table_fit_into(table, (size_t)most_width);
+    for (int i = 0; i < table->num_columns; i++)
+        if (fit.places[i] != MS_TABLE_SHOWN)
+            return false;
+    return true;
 }
 
 /* ---- the lines of a table ---- */

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_THREADS 1024
+#define MAX_THREADS  1024
+#define MAX_COMPARED 1000 /* files */
 
 /* Commands in the order of the help: the most used first. */
 const ms_command ms_commands[] = {
@@ -29,8 +30,8 @@ const ms_command ms_commands[] = {
      "execute training steps of a plan on CPUs or GPUs: measured beside predicted",
      "meshsim run --model llama-15m --dp-shard 2 --tp 2 --seq 128 --global-batch 8 "
      "--check"},
-    {"compare", ms_cmd_compare, "A.json B.json", 2,
-     "what explains the difference of two predictions, simulations, runs or traces",
+    {"compare", ms_cmd_compare, "A.json [B.json...]", MAX_COMPARED,
+     "what explains the difference of two results; plans and searches as one table",
      "meshsim compare predicted.json measured.json"},
     {"schedule", ms_cmd_schedule, "[NAME|FILE.csv]", 1,
      "actions, bubbles and drawing of a pipeline schedule; without a name, all names",

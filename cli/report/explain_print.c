@@ -149,7 +149,7 @@ static void print_sources(FILE *out, ms_arena *arena, const ms_explanation *e)
 static void print_figures(FILE *out, ms_arena *arena, const ms_explanation *e,
                           const ms_explain_view *view)
 {
-    ms_table *table = MS_TABLE(arena, "tlrlrr", "file", "coefficient", "value", "from",
+    ms_table *table = MS_TABLE(arena, "Llrlrr", "file", "coefficient", "value", "from",
                                "step (%/%)", "memory (%/%)");
     int shown =
         view->sources || e->num_figures < NUM_FIGURES ? e->num_figures : NUM_FIGURES;

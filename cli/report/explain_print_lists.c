@@ -150,7 +150,7 @@ void ms_print_collectives(FILE *out, ms_arena *arena, const ms_explanation *e,
                           const ms_explain_view *view)
 {
     ms_table *table =
-        MS_TABLE(arena, "rllllrt3r2rr", "#", "part", "pass", "over", "collective",
+        MS_TABLE(arena, "rllllrL3r2rr", "#", "part", "pass", "over", "collective",
                  "size (MB)", "tier, per node", "one (ms)", "a step", "exposed (s)");
     int num_reasons = 0, most = 1;
     for (int i = 0; i < e->num_collectives; i++)
@@ -267,7 +267,7 @@ static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_block *bl
 {
     const ms_program *program = block->program;
     ms_table *table =
-        MS_TABLE(arena, "lll1l3tl2rl", "tensor", "made by", "dims", "global shape",
+        MS_TABLE(arena, "lll1l3Ll2rl", "tensor", "made by", "dims", "global shape",
                  "placement", "on one rank", "MB", "backward");
     for (int t = 0; t < program->num_tensors; t++)
         if (ms_tensor_is_forward(program, &program->tensors[t]))

@@ -42,7 +42,7 @@ void ms_skipped_print(FILE *out, ms_arena *arena, const ms_skipped *skipped)
         return;
     const char **reasons = sorted_reasons(arena, skipped);
     ms_print(out, "\nskipped\n");
-    ms_table *table = MS_TABLE(arena, "tr", "reason", "rows");
+    ms_table *table = MS_TABLE(arena, "Lr", "reason", "rows");
     for (int first = 0, end; first < skipped->num_rows; first = end) {
         end = first + 1;
         while (end < skipped->num_rows && strcmp(reasons[first], reasons[end]) == 0)
@@ -57,7 +57,7 @@ void ms_skipped_print(FILE *out, ms_arena *arena, const ms_skipped *skipped)
 static void print_kernel_scores(FILE *out, ms_arena *arena, const ms_kernel_score *scores,
                                 int num_scores, bool detail)
 {
-    ms_table *table = MS_TABLE(arena, "lt", "GPU", "source");
+    ms_table *table = MS_TABLE(arena, "lL", "GPU", "source");
     if (detail)
         MS_COLUMNS(table, "ll", "operation", "type");
     MS_COLUMNS(table, "rrrrrrrrrrr", "fitted", "median (%)", "bias (%)", "p90 (%)",
@@ -129,7 +129,7 @@ static void print_collective_scores(FILE *out, ms_arena *arena,
                                     bool detail)
 {
     ms_table *table =
-        MS_TABLE(arena, detail ? "tlrrrr1r2rrr1r2" : "tllrrr1r2rrr1r2", "system",
+        MS_TABLE(arena, detail ? "Llrrrr1r2rrr1r2" : "Lllrrr1r2rrr1r2", "system",
                  detail ? "collective" : "cluster", detail ? "nodes" : "fitted",
                  ">=1 MiB", "median (%)", "bias (%)", "p90 (%)", "below", "median (%)",
                  "bias (%)", "p90 (%)");
@@ -150,7 +150,7 @@ static void print_collective_rows(FILE *out, ms_arena *arena,
                                   const ms_collective_validation *v)
 {
     ms_table *table =
-        MS_TABLE(arena, "rtllr1r1r1r2r2r", "line", "system", "collective", "algorithm", "GPUs",
+        MS_TABLE(arena, "rLllr1r1r1r2r2r", "line", "system", "collective", "algorithm", "GPUs",
                  "nodes", "bytes", "measured (us)", "predicted (us)", "error (%)");
     for (int i = 0; i < v->rows->num_rows; i++) {
         const ms_collective_row *row = &v->rows->rows[i];
@@ -265,7 +265,7 @@ static void print_systems(FILE *out, ms_arena *arena, const ms_collectives_fit *
           "that the law prices, median errors\n\n",
           out);
     ms_table *table =
-        MS_TABLE(arena, "tllrrrrrr", "system", "profile", "law", ">=1 MiB",
+        MS_TABLE(arena, "Lllrrrrrr", "system", "profile", "law", ">=1 MiB",
                  "shipped (%)", "by others (%)", "below", "shipped (%)", "by others (%)");
     for (int i = 0; i < fit->num_systems; i++) {
         const ms_system_errors *system = &fit->systems[i];

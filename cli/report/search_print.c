@@ -51,12 +51,19 @@ static int list_columns(const columns *c, ms_choice list[MS_NUM_CHOICES])
 
 /* ---- rows ---- */
 
-/* The alignment of a choice's column. Where lines are short, columns of switches and of
- * methods are left out before other choices, and figures that follow from others before
- * them. */
-static const char *choice_alignment(ms_choice choice)
+const char *ms_choice_title(ms_choice choice)
 {
     const ms_plan_field *field = &ms_plan_fields[choice];
+    return field->short_name != NULL ? field->short_name : field->name;
+}
+
+const char *ms_choice_alignment(ms_choice choice)
+{
+    const ms_plan_field *field = &ms_plan_fields[choice];
+    if (choice == MS_CHOOSE_ORDER)
+        return "L4";
+    if (!field->in_table)
+        return "L5";
     if (field->kind == MS_CHOICE_SWITCH || choice == MS_CHOOSE_CP_METHOD)
         return "l2";
     return field->kind != MS_CHOICE_WHOLE || choice == MS_CHOOSE_ZERO ? "l" : "r";
@@ -70,13 +77,10 @@ static void name_columns(ms_table *table, const columns *c, const ms_choice *lis
         MS_COLUMNS(table, "r5", "by replay (s)");
     MS_COLUMNS(table, "r8r6r7rr3", "tokens/s/GPU", "MFU (%)", "peak (GiB)", "spare (GiB)",
                "P(fit)");
-    for (int i = 0; i < num; i++) {
-        const ms_plan_field *field = &ms_plan_fields[list[i]];
-        MS_COLUMNS(table, choice_alignment(list[i]),
-                   field->short_name != NULL ? field->short_name : field->name);
-    }
+    for (int i = 0; i < num; i++)
+        MS_COLUMNS(table, ms_choice_alignment(list[i]), ms_choice_title(list[i]));
     if (c->order)
-        MS_COLUMNS(table, "t4", "order");
+        MS_COLUMNS(table, ms_choice_alignment(MS_CHOOSE_ORDER), "order");
 }
 
 static const char *order_text(ms_arena *arena, const ms_plan *plan)

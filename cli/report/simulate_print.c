@@ -153,7 +153,7 @@ static void print_times(FILE *out, ms_arena *arena, const ms_simulate_report *r)
 {
     const ms_simulation *s = r->simulation;
     int decimals = ms_decimals(s->step_s);
-    ms_table *table = MS_TABLE(arena, "rrr1rrrrrrt", "rank", "pp", "stands for", "compute",
+    ms_table *table = MS_TABLE(arena, "rrr1rrrrrrL", "rank", "pp", "stands for", "compute",
                                "exposed comm", "bubble", "optimizer", "host", "ends", "");
     for (int i = 0; i < r->num_actors; i++) {
         const ms_actor *actor = &s->actors[r->actors[i]];
