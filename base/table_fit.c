@@ -96,6 +96,33 @@ static void narrow(const ms_table *table, ms_table_fit *fit, const size_t *least
     }
 }
 
+/* Characters of the longest line of a text in lines of `width`. */
+static size_t longest_line(const ms_table *table, const char *text, size_t width,
+                           const char *breaks)
+{
+    size_t longest = 0;
+    while (*text != '\0') {
+        size_t bytes = ms_wrap_bytes(text, width, breaks);
+        const char *line = ms_arena_strndup(table->arena, text, bytes);
+        longest = larger(longest, ms_utf8_width(line));
+        text = ms_wrap_rest(text, bytes);
+    }
+    return longest;
+}
+
+/* Takes the room that no line of the column needs. */
+static void tighten(const ms_table *table, ms_table_fit *fit, int column_idx)
+{
+    size_t width = fit->widths[column_idx];
+    size_t need = longest_line(table, table->columns[column_idx].title, width,
+                               MS_TABLE_TITLE_BREAKS);
+    for (int i = column_idx; i < table->num_cells && need < width;
+         i += table->num_columns)
+        need = larger(
+            need, longest_line(table, table->cells[i], width, MS_TABLE_CELL_BREAKS));
+    fit->widths[column_idx] = need;
+}
+
 /* Sets the widths of the shown columns, as wide as `most` allows. */
 static void set_widths(const ms_table *table, ms_table_fit *fit, const room *rooms,
                        size_t most)
@@ -159,7 +186,8 @@ ms_table_fit ms_table_fit_into(const ms_table *table, size_t most)
     move_equal(table, &fit, most);
     set_widths(table, &fit, rooms, most);
     leave_out(table, &fit, rooms, most);
-    if (fit.widths[0] > most)
-        fit.widths[0] = most;
+    fit.widths[0] = smaller(fit.widths[0], most);
+    for (int i = 0; i < n; i++)
+        tighten(table, &fit, i);
     return fit;
 }

@@ -9,7 +9,8 @@
 /* Whether a line may end before text[at]; at > 0. */
 static bool is_break(const char *text, size_t at, const char *behind)
 {
-    return text[at] == ' ' || text[at] == '\0' || strchr(behind, text[at - 1]) != NULL;
+    bool is_end = text[at] == ' ' || text[at] == '\0';
+    return text[at - 1] != ' ' && (is_end || strchr(behind, text[at - 1]) != NULL);
 }
 
 size_t ms_wrap_bytes(const char *text, size_t width, const char *behind)
@@ -25,9 +26,10 @@ size_t ms_wrap_longest_word(const char *text, const char *behind)
 {
     size_t longest = 0;
     while (*text != '\0') {
-        size_t bytes = 1;
-        while (!is_break(text, bytes, behind))
+        size_t bytes = strspn(text, " ");
+        do
             bytes++;
+        while (text[bytes - 1] != '\0' && !is_break(text, bytes, behind));
         size_t width = 0;
         for (size_t at = 0; at < bytes; width++)
             at += (size_t)ms_utf8_prefix(text + at, 1);
@@ -46,6 +48,7 @@ const char *ms_wrap_rest(const char *text, size_t bytes)
 void ms_wrap_print(FILE *out, const char *text, size_t width, size_t indent)
 {
     size_t room = width;
+    indent = indent > width / 3 ? width / 3 : indent;
     do {
         size_t bytes = width == 0 ? strlen(text) : ms_wrap_bytes(text, room, ",");
         ms_print(out, "%*s%.*s\n", room < width ? (int)indent : 0, "", (int)bytes, text);

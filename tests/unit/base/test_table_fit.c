@@ -50,9 +50,9 @@ static void then_titles_take_several_lines(void **state)
 {
     (void)state;
     ASSERT_TEXT(printed(plans(), 30), "all: peak 54.3 GiB, sp on\n"
-                                      "   step            order\n"
-                                      "#   (s)  tokens/s  of axes\n"
-                                      "--------------------------\n"
+                                      "   step            order of\n"
+                                      "#   (s)  tokens/s  axes\n"
+                                      "---------------------------\n"
                                       "1  7.50      1051  pp,tp\n"
                                       "2  7.60      1050  tp,pp\n");
 }
@@ -62,14 +62,14 @@ static void then_columns_are_left_out_and_named(void **state)
     (void)state;
     ASSERT_TEXT(printed(plans(), 20), "all: peak 54.3 GiB,\n"
                                       "     sp on\n"
-                                      "   step  order\n"
-                                      "#   (s)  of axes\n"
-                                      "----------------\n"
+                                      "   step  order of\n"
+                                      "#   (s)  axes\n"
+                                      "-----------------\n"
                                       "1  7.50  pp,tp\n"
                                       "2  7.60  tp,pp\n"
                                       "left out: tokens/s;\n"
-                                      "          --wide\n"
-                                      "          shows all\n");
+                                      "      --wide shows\n"
+                                      "      all\n");
 }
 
 static void columns_of_equal_rank_give_way_from_the_right(void **state)
@@ -83,9 +83,8 @@ static void columns_of_equal_rank_give_way_from_the_right(void **state)
                                     "0      1      3\n"
                                     "4      5      7\n"
                                     "left out: ccccc;\n"
-                                    "          --wide\n"
-                                    "          shows\n"
-                                    "          all\n");
+                                    "     --wide\n"
+                                    "     shows all\n");
 }
 
 static void texts_take_several_lines_where_allowed(void **state)

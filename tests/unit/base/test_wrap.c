@@ -14,7 +14,7 @@ static void lines_end_at_spaces_and_behind_commas(void **state)
 {
     (void)state;
     ASSERT_TEXT(wrapped("all: sp on, zero 1", 80, 5), "all: sp on, zero 1\n");
-    ASSERT_TEXT(wrapped("all: sp on, zero 1", 12, 5), "all: sp on,\n     zero 1\n");
+    ASSERT_TEXT(wrapped("all: sp on, zero 1", 15, 5), "all: sp on,\n     zero 1\n");
     ASSERT_TEXT(wrapped("dp_shard,pp,cp", 12, 0), "dp_shard,pp,\ncp\n");
     ASSERT_TEXT(wrapped("a  b", 2, 0), "a\nb\n");
     ASSERT_TEXT(wrapped("", 10, 2), "\n");
@@ -32,13 +32,14 @@ static void long_words_break_anywhere_but_in_characters(void **state)
     ASSERT_TEXT(wrapped("abcdefg", 3, 0), "abc\ndef\ng\n");
     ASSERT_TEXT(wrapped("\xC2\xB5\xC2\xB5\xC2\xB5", 2, 0),
                 "\xC2\xB5\xC2\xB5\n\xC2\xB5\n");
-    ASSERT_TEXT(wrapped("abc", 1, 7), "a\n       b\n       c\n");
+    ASSERT_TEXT(wrapped("abc", 1, 7), "a\nb\nc\n");
 }
 
 static void the_longest_word_is_found(void **state)
 {
     (void)state;
     ASSERT_INT(ms_wrap_longest_word("", ","), 0);
+    ASSERT_INT(ms_wrap_longest_word("  becomes", ","), 9);
     ASSERT_INT(ms_wrap_longest_word("one three two", ","), 5);
     ASSERT_INT(ms_wrap_longest_word("dp_replicate,pp", ","), 13);
     ASSERT_INT(ms_wrap_longest_word("dp_replicate,pp", "_"), 12);
