@@ -190,10 +190,9 @@ static const char *list_columns(const ms_table *table, const ms_table_fit *fit,
         const char *title = table->columns[i].title;
         if (fit->places[i] != place || title[0] == '\0')
             continue;
-        list = ms_arena_printf(table->arena, "%s%s%s", list, list[0] == '\0' ? "" : ", ",
-                               place == MS_TABLE_ABOVE
-                                   ? value_text(table, title, table->cells[i])
-                                   : title);
+        list = ms_arena_printf(
+            table->arena, "%s%s%s", list, list[0] == '\0' ? "" : ", ",
+            place == MS_TABLE_ABOVE ? value_text(table, title, table->cells[i]) : title);
     }
     return list;
 }

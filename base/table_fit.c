@@ -30,9 +30,11 @@ static room measure(const ms_table *table, int column_idx)
               .title = ms_utf8_width(column->title)};
     for (int i = column_idx; i < table->num_cells; i += table->num_columns) {
         r.cell = larger(r.cell, ms_utf8_width(table->cells[i]));
-        r.cell_word = larger(r.cell_word, ms_wrap_longest_word(table->cells[i], MS_TABLE_CELL_BREAKS));
+        r.cell_word = larger(r.cell_word,
+                             ms_wrap_longest_word(table->cells[i], MS_TABLE_CELL_BREAKS));
     }
-    r.cell_word = column->wraps ? smaller(r.cell, larger(r.cell_word, LEAST_TEXT)) : r.cell;
+    r.cell_word =
+        column->wraps ? smaller(r.cell, larger(r.cell_word, LEAST_TEXT)) : r.cell;
     return r;
 }
 
@@ -118,8 +120,8 @@ static void tighten(const ms_table *table, ms_table_fit *fit, int column_idx)
                                MS_TABLE_TITLE_BREAKS);
     for (int i = column_idx; i < table->num_cells && need < width;
          i += table->num_columns)
-        need = larger(
-            need, longest_line(table, table->cells[i], width, MS_TABLE_CELL_BREAKS));
+        need = larger(need,
+                      longest_line(table, table->cells[i], width, MS_TABLE_CELL_BREAKS));
     fit->widths[column_idx] = need;
 }
 
@@ -136,7 +138,8 @@ static void set_widths(const ms_table *table, ms_table_fit *fit, const room *roo
         return;
     narrow(table, fit, least, most);
     for (int i = 0; i < table->num_columns; i++)
-        least[i] = smaller(fit->widths[i], larger(rooms[i].title_word, rooms[i].cell_word));
+        least[i] =
+            smaller(fit->widths[i], larger(rooms[i].title_word, rooms[i].cell_word));
     narrow(table, fit, least, most);
 }
 
@@ -159,7 +162,8 @@ static void leave_out(const ms_table *table, ms_table_fit *fit, const room *room
                       size_t most)
 {
     int *left_out = MS_NEW_ARRAY(table->arena, table->num_columns, int), num = 0, spare;
-    while (ms_table_fit_width(table, fit) > most && (spare = find_spare(table, fit)) > 0) {
+    while (ms_table_fit_width(table, fit) > most &&
+           (spare = find_spare(table, fit)) > 0) {
         fit->places[left_out[num++] = spare] = MS_TABLE_LEFT_OUT;
         set_widths(table, fit, rooms, most);
     }

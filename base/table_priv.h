@@ -15,7 +15,7 @@
 typedef struct ms_table_column {
     const char *title;
     bool left;  /* aligned left */
-    bool wraps; /* its cells may take several lines */
+    bool wraps; /* cells may take several lines */
     int spare;  /* order of leaving columns out: the highest first */
 } ms_table_column;
 

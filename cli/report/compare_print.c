@@ -18,7 +18,7 @@
 
 typedef struct line {
     const char *title;
-    const char *alignment; /* with one result a row: ms_table_columns */
+    const char *alignment; /* the column's, where results are rows */
     const char **texts;    /* [result] */
 } line;
 
@@ -26,7 +26,7 @@ typedef struct side_by_side {
     ms_arena *arena;
     const ms_results *results;
     const char *equal; /* "model 8b, gpus 64": choices that all plans share */
-    int decimals; /* of seconds */
+    int decimals;      /* decimals of seconds */
     int num_lines;
     line lines[MAX_LINES];
 } side_by_side;
@@ -154,15 +154,13 @@ static void add_choices(side_by_side *s)
         if (ms_plan_fields[k].name == NULL)
             continue;
         if (differs(s, k)) {
-            const char **texts =
-                add_line(s, ms_choice_title(k), ms_choice_alignment(k));
+            const char **texts = add_line(s, ms_choice_title(k), ms_choice_alignment(k));
             for (int i = 0; i < s->results->num; i++)
                 texts[i] = choice_text(s->arena, s->results->items[i].choices, k);
         } else if (first != NULL && is_told(first, k)) {
-            s->equal =
-                ms_arena_printf(s->arena, "%s%s%s %s", s->equal,
-                                s->equal[0] == '\0' ? "" : ", ", ms_choice_title(k),
-                                choice_text(s->arena, first, k));
+            s->equal = ms_arena_printf(
+                s->arena, "%s%s%s %s", s->equal, s->equal[0] == '\0' ? "" : ", ",
+                ms_choice_title(k), choice_text(s->arena, first, k));
         }
     }
 }

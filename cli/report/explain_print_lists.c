@@ -1,5 +1,6 @@
 /* Prints the lists of an explanation: collectives with their reasons, and tensors. */
 #include "base/print.h"
+#include "base/wrap.h"
 #include "cli/report/explain_print_priv.h"
 
 #include "sim/explain/explain_reason.h"
@@ -8,32 +9,19 @@
 #include <math.h>
 #include <string.h>
 
-#define WIDTH 120
+#define WIDTH 120 /* characters of a line with --wide */
 
 /* ---- wrapped text ---- */
 
-/* Prints `text` wrapped at WIDTH columns. The caller has indented the first line by
- * `indent`; here all further lines are. */
-static void print_wrapped(FILE *out, const char *text, int indent)
-{
-    int column = indent;
-    for (const char *word = text; *word != '\0';) {
-        int length = (int)strcspn(word, " ");
-        if (column > indent && column + 1 + length > WIDTH) {
-            ms_print(out, "\n%*s", indent, "");
-            column = indent;
-        }
-        ms_print(out, "%s%.*s", column > indent ? " " : "", length, word);
-        column += length + (column > indent);
-        word += length + (word[length] == ' ');
-    }
-    fputc('\n', out);
-}
-
 void ms_print_paragraph(FILE *out, const char *text, int indent)
 {
-    ms_print(out, "%*s", indent, "");
-    print_wrapped(out, text, indent);
+    int most = ms_table_most_width() > 0 ? ms_table_most_width() : WIDTH;
+    do {
+        size_t bytes =
+            ms_wrap_bytes(text, (size_t)(most > indent ? most - indent : 1), "");
+        ms_print(out, "%*s%.*s\n", indent, "", (int)bytes, text);
+        text = ms_wrap_rest(text, bytes);
+    } while (*text != '\0');
 }
 
 /* ---- collectives ---- */
@@ -121,29 +109,16 @@ static int add_reason(ms_arena *arena, reason *reasons, int num, int number,
     return num + 1;
 }
 
-static int column_width(const reason *reasons, int num, int column)
+static void print_reasons(FILE *out, ms_arena *arena, const reason *reasons, int num)
 {
-    int width = 1;
+    ms_table *table =
+        MS_TABLE(arena, "LllLL", "#", "pass", "tensor", "change", "because");
     for (int i = 0; i < num; i++) {
         const ms_explain_cause *c = reasons[i].cause;
-        const char *texts[] = {reasons[i].numbers, c->pass, c->tensor, c->change};
-        int length = (int)strlen(texts[column]);
-        width = length > width ? length : width;
+        ms_table_cells(table, "%s\t%s\t%s\t%s\t%s", reasons[i].numbers, c->pass,
+                       c->tensor, c->change, c->why);
     }
-    return width;
-}
-
-static void print_reasons(FILE *out, const reason *reasons, int num)
-{
-    int width[4], indent = 8;
-    for (int i = 0; i < 4; i++)
-        indent += width[i] = column_width(reasons, num, i);
-    for (int i = 0; i < num; i++) {
-        const ms_explain_cause *c = reasons[i].cause;
-        ms_print(out, "%*s  %-*s  %-*s  %-*s  ", width[0], reasons[i].numbers, width[1],
-                 c->pass, width[2], c->tensor, width[3], c->change);
-        print_wrapped(out, c->why, indent);
-    }
+    ms_table_print(table, out);
 }
 
 void ms_print_collectives(FILE *out, ms_arena *arena, const ms_explanation *e,
@@ -172,7 +147,7 @@ void ms_print_collectives(FILE *out, ms_arena *arena, const ms_explanation *e,
     ms_table_print(table, out);
     print_elsewhere(out, e, view);
     fputs("\nwhy they are there\n", out);
-    print_reasons(out, reasons, num_reasons);
+    print_reasons(out, arena, reasons, num_reasons);
 }
 
 /* ---- tensors ---- */

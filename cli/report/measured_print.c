@@ -149,9 +149,9 @@ static void print_collective_scores(FILE *out, ms_arena *arena,
 static void print_collective_rows(FILE *out, ms_arena *arena,
                                   const ms_collective_validation *v)
 {
-    ms_table *table =
-        MS_TABLE(arena, "rLllr1r1r1r2r2r", "line", "system", "collective", "algorithm", "GPUs",
-                 "nodes", "bytes", "measured (us)", "predicted (us)", "error (%)");
+    ms_table *table = MS_TABLE(arena, "rLllr1r1r1r2r2r", "line", "system", "collective",
+                               "algorithm", "GPUs", "nodes", "bytes", "measured (us)",
+                               "predicted (us)", "error (%)");
     for (int i = 0; i < v->rows->num_rows; i++) {
         const ms_collective_row *row = &v->rows->rows[i];
         if (row->reason != NULL)
@@ -265,8 +265,8 @@ static void print_systems(FILE *out, ms_arena *arena, const ms_collectives_fit *
           "that the law prices, median errors\n\n",
           out);
     ms_table *table =
-        MS_TABLE(arena, "Lllrrrrrr", "system", "profile", "law", ">=1 MiB",
-                 "shipped (%)", "by others (%)", "below", "shipped (%)", "by others (%)");
+        MS_TABLE(arena, "Lllrrrrrr", "system", "profile", "law", ">=1 MiB", "shipped (%)",
+                 "by others (%)", "below", "shipped (%)", "by others (%)");
     for (int i = 0; i < fit->num_systems; i++) {
         const ms_system_errors *system = &fit->systems[i];
         ms_table_cells(

@@ -188,9 +188,9 @@ static void memory_row(ms_table *table, const ms_run_report *r,
 static void print_memory(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     const ms_outcome *outcome = r->outcome;
-    ms_table *table = MS_TABLE(arena, "rrrrrrrrrr1r1r1", "rank", "pp", "peak", "predicted",
-                               "params", "grads", "optimizer", "activations", "logits",
-                               "gathered", "buffers", "scratch");
+    ms_table *table = MS_TABLE(arena, "rrrrrrrrrr1r1r1", "rank", "pp", "peak",
+                               "predicted", "params", "grads", "optimizer", "activations",
+                               "logits", "gathered", "buffers", "scratch");
     for (long i = 0; i < outcome->num_ranks && i < MAX_RANKS; i++)
         memory_row(table, r, &outcome->ranks[i]);
     fputs("\nmemory of ranks at their peak (MiB); scratch memory is extra", out);

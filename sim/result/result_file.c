@@ -322,7 +322,8 @@ static ms_result empty_result(void)
 
 static ms_status refuse(ms_ctx *cx, ms_jval root)
 {
-    ms_json_fail(cx, root, "this is no plan, prediction, simulation, run, trace or search");
+    ms_json_fail(cx, root,
+                 "this is no plan, prediction, simulation, run, trace or search");
     ms_hint(cx, "predict, search, simulate and run write them with --json, and --trace");
     return MS_EINPUT;
 }

@@ -20,8 +20,10 @@ static ms_table *plans(void)
 {
     ms_table *table = MS_TABLE(test_cx()->arena, "rrr2r1ll", "#", "step (s)", "tokens/s",
                                "peak (GiB)", "sp", "order of axes");
-    ms_table_cells(table, "%d\t%.2f\t%d\t%.1f\t%s\t%s", 1, 7.5, 1051, 54.3, "on", "pp,tp");
-    ms_table_cells(table, "%d\t%.2f\t%d\t%.1f\t%s\t%s", 2, 7.6, 1050, 54.3, "on", "tp,pp");
+    ms_table_cells(table, "%d\t%.2f\t%d\t%.1f\t%s\t%s", 1, 7.5, 1051, 54.3, "on",
+                   "pp,tp");
+    ms_table_cells(table, "%d\t%.2f\t%d\t%.1f\t%s\t%s", 2, 7.6, 1050, 54.3, "on",
+                   "tp,pp");
     return table;
 }
 
@@ -75,7 +77,8 @@ static void then_columns_are_left_out_and_named(void **state)
 static void columns_of_equal_rank_give_way_from_the_right(void **state)
 {
     (void)state;
-    ms_table *table = MS_TABLE(test_cx()->arena, "lr1r1r", "a", "bbbbb", "ccccc", "ddddd");
+    ms_table *table =
+        MS_TABLE(test_cx()->arena, "lr1r1r", "a", "bbbbb", "ccccc", "ddddd");
     for (int i = 0; i < 8; i++)
         ms_table_cell(table, "%d", i);
     ASSERT_TEXT(printed(table, 16), "a  bbbbb  ddddd\n"
@@ -103,7 +106,8 @@ static void texts_take_several_lines_where_allowed(void **state)
 static void of_a_single_row_only_what_is_needed_moves(void **state)
 {
     (void)state;
-    ms_table *table = MS_TABLE(test_cx()->arena, "lrrr", "name", "aaaa", "bbbb", "cc (s)");
+    ms_table *table =
+        MS_TABLE(test_cx()->arena, "lrrr", "name", "aaaa", "bbbb", "cc (s)");
     ms_table_cells(table, "%s\t%d\t%d\t%.1f", "x", 1, 2, 3.5);
     ASSERT_TEXT(printed(table, 20), "also: cc 3.5 s\n"
                                     "name  aaaa  bbbb\n"
@@ -126,8 +130,8 @@ static void assert_no_line_above(const char *text, size_t most)
 {
     while (*text != '\0') {
         size_t bytes = strcspn(text, "\n");
-        assert_true(
-            ms_utf8_width(ms_arena_strndup(test_cx()->arena, text, bytes)) <= most);
+        assert_true(ms_utf8_width(ms_arena_strndup(test_cx()->arena, text, bytes)) <=
+                    most);
         assert_true(bytes == 0 || text[bytes - 1] != ' ');
         text += bytes + 1;
     }
