@@ -111,14 +111,13 @@ static int add_reason(ms_arena *arena, reason *reasons, int num, int number,
 
 static void print_reasons(FILE *out, ms_arena *arena, const reason *reasons, int num)
 {
-    ms_table *table =
-        MS_TABLE(arena, "LllLL", "#", "pass", "tensor", "change", "because");
     for (int i = 0; i < num; i++) {
         const ms_explain_cause *c = reasons[i].cause;
-        ms_table_cells(table, "%s\t%s\t%s\t%s\t%s", reasons[i].numbers, c->pass,
-                       c->tensor, c->change, c->why);
+        const char *text =
+            ms_arena_printf(arena, "%-3s %-9s %s  %s: %s", reasons[i].numbers, c->pass,
+                            c->tensor, c->change, c->why);
+        ms_wrap_print(out, text, (size_t)ms_table_most_width(), 4);
     }
-    ms_table_print(table, out);
 }
 
 void ms_print_collectives(FILE *out, ms_arena *arena, const ms_explanation *e,
