@@ -48,7 +48,7 @@ const char *ms_wrap_rest(const char *text, size_t bytes)
 void ms_wrap_print(FILE *out, const char *text, size_t width, size_t indent)
 {
     size_t room = width;
-    indent = indent > width / 3 ? width / 3 : indent;
+    indent = indent > width / 2 ? width / 2 : indent;
     do {
         size_t bytes = width == 0 ? strlen(text) : ms_wrap_bytes(text, room, ",");
         ms_print(out, "%*s%.*s\n", room < width ? (int)indent : 0, "", (int)bytes, text);

@@ -16,7 +16,7 @@ const char *ms_wrap_rest(const char *text, size_t bytes);
 
 /* Prints a text, escaped as by ms_print, in lines of at most `width` characters, broken at
  * spaces and behind commas; all but the first begin with `indent` spaces, or
- * with a third of the width. Width 0: one line. */
+ * with half the width. Width 0: one line. */
 void ms_wrap_print(FILE *out, const char *text, size_t width, size_t indent);
 
 #endif

@@ -71,7 +71,7 @@ static const ms_option common_table[] = {
                .help =
                    "write the result to FILE, which appears only when it is complete"),
     COMMON(MS_OPT_FLAG, wide, "--wide",
-           "all columns of tables, however wide; otherwise they fit the terminal"),
+           "tables with all columns, even if wider than the terminal"),
     COMMON(MS_OPT_FLAG, quiet, "--quiet", "no notes on standard error, errors only"),
     MS_OPT_ROW(MS_OPTION_FLAG, ms_common_options, verbose, "--verbose", .alias = "-v",
                .help = "print every default that is used on standard error"),
@@ -108,6 +108,12 @@ static bool asks_for_help(const ms_args *args)
     return false;
 }
 
+static void limit_width(const ms_args *args)
+{
+    ms_table_limit_width(
+        args->common.wide ? 0 : ms_output_width(args->common.output, MS_OUTPUT_WIDTH));
+}
+
 /* Prints the help whatever else is wrong with the command line. */
 static ms_status print_help(ms_ctx *cx, ms_args *args, const ms_option_set *sets,
                             int num_sets)
@@ -115,6 +121,7 @@ static ms_status print_help(ms_ctx *cx, ms_args *args, const ms_option_set *sets
     ms_ctx ignored = {.arena = cx->arena};
     (void)ms_options_parse(&ignored, sets, num_sets, args->argc, args->argv,
                            &args->words);
+    limit_width(args);
     args->done = true;
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
@@ -151,8 +158,7 @@ ms_status ms_args_read(ms_ctx *cx, ms_args *args, const ms_option_set *sets, int
                          "--quiet and --verbose exclude each other");
         ms_hint(cx, "drop one of them");
     }
-    ms_table_limit_width(
-        args->common.wide ? 0 : ms_output_width(args->common.output, MS_OUTPUT_WIDTH));
+    limit_width(args);
     cx->verbosity = args->common.quiet ? -1 : args->common.verbose ? 1 : 0;
     const char *ignored = ms_config_ignored();
     if (ignored != NULL)
