@@ -70,8 +70,8 @@ static void then_columns_are_left_out_and_named(void **state)
                                       "1  7.50  pp,tp\n"
                                       "2  7.60  tp,pp\n"
                                       "left out: tokens/s;\n"
-                                      "      --wide shows\n"
-                                      "      all\n");
+                                      "          --wide\n"
+                                      "          shows all\n");
 }
 
 static void columns_of_equal_rank_give_way_from_the_right(void **state)
@@ -86,8 +86,9 @@ static void columns_of_equal_rank_give_way_from_the_right(void **state)
                                     "0      1      3\n"
                                     "4      5      7\n"
                                     "left out: ccccc;\n"
-                                    "     --wide\n"
-                                    "     shows all\n");
+                                    "        --wide\n"
+                                    "        shows\n"
+                                    "        all\n");
 }
 
 static void texts_take_several_lines_where_allowed(void **state)
