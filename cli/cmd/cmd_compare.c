@@ -231,7 +231,7 @@ static void write_json(ms_jout *out, const ms_results *results, const ms_compari
 /* Predicts a plan of a plan file; what does not fit into memory is no error here. */
 static ms_status predict(ms_ctx *cx, ms_result *result)
 {
-    ms_plan plan = *result->choices;
+    ms_plan plan = *result->made_for;
     ms_workload *workload;
     ms_prediction prediction;
     MS_TRY(ms_plan_open_fitted(cx, &plan, &workload));

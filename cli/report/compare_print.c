@@ -124,10 +124,10 @@ static const char *choice_text(ms_arena *arena, const ms_plan *plan, ms_choice c
  * stages: otherwise they differ because the stages do. */
 static bool differs(const side_by_side *s, ms_choice choice)
 {
-    const ms_plan *first = s->results->items[0].choices;
+    const ms_plan *first = s->results->items[0].made_for;
     bool any = false;
     for (int i = 1; i < s->results->num; i++) {
-        const ms_plan *plan = s->results->items[i].choices;
+        const ms_plan *plan = s->results->items[i].made_for;
         if (choice == MS_CHOOSE_STAGE_LAYERS && first != NULL && plan != NULL &&
             plan->num_stage_layers != first->num_stage_layers)
             return false;
@@ -148,7 +148,7 @@ static bool is_told(const ms_plan *plan, ms_choice choice)
 
 static void add_choices(side_by_side *s)
 {
-    const ms_plan *first = s->results->items[0].choices;
+    const ms_plan *first = s->results->items[0].made_for;
     s->equal = "";
     for (ms_choice k = 0; k < MS_NUM_CHOICES; k++) {
         if (ms_plan_fields[k].name == NULL)
@@ -156,7 +156,7 @@ static void add_choices(side_by_side *s)
         if (differs(s, k)) {
             const char **texts = add_line(s, ms_choice_title(k), ms_choice_alignment(k));
             for (int i = 0; i < s->results->num; i++)
-                texts[i] = choice_text(s->arena, s->results->items[i].choices, k);
+                texts[i] = choice_text(s->arena, s->results->items[i].made_for, k);
         } else if (first != NULL && is_told(first, k)) {
             s->equal = ms_arena_printf(
                 s->arena, "%s%s%s %s", s->equal, s->equal[0] == '\0' ? "" : ", ",
@@ -271,10 +271,10 @@ static void write_result(ms_jout *out, const ms_result *result, double first_s)
         result->times_s[MS_RESULT_HOST]);
     write_memory(out, result);
     ms_jout_key(out, "plan");
-    if (result->choices == NULL)
+    if (result->made_for == NULL)
         ms_jout_null(out);
     else
-        ms_plan_write_json(out, result->choices);
+        ms_plan_write_json(out, result->made_for);
     ms_jout_end_object(out);
 }
 

@@ -269,7 +269,7 @@ static void set_plan(ms_ctx *cx, const ms_plan *plan, ms_result *out)
 {
     ms_plan *choices = MS_NEW(cx->arena, ms_plan);
     *choices = *plan;
-    out->choices = choices;
+    out->made_for = choices;
     out->plan = ms_arena_printf(cx->arena, "%s on %ld of %s: %s",
                                 plan->model == NULL ? "a model" : plan->model, plan->gpus,
                                 plan->cluster == NULL ? "a cluster" : plan->cluster,

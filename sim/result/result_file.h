@@ -40,7 +40,7 @@ typedef struct ms_result {
     ms_result_kind kind;
     int search_rank;  /* place of the plan in a search's list, from 1; 0: no search */
     const char *plan; /* names of plan, model and cluster; NULL if the file has none */
-    const ms_plan *choices; /* the choices of this plan; NULL if the file has none */
+    const ms_plan *made_for; /* the plan; NULL if the file has none */
     double step_s;
     double predicted_step_s; /* step time predicted for a run; NaN for other kinds */
     double times_s[MS_NUM_RESULT_TIMES];

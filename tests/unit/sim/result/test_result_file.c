@@ -25,7 +25,7 @@ static void results_keep_the_order_of_files_and_plans(void **state)
         ASSERT_TEXT(results.items[i].path, SEARCH);
         assert_true(i == 1 || results.items[i].step_s >= results.items[i - 1].step_s);
     }
-    ASSERT_INT(results.items[1].choices->size[MS_DP_SHARD], 32);
+    ASSERT_INT(results.items[1].made_for->size[MS_DP_SHARD], 32);
     ASSERT_NEAR(results.items[1].fits_probability, 0.9634, 1e-3);
     ASSERT_INT(results.items[6].search_rank, 0);
     assert_true(isnan(results.items[6].step_s));
