@@ -3,6 +3,8 @@
 #include "base/table.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
+#include "costmodel/calibrate/ranking_spread.h"
+#include "costmodel/plan/plan_field.h"
 #include "sim/result/comparison.h"
 #include "sim/step/prediction_text.h"
 
@@ -10,6 +12,36 @@
 #include <string.h>
 
 #define MAX_NODES 20 /* most kinds of graph nodes listed in text */
+
+/* ---- which is faster ---- */
+
+/* Whether errors known from published runs cancel between two predictions as between
+ * layouts measured side by side: one model, cluster, stack and batch. */
+static bool are_of_one_workload(const ms_result *a, const ms_result *b)
+{
+    static const ms_choice shared[] = {
+        MS_CHOOSE_MODEL,        MS_CHOOSE_CLUSTER,         MS_CHOOSE_GPUS,
+        MS_CHOOSE_STACK,        MS_CHOOSE_SEQUENCE_LENGTH, MS_CHOOSE_GLOBAL_BATCH,
+        MS_CHOOSE_COMPUTE};
+    bool same = a->has_interval && b->has_interval && a->made_for != NULL &&
+                b->made_for != NULL;
+    for (size_t i = 0; i < sizeof shared / sizeof *shared && same; i++)
+        same = ms_plan_same(a->made_for, b->made_for, shared[i]);
+    return same;
+}
+
+/* Probability that A is faster than B; NaN where nothing is known. */
+static ms_status find_faster(ms_ctx *cx, const ms_result *a, const ms_result *b,
+                             double *probability)
+{
+    const ms_ranking_spread *spread;
+    *probability = NAN;
+    if (!are_of_one_workload(a, b))
+        return MS_OK;
+    MS_TRY(ms_ranking_spread_load(cx, MS_RANKING_SPREAD, &spread));
+    *probability = ms_faster_probability(spread, a->step_s, b->step_s, NULL);
+    return MS_OK;
+}
 
 /* ---- text ---- */
 
@@ -134,13 +166,17 @@ static void print_nodes(FILE *out, ms_arena *arena, const ms_comparison *c)
     ms_table_print(table, out);
 }
 
-static void print_text(FILE *out, ms_arena *arena, const ms_comparison *c)
+static void print_text(FILE *out, ms_arena *arena, const ms_comparison *c,
+                       double faster_probability)
 {
     ms_print(out, "A  %s, a %s\n", c->a->path, ms_result_kind_names[c->a->kind]);
     ms_print(out, "B  %s, a %s\n", c->b->path, ms_result_kind_names[c->b->kind]);
     if (c->a->plan != NULL && c->b->plan != NULL && strcmp(c->a->plan, c->b->plan) != 0)
         ms_print(out, "\nA and B have different plans:\nA  %s\nB  %s\n", c->a->plan,
                  c->b->plan);
+    if (!isnan(faster_probability))
+        ms_print(out, "\nA is faster than B with probability %.2f\n",
+                 faster_probability);
     print_times(out, arena, c);
     print_memory(out, arena, c);
     print_nodes(out, arena, c);
@@ -187,7 +223,7 @@ static void write_node(ms_jout *out, const ms_compared_node *node)
     ms_jout_end_object(out);
 }
 
-static void write_json(ms_jout *out, const ms_comparison *c)
+static void write_json(ms_jout *out, const ms_comparison *c, double faster_probability)
 {
     const ms_result *a = c->a, *b = c->b;
     ms_jout_begin_object(out);
@@ -196,6 +232,7 @@ static void write_json(ms_jout *out, const ms_comparison *c)
     write_result(out, "b", b);
     ms_jout_number_field(out, "difference_s", b->step_s - a->step_s);
     ms_jout_number_field(out, "difference_frac", b->step_s / a->step_s - 1.0);
+    ms_jout_number_field(out, "faster_probability", faster_probability);
     ms_jout_begin_array_field(out, "times");
     for (int i = 0; i < MS_NUM_RESULT_TIMES; i++)
         write_pair(out, "time", ms_result_time_names[i], "s",
@@ -224,6 +261,8 @@ static ms_status compare(ms_ctx *cx, const ms_args *args, const char *path_a,
     ms_status status = ms_result_load(cx, path_a, &a);
     ms_status second = ms_result_load(cx, path_b, &b); /* errors of both are reported */
     MS_TRY(status != MS_OK ? status : second);
+    double faster_probability;
+    MS_TRY(find_faster(cx, &a, &b, &faster_probability));
     ms_comparison c = ms_comparison_make(cx->arena, &a, &b);
     if (c.num_nodes == 0) {
         ms_note(
@@ -234,9 +273,9 @@ static ms_status compare(ms_ctx *cx, const ms_args *args, const char *path_a,
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json) {
-        write_json(&out.json, &c);
+        write_json(&out.json, &c, faster_probability);
     } else {
-        print_text(out.file, cx->arena, &c);
+        print_text(out.file, cx->arena, &c, faster_probability);
     }
     return ms_output_close(cx, &out, MS_OK);
 }

@@ -116,8 +116,10 @@ static ms_status read_nodes(ms_ctx *cx, ms_jval object, double ranks, ms_result 
 
 static ms_status read_prediction(ms_ctx *cx, ms_jval root, ms_result *out)
 {
-    ms_jval memory, parts;
+    ms_jval memory, parts, low;
     MS_TRY(read_step_time(cx, root, &out->step_s));
+    out->has_interval =
+        ms_json_member(cx, root, "step_s_low", &low) && !ms_json_is_null(low);
     MS_TRY(read_times(cx, root, out->times_s));
     MS_TRY(require_member(cx, root, "memory", &memory));
     MS_TRY(read_number(cx, memory, "peak_bytes", &out->peak_bytes));
@@ -255,14 +257,15 @@ static ms_status refuse(ms_ctx *cx, ms_jval root)
 static ms_status read_plan(ms_ctx *cx, ms_jval root, ms_result *out)
 {
     ms_jval value;
-    ms_plan plan;
     if (!ms_json_member(cx, root, "plan", &value) || !ms_json_is_object(value))
         return MS_OK;
-    MS_TRY(ms_plan_read(cx, value, &plan));
+    ms_plan *plan = MS_NEW(cx->arena, ms_plan);
+    MS_TRY(ms_plan_read(cx, value, plan));
+    out->made_for = plan;
     out->plan = ms_arena_printf(cx->arena, "%s on %ld of %s: %s",
-                                plan.model == NULL ? "a model" : plan.model, plan.gpus,
-                                plan.cluster == NULL ? "a cluster" : plan.cluster,
-                                ms_plan_text(cx->arena, &plan));
+                                plan->model == NULL ? "a model" : plan->model, plan->gpus,
+                                plan->cluster == NULL ? "a cluster" : plan->cluster,
+                                ms_plan_text(cx->arena, plan));
     return MS_OK;
 }
 

@@ -227,8 +227,12 @@ static void find_simplest(const tying *t, ms_explorer *x, const ms_bounded_mesh 
                           ms_found *out)
 {
     ms_space space = *t->space;
-    if (!find_fastest(x, &space, m, t->limit_s, out))
-        return;
+    /* first without other orders of axes, since they are most of the work */
+    if (!use_plain_order(&space, 0) || !find_fastest(x, &space, m, t->limit_s, out)) {
+        space = *t->space;
+        if (!find_fastest(x, &space, m, t->limit_s, out))
+            return;
+    }
     for (int i = 0; i < NUM_CRITERIA; i++)
         if (criteria[i].narrow != NULL)
             simplify(x, m, t->limit_s, &criteria[i], &space, out);
