@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define MOST_SIDE_BY_SIDE 8
-#define NUM_FIGURES       6
+#define NUM_FIGURES       7
 #define MAX_LINES                                                                        \
     (MS_NUM_CHOICES + NUM_FIGURES + MS_NUM_RESULT_TIMES + MS_NUM_MEMORY_CATEGORIES)
 
@@ -74,9 +74,11 @@ static void add_figures(side_by_side *s)
         v[3][i] = ms_gib(items[i].peak_bytes);
         v[4][i] = ms_gib(items[i].capacity_bytes - items[i].device_bytes);
         v[5][i] = items[i].fits_probability;
+        v[6][i] = items[i].first_faster_probability;
     }
     add_figure(s, "step (s)", "r", v[0], s->decimals);
     add_figure(s, "step / first", "r", v[1], 3);
+    add_figure(s, "P(1 faster)", "r2", v[6], 2);
     add_figure(s, "MFU (%)", "r7", v[2], 1);
     add_figure(s, "peak (GiB)", "r6", v[3], 2);
     add_figure(s, "spare (GiB)", "r", v[4], 2);
@@ -264,6 +266,8 @@ static void write_result(ms_jout *out, const ms_result *result, double first_s)
                          result->search_rank > 0 ? result->search_rank : (double)NAN);
     ms_jout_number_field(out, "step_s", result->step_s);
     ms_jout_number_field(out, "ratio_to_first", result->step_s / first_s);
+    ms_jout_number_field(out, "first_faster_probability",
+                         result->first_faster_probability);
     ms_jout_number_field(out, "mfu_frac", result->mfu_frac);
     ms_step_time_write_fields(
         out, result->times_s[MS_RESULT_COMPUTE], result->times_s[MS_RESULT_EXPOSED_COMM],

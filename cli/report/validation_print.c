@@ -99,6 +99,40 @@ static void print_ranking_summaries(FILE *out, ms_arena *arena, const ms_validat
     ms_table_print(table, out);
 }
 
+static const char *lead_text(ms_arena *arena, const ms_ranking_bin *bin)
+{
+    double from = 100.0 * bin->from_frac, to = 100.0 * bin->to_frac;
+    return isinf(to)     ? ms_arena_printf(arena, "from %.1f", from)
+           : from == 0.0 ? ms_arena_printf(arena, "below %.1f", to)
+                         : ms_arena_printf(arena, "%.1f to %.1f", from, to);
+}
+
+/* Prints how often the layout predicted faster was faster; the first two bins are the tie
+ * band and the rest. */
+static void print_pairs(FILE *out, ms_arena *arena, const ms_validation *v)
+{
+    if (v->num_bins == 0)
+        return;
+    ms_print(
+        out,
+        "\npairs of layouts of one workload and stack: is the one predicted faster "
+        "the faster one? Means over sources, each expected by the errors of the others\n");
+    ms_table *table = MS_TABLE(arena, "lrrrrr", "lead (%)", "pairs", "sources",
+                               "expected (%)", "measured (%)", "of all pairs (%)");
+    for (int i = 0; i < v->num_bins; i++) {
+        const ms_ranking_bin *bin = &v->bins[i];
+        if (bin->num_sources > 0)
+            ms_table_cells(table, "%s%s\t%d\t%d\t%.0f\t%.0f\t%.0f",
+                           i == 0   ? "in the tie band: "
+                           : i == 1 ? "beyond it: "
+                                    : "",
+                           lead_text(arena, bin), bin->num_pairs, bin->num_sources,
+                           100.0 * bin->expected_frac, 100.0 * bin->right_frac,
+                           100.0 * bin->all_right_frac);
+    }
+    ms_table_print(table, out);
+}
+
 static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
 {
     if (v->num_groups == 0)
@@ -121,6 +155,7 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
         ms_print(out, "%d groups of fewer than %d layouts: see --json\n", num_small,
                  MS_RANKING_LAYOUTS);
     print_ranking_summaries(out, arena, v);
+    print_pairs(out, arena, v);
 }
 
 static void print_groupings(FILE *out, ms_arena *arena, const ms_validation *v)

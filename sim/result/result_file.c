@@ -135,8 +135,10 @@ static ms_status read_nodes(ms_ctx *cx, ms_jval object, double ranks, ms_result 
 
 static ms_status read_prediction(ms_ctx *cx, ms_jval root, ms_result *out)
 {
-    ms_jval memory, parts;
+    ms_jval memory, parts, low;
     MS_TRY(read_step_time(cx, root, &out->step_s));
+    out->has_interval =
+        ms_json_member(cx, root, "step_s_low", &low) && !ms_json_is_null(low);
     MS_TRY(read_times(cx, root, out->times_s));
     MS_TRY(require_member(cx, root, "memory", &memory));
     MS_TRY(read_peak(cx, memory, out));
@@ -293,6 +295,7 @@ void ms_result_predicted(ms_result *result, const ms_prediction *p)
     const double times_s[] = {p->compute_s, p->exposed_comm_s, p->bubble_s,
                               p->optimizer_s, p->host_s};
     result->step_s = p->step_s;
+    result->has_interval = !isnan(p->step_low_s);
     result->mfu_frac = p->mfu_frac;
     result->peak_bytes = p->peak_bytes;
     result->device_bytes = p->peak_bytes + p->outside_bytes;
@@ -308,6 +311,7 @@ static ms_result empty_result(void)
 {
     ms_result result = {.step_s = NAN,
                         .predicted_step_s = NAN,
+                        .first_faster_probability = NAN,
                         .mfu_frac = NAN,
                         .peak_bytes = NAN,
                         .device_bytes = NAN,

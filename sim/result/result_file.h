@@ -41,7 +41,10 @@ typedef struct ms_result {
     int search_rank;  /* place of the plan in a search's list, from 1; 0: no search */
     const char *plan; /* names of plan, model and cluster; NULL if the file has none */
     const ms_plan *made_for; /* the plan; NULL if the file has none */
+    bool has_interval;       /* a prediction whose errors are known from published runs */
     double step_s;
+    /* probability that the first of the compared results is faster; NaN if unknown */
+    double first_faster_probability;
     double predicted_step_s; /* step time predicted for a run; NaN for other kinds */
     double times_s[MS_NUM_RESULT_TIMES];
     double mfu_frac;
