@@ -150,6 +150,18 @@ bool ms_parse_quantity(const char *text, ms_unit unit, double *out)
     return true;
 }
 
+bool ms_parse_percentage(const char *text, double *frac)
+{
+    const char *end = number_end(text);
+    double percent;
+    if (end == NULL || !read_number(text, (size_t)(end - text), &percent) ||
+        (strcmp(end, "%") != 0 && (end[0] != '\0' || percent != 0.0)) || percent < 0.0 ||
+        percent >= 100.0)
+        return false;
+    *frac = percent / 100.0;
+    return true;
+}
+
 const char *ms_unit_example(ms_unit unit)
 {
     static const char *const examples[] = {

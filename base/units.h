@@ -19,6 +19,9 @@ typedef enum ms_unit {
  * Only MS_UNIT_COUNT may lack a unit; its prefixes are powers of two: "8k" is 8192. */
 bool ms_parse_quantity(const char *text, ms_unit unit, double *out);
 
+/* Parses "8%" as 0.08, and "0"; false if `text` is no percentage from 0 to below 100. */
+bool ms_parse_percentage(const char *text, double *frac);
+
 /* Replaces the decimal point of the locale in a number's text by '.'. */
 void ms_use_decimal_dot(char *text);
 

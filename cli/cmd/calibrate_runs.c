@@ -55,6 +55,7 @@ typedef struct held_out {
     ms_validation sources; /* held out: all runs of one source at a time */
     ms_validation folds;   /* held out: all runs of a fifth of the models at a time */
     ms_error_spread spread;
+    ms_ranking_spread ranking;
 } held_out;
 
 /* A list of constants and the published runs that the constants are fitted to. */
@@ -173,13 +174,14 @@ static ms_pubrun_score *unpriced(ms_arena *arena, int num_runs)
     return scores;
 }
 
-/* Provenance in the file of the error spread: the command line that wrote it. */
-static char *spread_source(ms_arena *arena, const ms_calibrate_runs *options)
+/* Provenance in the file of a spread: the command line that wrote it, by `option`. */
+static char *spread_source(ms_arena *arena, const ms_calibrate_runs *options,
+                           const char *option)
 {
     bool named = options->constants != NULL;
-    return ms_arena_printf(arena, "fitted: meshsim calibrate --from %s%s%s --spread",
+    return ms_arena_printf(arena, "fitted: meshsim calibrate --from %s%s%s %s",
                            ms_path_name(options->runs), named ? " --constants " : "",
-                           named ? ms_path_name(options->constants) : "");
+                           named ? ms_path_name(options->constants) : "", option);
 }
 
 static ms_status hold_out(ms_ctx *cx, ms_pubruns_fit *fit,
@@ -192,8 +194,12 @@ static ms_status hold_out(ms_ctx *cx, ms_pubruns_fit *fit,
     MS_TRY(ms_pubruns_fit_cross_validate(cx, fit, sources));
     out->spread =
         ms_pubruns_spread_make(cx->arena, runs, fit->measurement, sources, folds);
-    out->spread.source = spread_source(cx->arena, options);
+    out->spread.source = spread_source(cx->arena, options, "--spread");
     ms_validation_summarise(cx->arena, runs, sources, &out->sources);
+    const ms_ranking_pairs *pairs = &out->sources.pairs;
+    out->ranking = ms_ranking_spread_make(cx->arena, pairs->of, pairs->num);
+    out->ranking.source = spread_source(cx->arena, options, "--ranking");
+    ms_validation_judge_pairs(cx->arena, &out->ranking, &out->sources);
     ms_validation_summarise(cx->arena, runs, folds, &out->folds);
     return MS_OK;
 }
@@ -206,14 +212,28 @@ static ms_status write_spread(ms_ctx *cx, const char *path, const ms_error_sprea
     return ms_output_close(cx, &out, MS_OK);
 }
 
-/* Fits and reports every list of constants; writes the error spread of the first list. */
+static ms_status write_ranking(ms_ctx *cx, const char *path,
+                               const ms_ranking_spread *spread)
+{
+    ms_output out;
+    MS_TRY(ms_output_open(cx, path, &out));
+    ms_ranking_spread_write_json(&out.json, spread);
+    return ms_output_close(cx, &out, MS_OK);
+}
+
+static bool writes_spreads(const ms_calibrate_runs *options)
+{
+    return options->spread != NULL || options->ranking != NULL;
+}
+
+/* Fits and reports every list of constants; writes the spreads of the first list. */
 static ms_status fit_and_report(ms_ctx *cx, const ms_args *args, fitted_list *lists,
                                 int num_lists, const ms_calibrate_runs *options,
                                 ms_output *out)
 {
     for (int i = 0; i < num_lists; i++) {
         ms_pubruns_fit *fit = &lists[i].fit;
-        bool wanted = options->holdout || (options->spread != NULL && i == 0);
+        bool wanted = options->holdout || (writes_spreads(options) && i == 0);
         lists[i].holds_out = wanted && fit->num_sources > 1;
         ms_pubruns_fit_make(fit, -1);
         ms_pubruns_fit_intervals(fit);
@@ -222,6 +242,8 @@ static ms_status fit_and_report(ms_ctx *cx, const ms_args *args, fitted_list *li
     }
     if (options->spread != NULL)
         MS_TRY(write_spread(cx, options->spread, &lists[0].held.spread));
+    if (options->ranking != NULL)
+        MS_TRY(write_ranking(cx, options->ranking, &lists[0].held.ranking));
     if (args->common.json)
         write_json(&out->json, lists, num_lists);
     else {
@@ -243,11 +265,13 @@ static ms_status check_sources(ms_ctx *cx, const fitted_list *first,
                                const ms_calibrate_runs *options)
 {
     const ms_loc file = {.file = options->runs};
-    const char *given = options->spread != NULL ? "--spread" : "--holdout";
+    const char *given = options->spread != NULL    ? "--spread"
+                        : options->ranking != NULL ? "--ranking"
+                                                   : "--holdout";
     if (first->fit.num_sources == 0)
         return ms_fail(cx, MS_EINPUT, file, "no run that can be predicted has a %s",
                        measurement_name(first));
-    if (first->fit.num_sources == 1 && (options->holdout || options->spread != NULL))
+    if (first->fit.num_sources == 1 && (options->holdout || writes_spreads(options)))
         return ms_fail(cx, MS_EINPUT, file,
                        "%s fits without each source, and all runs are of one", given);
     return MS_OK;
@@ -275,9 +299,12 @@ ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
     ms_status status = MS_OK;
     int num = 0;
     MS_TRY(ms_output_check_distinct(
-        cx, (const char *const[]){options->runs, args->common.output, options->spread},
-        3));
+        cx,
+        (const char *const[]){options->runs, args->common.output, options->spread,
+                              options->ranking},
+        4));
     MS_TRY(ms_output_check_writable(cx, options->spread));
+    MS_TRY(ms_output_check_writable(cx, options->ranking));
     while (status == MS_OK && num < 2 && names[num] != NULL) {
         fitted_list *list = &lists[num];
         status =

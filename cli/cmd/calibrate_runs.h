@@ -11,6 +11,7 @@ typedef struct ms_calibrate_runs {
     const char *constants; /* list of constants to fit: name in configs/fits/, or file */
     bool holdout;       /* report each source's errors by constants fitted without it */
     const char *spread; /* output file of the spread of held-out errors; NULL: none */
+    const char *ranking; /* output file of the spread between layouts; NULL: none */
 } ms_calibrate_runs;
 
 void ms_run_faults_note(const ms_ctx *cx, const ms_pubruns *runs);

@@ -79,6 +79,9 @@ static const ms_option from_table[] = {
     FROM_ROW(
         MS_OPT_TEXT, spread, "--spread", "FILE",
         "write the held-out errors of the first list, from which intervals are made"),
+    FROM_ROW(MS_OPT_TEXT, ranking, "--ranking", "FILE",
+             "write the part of the first list's held-out errors that does not cancel "
+             "between layouts, from which tie bands are made"),
     {0},
 };
 
@@ -475,6 +478,7 @@ static ms_status calibrate_from(ms_ctx *cx, const ms_args *args,
         return ms_calibrate_from_runs(cx, args, runs, &table);
     const char *given = runs->constants != NULL                           ? "--constants"
                         : runs->spread != NULL                            ? "--spread"
+                        : runs->ranking != NULL                           ? "--ranking"
                         : runs->holdout && table.kind == MS_TABLE_KERNELS ? "--holdout"
                                                                           : NULL;
     if (given != NULL) {

@@ -1,6 +1,7 @@
 /* meshsim search: the fastest plans of a space, with a certificate that none is faster.
  * Flags of a plan fix a choice; --fix and --limit narrow others. */
 #include "base/print.h"
+#include "base/units.h"
 #include "cli/cmd/search_why.h"
 #include "cli/options/commands.h"
 #include "cli/options/interrupt.h"
@@ -12,6 +13,7 @@
 #include "cli/report/report.h"
 #include "sim/engine/graph.h"
 #include "sim/search/search_report.h"
+#include "sim/search/ties.h"
 #include "sim/simulate/predict_events.h"
 #include "sim/step/prediction_text.h"
 
@@ -29,6 +31,7 @@ typedef struct search_options {
     bool variants;
     const char *save_plan;
     const char *why;
+    const char *tie_band;
     ms_opt_choice engine;
 } search_options;
 
@@ -46,7 +49,11 @@ static const ms_option search_table[] = {
     MS_OPT_FLAG(search_options, variants, "--variants",
                 "list the fastest plans even when they share a mesh"),
     MS_OPT_TEXT(search_options, save_plan, "--save-plan", "FILE",
-                "write the best plan to FILE (meshsim.plan/1)"),
+                "write the first plan of the list to FILE (meshsim.plan/1)"),
+    MS_OPT_TEXT(search_options, tie_band, "--tie-band", "SHARE%",
+                "plans by less than this slower than the fastest are tied, and the "
+                "simplest comes first; 0: by step time alone (default: what the errors of "
+                "published layouts leave undecided)"),
     MS_OPT_TEXT(search_options, why, "--why", "CHOICE=VALUE,...",
                 "why this plan is or is not listed, stage by stage: tp=8,pp=4,zero=1"),
     MS_OPT_CHOICE(
@@ -217,7 +224,8 @@ static ms_status make_space(request *r)
 
 /* ---- the result ---- */
 
-/* Predicts the plans found; they stay sorted by the step time that replay predicts. */
+/* Predicts the plans found; they stay in the order of the step times that replay
+ * predicts, and of ties. */
 static ms_status complete(ms_ctx *cx, ms_workload *workload, bool by_events,
                           ms_search_report *report)
 {
@@ -334,11 +342,32 @@ static ms_status finish_why(const request *r, const ms_search_options *options,
     if (why == NULL)
         return MS_OK;
     const ms_search_result *result = report->result;
+    int fastest = ms_search_fastest(result);
     ms_why_context known = {r->cx,    workload,
                             r->space, options,
-                            result,   result->num_found > 0 ? report->predictions : NULL};
+                            result,   fastest < 0 ? NULL : &report->predictions[fastest]};
     report->why = why;
     return ms_why_answer(&known, why);
+}
+
+/* Sets the tie band: the user's, or where errors are known for such plans (as for their
+ * intervals) the default; otherwise 0. */
+static ms_status find_tie_band(const request *r, const ms_workload *workload,
+                               ms_search_report *report)
+{
+    const char *text = r->search->tie_band;
+    if (workload->spread != NULL)
+        MS_TRY(ms_ranking_spread_load(r->cx, MS_RANKING_SPREAD, &report->ranking));
+    report->tie_band_is_given = text != NULL;
+    if (text != NULL) {
+        if (ms_parse_percentage(text, &report->tie_band_frac))
+            return MS_OK;
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "--tie-band is \"%s\", must be a share from 0 to below 100 %%", text);
+        return ms_hint(r->cx, "--tie-band 2%%, or --tie-band 0");
+    }
+    report->tie_band_frac = ms_tie_band_frac(report->ranking, MS_TIE_PROBABILITY);
+    return MS_OK;
 }
 
 /* Runs the search and fills the report, which points to results in cx->arena. */
@@ -347,17 +376,20 @@ static ms_status find(const request *r, const ms_search_options *options,
 {
     ms_ctx *cx = r->cx;
     ms_search_result *result = MS_NEW(cx->arena, ms_search_result);
+    ms_search_report made = {.space = r->space,
+                             .limits = r->limits,
+                             .memory = &workload->memory,
+                             .unit = workload->cluster->device.unit,
+                             .result = result,
+                             .num_threads = options->num_threads};
     ms_why *why;
+    MS_TRY(find_tie_band(r, workload, &made));
     MS_TRY(begin_why(r, options, workload, &why));
     ms_status status = ms_search(cx, workload, r->space, options, result);
     if (status != MS_OK && status != MS_ENOFIT)
         return status;
-    *report = (ms_search_report){.space = r->space,
-                                 .limits = r->limits,
-                                 .memory = &workload->memory,
-                                 .unit = workload->cluster->device.unit,
-                                 .result = result,
-                                 .num_threads = options->num_threads};
+    ms_search_tie(cx, workload, r->space, options, made.tie_band_frac, result);
+    *report = made;
     MS_TRY(complete(cx, workload, r->search->engine.value == MS_ENGINE_EVENT, report));
     MS_TRY(finish_why(r, options, workload, why, report));
     return judge(cx, workload, report, options, MS_NEW(cx->arena, ms_shortfall));

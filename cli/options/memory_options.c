@@ -3,9 +3,6 @@
 #include "base/units.h"
 #include "cli/options/output.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 const ms_option ms_memory_option_table[] = {
     MS_OPT_NUMBER(ms_memory_options, min_fit, "--min-fit", "P", 1,
                   "only plans whose measured peak memory will fit with probability P by "
@@ -16,20 +13,10 @@ const ms_option ms_memory_option_table[] = {
     {0},
 };
 
-/* Reads "8%"; false if the text is no percentage from 0 to below 100. */
-static bool read_percentage(const char *text, double *frac)
-{
-    char *end;
-    double percent = strtod(text, &end);
-    *frac = percent / 100.0;
-    return end != text && strcmp(end, "%") == 0 && percent >= 0.0 && percent < 100.0;
-}
-
 static ms_status read_headroom(ms_ctx *cx, const char *text, ms_memory_rule *out)
 {
-    if (text == NULL || read_percentage(text, &out->headroom_frac))
+    if (text == NULL || ms_parse_percentage(text, &out->headroom_frac))
         return MS_OK;
-    out->headroom_frac = 0.0;
     if (ms_parse_quantity(text, MS_UNIT_BYTES, &out->headroom_bytes))
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,

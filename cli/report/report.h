@@ -19,6 +19,11 @@
 /* Prints a prediction: inputs, step time, memory, stages and axes. */
 void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,
                          const ms_prediction *prediction);
+/* The title and alignment (ms_table_columns) of a choice's column in tables of plans. In
+ * short lines, columns of rare choices are left out first, then switches and methods; the
+ * figures that follow from others have higher digits. */
+const char *ms_choice_title(ms_choice choice);
+const char *ms_choice_alignment(ms_choice choice);
 /* Prints the inputs of a search, its plans, counts of rejected ones and the certificate
  * that no plan of the space is faster. */
 void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report);

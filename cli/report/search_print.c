@@ -10,7 +10,7 @@
 /* ---- which columns ---- */
 
 typedef struct columns {
-    bool events, order;
+    bool events, order, faster;
     bool of[MS_NUM_CHOICES];
 } columns;
 
@@ -21,7 +21,7 @@ static bool default_order(const ms_plan *plan)
 
 static columns choose_columns(const ms_search_report *report)
 {
-    columns c = {0};
+    columns c = {.faster = report->ranking != NULL};
     for (ms_choice k = 0; k < MS_NUM_CHOICES; k++)
         c.of[k] = ms_plan_fields[k].in_table && !ms_plan_fields[k].hidden;
     for (int i = 0; i < report->result->num_found; i++) {
@@ -51,22 +51,38 @@ static int list_columns(const columns *c, ms_choice list[MS_NUM_CHOICES])
 
 /* ---- rows ---- */
 
+const char *ms_choice_title(ms_choice choice)
+{
+    const ms_plan_field *field = &ms_plan_fields[choice];
+    return field->short_name != NULL ? field->short_name : field->name;
+}
+
+const char *ms_choice_alignment(ms_choice choice)
+{
+    const ms_plan_field *field = &ms_plan_fields[choice];
+    if (choice == MS_CHOOSE_ORDER)
+        return "L4";
+    if (!field->in_table)
+        return "L5";
+    if (field->kind == MS_CHOICE_SWITCH || choice == MS_CHOOSE_CP_METHOD)
+        return "l2";
+    return field->kind != MS_CHOICE_WHOLE || choice == MS_CHOOSE_ZERO ? "l" : "r";
+}
+
 static void name_columns(ms_table *table, const columns *c, const ms_choice *list,
                          int num)
 {
-    MS_COLUMNS(table, "rr", "#", "step (s)");
+    MS_COLUMNS(table, "rrr", "#", "step (s)", "slower by (%)");
     if (c->events)
-        MS_COLUMNS(table, "r", "by replay (s)");
-    MS_COLUMNS(table, "rrrrr", "tokens/s/GPU", "MFU (%)", "peak (GiB)", "spare (GiB)",
+        MS_COLUMNS(table, "r5", "by replay (s)");
+    MS_COLUMNS(table, "r8r6r7rr3", "tokens/s/GPU", "MFU (%)", "peak (GiB)", "spare (GiB)",
                "P(fit)");
-    for (int i = 0; i < num; i++) {
-        const ms_plan_field *field = &ms_plan_fields[list[i]];
-        bool is_word = field->kind != MS_CHOICE_WHOLE || list[i] == MS_CHOOSE_ZERO;
-        MS_COLUMNS(table, is_word ? "l" : "r",
-                   field->short_name != NULL ? field->short_name : field->name);
-    }
+    if (c->faster)
+        MS_COLUMNS(table, "r1", "P(#1 faster)");
+    for (int i = 0; i < num; i++)
+        MS_COLUMNS(table, ms_choice_alignment(list[i]), ms_choice_title(list[i]));
     if (c->order)
-        MS_COLUMNS(table, "l", "order");
+        MS_COLUMNS(table, ms_choice_alignment(MS_CHOOSE_ORDER), "order");
 }
 
 static const char *order_text(ms_arena *arena, const ms_plan *plan)
@@ -81,19 +97,33 @@ static const char *order_text(ms_arena *arena, const ms_plan *plan)
     return text;
 }
 
-static void figure_cells(ms_table *table, const columns *c, int number,
-                         const ms_prediction *p)
+static void probability_cell(ms_table *table, double probability)
 {
-    ms_table_cells(table, "%d\t%.*f", number, ms_decimals(p->step_s), p->step_s);
+    if (isnan(probability))
+        ms_table_cell(table, "-");
+    else
+        ms_table_cell(table, "%.2f", probability);
+}
+
+static void figure_cells(ms_table *table, const columns *c,
+                         const ms_search_report *report, int i)
+{
+    const ms_prediction *p = &report->predictions[i];
+    const ms_tie *tie = &report->result->ties[i];
+    ms_table_cells(table, "%d\t%.*f", i + 1, ms_decimals(p->step_s), p->step_s);
+    if (tie->fastest)
+        ms_table_cell(table, "fastest");
+    else
+        ms_table_cell(table, "+%.1f", 100.0 * tie->gap_frac);
     if (c->events)
         ms_table_cell(table, "%.*f", ms_decimals(p->step_s), p->replay_step_s);
     ms_table_cells(table, "%.*f\t%.1f\t%.1f\t%.1f", ms_decimals(p->tokens_per_s_per_gpu),
                    p->tokens_per_s_per_gpu, 100.0 * p->mfu_frac, ms_gib(p->peak_bytes),
                    ms_gib(ms_prediction_free_bytes(p, p->peak_bytes)));
-    if (isnan(p->fits_probability))
-        ms_table_cell(table, "-");
-    else
-        ms_table_cell(table, "%.2f", p->fits_probability);
+    probability_cell(table, p->fits_probability);
+    if (c->faster)
+        probability_cell(table, i == 0 ? (double)NAN
+                                       : ms_search_faster_probability(report, 0, i));
 }
 
 static void choice_cell(ms_table *table, ms_arena *arena, const ms_plan *plan,
@@ -137,7 +167,7 @@ static void print_plans(FILE *out, ms_arena *arena, const ms_search_report *repo
     int num_choices = list_columns(&c, choices);
     name_columns(table, &c, choices, num_choices);
     for (int i = 0; i < report->result->num_found; i++) {
-        figure_cells(table, &c, i + 1, &report->predictions[i]);
+        figure_cells(table, &c, report, i);
         for (int k = 0; k < num_choices; k++)
             choice_cell(table, arena, &report->plans[i], choices[k]);
         if (c.order)
@@ -201,11 +231,32 @@ static void print_certificate(FILE *out, ms_arena *arena, const ms_search_report
     }
 }
 
+/* Says how the plans are ordered: what the tie band is, and what it means. */
+static void print_ties(FILE *out, const ms_search_report *report)
+{
+    double band_frac = report->tie_band_frac;
+    if (report->result->num_found == 0 || band_frac <= 0.0)
+        return;
+    if (report->tie_band_is_given)
+        ms_print(out,
+                 "plans less than %.3g %% slower than the fastest are tied: the simplest "
+                 "comes first\n",
+                 100.0 * band_frac);
+    else
+        ms_print(out,
+                 "tie band %.1f %%: a plan predicted to lead by less is the faster one "
+                 "with odds below 2 to 1, so of the plans this close to the fastest the "
+                 "simplest comes first\n",
+                 100.0 * band_frac);
+}
+
 void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)
 {
-    ms_print(out, "%s%s%s\n\n",
+    ms_print(out, "%s%s%s\n",
              ms_plan_inputs_text(arena, &report->space->base, report->unit),
              report->limits[0] == '\0' ? "" : "; limits: ", report->limits);
+    print_ties(out, report);
+    fputc('\n', out);
     print_plans(out, arena, report);
     print_funnel(out, report->result);
     print_certificate(out, arena, report);

@@ -49,7 +49,7 @@ static void print_scores(FILE *out, ms_arena *arena, const char *shared,
                          const ms_source_score *scores, int num_scores)
 {
     bool covered = any_covered(scores, num_scores);
-    ms_table *table = MS_TABLE(arena, "lrrrrr", shared, "runs", "median error (%)",
+    ms_table *table = MS_TABLE(arena, "Lrrrrr", shared, "runs", "median error (%)",
                                "mean (%)", "bias (%)", "p90 (%)");
     if (covered)
         MS_COLUMNS(table, "r", "in interval (%)");
@@ -89,7 +89,7 @@ static void print_ranking_summaries(FILE *out, ms_arena *arena, const ms_validat
         return;
     ms_print(out, "\nover the groups of a source that have at least %d layouts\n",
              MS_RANKING_LAYOUTS);
-    ms_table *table = MS_TABLE(arena, "lrrr", "source", "groups", "mean Kendall tau",
+    ms_table *table = MS_TABLE(arena, "Lrrr", "source", "groups", "mean Kendall tau",
                                "first choice above the best, median (%)");
     for (int i = 0; i < v->num_summaries; i++) {
         const ms_ranking_summary *summary = &v->summaries[i];
@@ -99,12 +99,46 @@ static void print_ranking_summaries(FILE *out, ms_arena *arena, const ms_validat
     ms_table_print(table, out);
 }
 
+static const char *lead_text(ms_arena *arena, const ms_ranking_bin *bin)
+{
+    double from = 100.0 * bin->from_frac, to = 100.0 * bin->to_frac;
+    return isinf(to)     ? ms_arena_printf(arena, "from %.1f", from)
+           : from == 0.0 ? ms_arena_printf(arena, "below %.1f", to)
+                         : ms_arena_printf(arena, "%.1f to %.1f", from, to);
+}
+
+/* Prints how often the layout predicted faster was faster; the first two bins are the tie
+ * band and the rest. */
+static void print_pairs(FILE *out, ms_arena *arena, const ms_validation *v)
+{
+    if (v->num_bins == 0)
+        return;
+    ms_print(
+        out,
+        "\npairs of layouts of one workload and stack: is the one predicted faster "
+        "the faster one? Means over sources, each expected by the errors of the others\n");
+    ms_table *table = MS_TABLE(arena, "lrrrrr", "lead (%)", "pairs", "sources",
+                               "expected (%)", "measured (%)", "of all pairs (%)");
+    for (int i = 0; i < v->num_bins; i++) {
+        const ms_ranking_bin *bin = &v->bins[i];
+        if (bin->num_sources > 0)
+            ms_table_cells(table, "%s%s\t%d\t%d\t%.0f\t%.0f\t%.0f",
+                           i == 0   ? "in the tie band: "
+                           : i == 1 ? "beyond it: "
+                                    : "",
+                           lead_text(arena, bin), bin->num_pairs, bin->num_sources,
+                           100.0 * bin->expected_frac, 100.0 * bin->right_frac,
+                           100.0 * bin->all_right_frac);
+    }
+    ms_table_print(table, out);
+}
+
 static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
 {
     if (v->num_groups == 0)
         return;
     ms_print(out, "\nlayouts in the order of their speed\n");
-    ms_table *table = MS_TABLE(arena, "lrrr", "group", "layouts", "Kendall tau",
+    ms_table *table = MS_TABLE(arena, "Lrrr", "group", "layouts", "Kendall tau",
                                "first choice above the best (%)");
     int num_small = 0;
     for (int i = 0; i < v->num_groups; i++) {
@@ -121,6 +155,7 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
         ms_print(out, "%d groups of fewer than %d layouts: see --json\n", num_small,
                  MS_RANKING_LAYOUTS);
     print_ranking_summaries(out, arena, v);
+    print_pairs(out, arena, v);
 }
 
 static void print_groupings(FILE *out, ms_arena *arena, const ms_validation *v)
@@ -152,11 +187,11 @@ static void print_worst(FILE *out, ms_arena *arena, const ms_validation *v)
              "\nthe worst step times (%d), with the components of the prediction; MFU as "
              "measured; others: measured step times of the same layout (s)\n",
              v->num_worst);
-    ms_table *table = MS_TABLE(arena, "lrrrrr", "id", "measured (s)", "predicted (s)",
+    ms_table *table = MS_TABLE(arena, "lrrrr9r9", "id", "measured (s)", "predicted (s)",
                                "error (%)", "MFU (%)", "others");
     for (int component = 0; component < MS_NUM_STEP_COMPONENTS; component++)
         MS_COLUMNS(table, "r", ms_step_components[component].title);
-    MS_COLUMNS(table, "ll", "workload", "layout");
+    MS_COLUMNS(table, "L8L", "workload", "layout");
     for (int i = 0; i < v->num_worst; i++) {
         const ms_pubrun *run = &v->runs->runs[v->worst[i]];
         const ms_pubrun_score *score = &v->scores[v->worst[i]];

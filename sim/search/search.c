@@ -281,6 +281,15 @@ static void make_tasks(shared *s, ms_arena *arena)
         s->tasks[i] = (task){.mesh = meshes[i], .index = i};
 }
 
+static const ms_bounded_mesh *bounded_meshes(const shared *s, ms_arena *arena)
+{
+    ms_bounded_mesh *meshes = MS_NEW_ARRAY(arena, s->num_tasks, ms_bounded_mesh);
+    for (int i = 0; i < s->num_tasks; i++)
+        meshes[i] = (ms_bounded_mesh){s->tasks[i].mesh, s->tasks[i].bound_s,
+                                      s->tasks[i].bounds};
+    return meshes;
+}
+
 ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                     const ms_search_options *options, ms_search_result *out)
 {
@@ -315,7 +324,10 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     bool optimal = !isfinite(s.open_bound_s);
     *out = (ms_search_result){.num_found = s.leaders.num,
                               .found = s.leaders.found,
+                              .threshold_s = ms_search_threshold_s(
+                                  s.leaders.found, s.leaders.num, options->num_best),
                               .num_meshes = s.num_tasks,
+                              .meshes = bounded_meshes(&s, cx->arena),
                               .counts = s.counts,
                               .optimal = optimal,
                               .smallest_open_bound_s =

@@ -23,10 +23,28 @@ typedef struct ms_search_options {
     void *payload;
 } ms_search_options;
 
+/* A mesh with a lower bound of the step times of its plans, in seconds, and those of its
+ * schedules; 0 and NULL: not known. */
+typedef struct ms_bounded_mesh {
+    ms_mesh_choice mesh;
+    double bound_s;
+    const ms_schedule_bounds *schedules;
+} ms_bounded_mesh;
+
+/* Place of a plan among those that predictions cannot tell apart (sim/search/ties.h). */
+typedef struct ms_tie {
+    int group;       /* from 0, which is that of the fastest plan */
+    double gap_frac; /* step time / that of the fastest plan - 1 */
+    bool fastest;
+} ms_tie;
+
 typedef struct ms_search_result {
     int num_found;
-    ms_found *found; /* (num_found): best plans, fastest first */
+    ms_found *found; /* (num_found): best plans, fastest first, or as ms_search_tie does */
+    const ms_tie *ties; /* (num_found): set by ms_search_tie; NULL before */
+    double threshold_s; /* ms_search_threshold_s of the fastest plans */
     long num_meshes;
+    const ms_bounded_mesh *meshes; /* (num_meshes): all legal meshes of the space */
     ms_counts counts;
     bool optimal;                 /* proven best: the whole space was covered */
     double smallest_open_bound_s; /* least time bound of unexplored meshes; NaN: none */

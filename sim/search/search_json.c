@@ -1,6 +1,10 @@
 #include "sim/search/search_report.h"
 
+#include "sim/search/ties.h"
+
 #include <math.h>
+
+#define MS_MOST_COMPARED 100 /* longest list whose plans are all compared with each other */
 
 void ms_search_reasons(const ms_counts *counts,
                        ms_search_reason reasons[MS_NUM_SEARCH_REASONS])
@@ -15,9 +19,14 @@ void ms_search_reasons(const ms_counts *counts,
 
 double ms_search_best_step_s(const ms_search_report *report)
 {
-    if (report->result->num_found == 0)
-        return NAN;
-    return report->predictions[0].replay_step_s;
+    int fastest = ms_search_fastest(report->result);
+    return fastest < 0 ? (double)NAN : report->predictions[fastest].replay_step_s;
+}
+
+double ms_search_faster_probability(const ms_search_report *report, int a, int b)
+{
+    const ms_found *found = report->result->found;
+    return ms_faster_probability(report->ranking, found[a].step_s, found[b].step_s, NULL);
 }
 
 static void write_inputs(ms_jout *out, const ms_search_report *report)
@@ -61,6 +70,31 @@ static void write_certificate(ms_jout *out, const ms_search_report *report)
     ms_jout_end_object(out);
 }
 
+/* Writes the place of plan `i` among the plans that predictions cannot tell apart, and
+ * the probability that it is faster than each listed plan; null for itself. */
+static void write_tie(ms_jout *out, const ms_search_report *report, int i)
+{
+    const ms_search_result *result = report->result;
+    ms_jout_number_field(out, "gap_frac", result->ties[i].gap_frac);
+    ms_jout_number_field(out, "tie_group", result->ties[i].group);
+    ms_jout_bool_field(out, "fastest", result->ties[i].fastest);
+    ms_jout_begin_array_field(out, "faster_probability");
+    for (int k = 0; k < result->num_found && result->num_found <= MS_MOST_COMPARED; k++)
+        ms_jout_number(out,
+                       k == i ? (double)NAN : ms_search_faster_probability(report, i, k));
+    ms_jout_end_array(out);
+}
+
+static void write_ties(ms_jout *out, const ms_search_report *report)
+{
+    bool by_errors = report->ranking != NULL && !report->tie_band_is_given;
+    ms_jout_begin_object_field(out, "ties");
+    ms_jout_number_field(out, "band_frac", report->tie_band_frac);
+    ms_jout_number_field(out, "probability",
+                         by_errors ? MS_TIE_PROBABILITY : (double)NAN);
+    ms_jout_end_object(out);
+}
+
 static void write_plans(ms_jout *out, const ms_search_report *report)
 {
     ms_jout_begin_array_field(out, "plans");
@@ -72,6 +106,8 @@ static void write_plans(ms_jout *out, const ms_search_report *report)
         ms_prediction_write_json(out, &report->predictions[i]);
         ms_jout_number_field(out, "fits_probability",
                              report->predictions[i].fits_probability);
+        ms_jout_text_field(out, "stack", report->plans[i].stack);
+        write_tie(out, report, i);
         ms_jout_end_object(out);
     }
     ms_jout_end_array(out);
@@ -88,6 +124,7 @@ void ms_search_write_json(ms_jout *out, const ms_search_report *report)
         ms_jout_text_field(out, "engine", ms_engine_names[report->predictions[0].engine]);
     write_space(out, report->result);
     write_certificate(out, report);
+    write_ties(out, report);
     write_plans(out, report);
     if (report->shortfall != NULL) {
         ms_jout_key(out, "shortfall");

@@ -2,6 +2,7 @@
 #ifndef MS_SIM_SEARCH_SEARCH_REPORT_H
 #define MS_SIM_SEARCH_SEARCH_REPORT_H
 
+#include "costmodel/calibrate/ranking_spread.h"
 #include "sim/search/search.h"
 #include "sim/search/shortfall.h"
 #include "sim/search/why.h"
@@ -13,12 +14,15 @@ typedef struct ms_search_report {
     const char *limits;            /* the user's limits: "tp<=8, zero=1"; "" for none */
     const ms_memory_limit *memory; /* the limit by which plans fit */
     const char *unit;              /* word for a device; NULL: "GPU" */
-    const ms_search_result *result;
+    const ms_search_result *result; /* with ties (ms_search_tie) */
     int num_threads;
     const ms_plan *plans;             /* (result->num_found): best plans */
     const ms_prediction *predictions; /* (result->num_found): predictions of `plans` */
     const ms_shortfall *shortfall;    /* why no plan fits; NULL if some does */
     const ms_why *why;                /* answer to --why; NULL if not asked */
+    double tie_band_frac; /* plans less slower than the fastest by this are tied */
+    bool tie_band_is_given;           /* by the user; else by `ranking` */
+    const ms_ranking_spread *ranking; /* errors between plans; NULL: not known */
 } ms_search_report;
 
 /* Number of plans that the search rejected by one rule, limit or bound. */
@@ -32,8 +36,12 @@ typedef struct ms_search_reason {
 /* Lists how many plans each integer rule, "memory", "bound" and "dominated" rejected. */
 void ms_search_reasons(const ms_counts *counts,
                        ms_search_reason reasons[MS_NUM_SEARCH_REASONS]);
-/* Exact step time, in seconds, of the best plan; NaN if no plan was found. */
+/* Exact step time, in seconds, of the fastest plan; NaN if no plan was found. */
 double ms_search_best_step_s(const ms_search_report *report);
+
+/* Probability that the listed plan `a` is faster than `b` (ms_faster_probability, by
+ * replay); NaN if no errors are known. */
+double ms_search_faster_probability(const ms_search_report *report, int a, int b);
 
 /* Writes the report as JSON, schema meshsim.search/1. */
 void ms_search_write_json(ms_jout *out, const ms_search_report *report);

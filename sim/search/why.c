@@ -235,8 +235,7 @@ static void follow_plan(const ms_why_context *known, ms_why *why)
 
 ms_status ms_why_answer(const ms_why_context *known, ms_why *why)
 {
-    why->threshold_s = ms_search_threshold_s(
-        known->result->found, known->result->num_found, known->options->num_best);
+    why->threshold_s = known->result->threshold_s;
     why->verdict = why->refused != NULL    ? MS_WHY_REFUSED
                    : why->excluded != NULL ? MS_WHY_OUTSIDE
                                            : MS_WHY_OPEN;

@@ -5,6 +5,7 @@
 
 #include "sim/search/mesh_orders.h"
 #include "sim/search/shortfall.h"
+#include "sim/search/ties.h"
 #include "sim/search/why_priv.h"
 #include "sim/step/prediction_text.h"
 
@@ -94,11 +95,11 @@ static void write_space(writer *w)
 
 /* ---- bounds ---- */
 
-/* Text of the slowest listed plan: "#10, the last of the list (7.959 s)" */
+/* Text of the step time to beat: "the slowest of the 10 fastest (7.959 s)" */
 static const char *last_of_list(const writer *w)
 {
-    return ms_arena_printf(w->arena, "#%d, the last of the list (%s)",
-                           w->known->result->num_found, seconds(w, w->why->threshold_s));
+    return ms_arena_printf(w->arena, "the slowest of the %d fastest (%s)",
+                           w->known->options->num_best, seconds(w, w->why->threshold_s));
 }
 
 static void write_mesh(writer *w)
@@ -275,8 +276,10 @@ static const char *against_best(const writer *w)
 static const char *against_mesh(const writer *w)
 {
     const ms_why *why = w->why;
-    if (why->rank > 0 || why->mesh_rank == 0 || why->mesh_rank == 1)
-        return why->mesh_rank == 1 && why->rank == 0 ? ", which is of the same mesh" : "";
+    if (why->rank > 0 || why->mesh_rank == 0)
+        return "";
+    if (why->mesh_rank == ms_search_fastest(w->known->result) + 1)
+        return ", which is of the same mesh";
     const ms_found *listed = &w->known->result->found[why->mesh_rank - 1];
     return ms_arena_printf(
         w->arena, ", %s",
@@ -290,7 +293,7 @@ static const char *replay_text(const writer *w)
     const char *what =
         ms_arena_printf(w->arena, "%s, MFU %.1f %%: ", seconds(w, why->prediction.step_s),
                         100.0 * why->prediction.mfu_frac);
-    if (why->rank == 1)
+    if (why->rank > 0 && why->rank == ms_search_fastest(w->known->result) + 1)
         return ms_arena_printf(w->arena, "%sthe best%s", what,
                                w->known->result->optimal ? "" : " so far");
     return ms_arena_printf(w->arena, "%s%s%s", what, against_best(w), against_mesh(w));

@@ -16,6 +16,8 @@ ms_status ms_validate(ms_ctx *cx, ms_pubruns *runs, ms_validation *out)
 {
     ms_pubrun_score *scores = MS_NEW_ARRAY(cx->arena, runs->num_runs, ms_pubrun_score);
     const ms_error_spread *spread, *peak_spread;
+    const ms_ranking_spread *ranking;
+    MS_TRY(ms_ranking_spread_load(cx, MS_RANKING_SPREAD, &ranking));
     MS_TRY(ms_error_spread_load(cx, MS_STEP_SPREAD, &spread));
     MS_TRY(ms_error_spread_load(cx, MS_PEAK_SPREAD, &peak_spread));
     ms_pubrun_prices *prices = ms_pubrun_prices_open();
@@ -37,6 +39,7 @@ ms_status ms_validate(ms_ctx *cx, ms_pubruns *runs, ms_validation *out)
     if (peak_spread != NULL)
         ms_pubruns_spread_apply(runs, peak_spread, MS_MEASURED_PEAK, scores);
     ms_validation_summarise(cx->arena, runs, scores, out);
+    ms_validation_judge_pairs(cx->arena, ranking, out);
     return MS_OK;
 }
 

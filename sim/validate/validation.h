@@ -6,6 +6,7 @@
 #ifndef MS_SIM_VALIDATE_VALIDATION_H
 #define MS_SIM_VALIDATE_VALIDATION_H
 
+#include "costmodel/calibrate/ranking_spread.h"
 #include "costmodel/calibrate/statistics.h"
 #include "sim/validate/pubrun.h"
 
@@ -79,6 +80,23 @@ typedef struct ms_ranking_summary {
     double mean_kendall_tau, median_regret_frac;
 } ms_ranking_summary;
 
+/* Pairs of layouts of one group and stack, sorted by source. */
+typedef struct ms_ranking_pairs {
+    int num, capacity;
+    ms_ranking_pair *of;
+} ms_ranking_pairs;
+
+/* How often the layout predicted faster, by a lead from from_frac to to_frac, was
+ * measured faster; means over sources, but for the last. */
+typedef struct ms_ranking_bin {
+    double from_frac, to_frac; /* slower step time / faster one - 1 */
+    int num_pairs, num_sources;
+    double expected_frac; /* mean of ms_faster_probability without the pair's source */
+    double right_frac;    /* share of pairs measured in the predicted order */
+    double all_right_frac; /* the same of all pairs, each counted alike */
+} ms_ranking_bin;
+#define MS_RANKING_BINS 8 /* in the tie band, beyond it; six by the lead */
+
 typedef struct ms_validation {
     const ms_pubruns *runs;
     const ms_pubrun_score *scores; /* scores of all runs (num_runs) */
@@ -89,6 +107,9 @@ typedef struct ms_validation {
     const ms_ranking_group *groups;
     int num_summaries; /* ranking summaries, sorted by source */
     const ms_ranking_summary *summaries;
+    ms_ranking_pairs pairs;
+    int num_bins; /* MS_RANKING_BINS; 0 if the pairs were not judged */
+    const ms_ranking_bin *bins;
     /* Optional results; 0 and NULL if not requested. */
     int num_groupings;
     const struct ms_pubrun_grouping *groupings; /* errors by the keys of --by */
@@ -105,12 +126,15 @@ typedef struct ms_validation {
 
 /* Predicts every run whose `reason` is NULL. Intervals come from
  * configs/spreads/step-time.json and memory.json, without the spread of the run's own
- * source. A run that cannot be predicted gets a `reason` in `runs`. *out lives in
+ * source; bins of pairs from ranking.json. A run that cannot be predicted gets a `reason` in `runs`. *out lives in
  * cx->arena. Error: a spread file cannot be read or is malformed. */
 ms_status ms_validate(ms_ctx *cx, ms_pubruns *runs, ms_validation *out);
 /* Summarizes scores that are already known, one per run. */
 void ms_validation_summarise(ms_arena *arena, const ms_pubruns *runs,
                              const ms_pubrun_score *scores, ms_validation *out);
+/* Sets the bins of the validation's pairs; without a spread or pairs nothing. */
+void ms_validation_judge_pairs(ms_arena *arena, const ms_ranking_spread *spread,
+                               ms_validation *out);
 /* Summary of signed errors, none of them NaN; `name` becomes its source. */
 ms_source_score ms_score_errors(ms_arena *arena, const char *name, const double *errors,
                                 int num_errors);

@@ -98,6 +98,24 @@ static void write_ranking(ms_jout *out, const ms_validation *v)
     ms_jout_end_array(out);
 }
 
+static void write_pairs(ms_jout *out, const ms_validation *v)
+{
+    ms_jout_begin_array_field(out, "ranking_pairs");
+    for (int i = 0; i < v->num_bins; i++) {
+        const ms_ranking_bin *bin = &v->bins[i];
+        ms_jout_begin_object(out);
+        ms_jout_number_field(out, "from_frac", bin->from_frac);
+        ms_jout_number_field(out, "to_frac", bin->to_frac);
+        ms_jout_number_field(out, "pairs", bin->num_pairs);
+        ms_jout_number_field(out, "sources", bin->num_sources);
+        ms_jout_number_field(out, "expected_frac", bin->expected_frac);
+        ms_jout_number_field(out, "right_frac", bin->right_frac);
+        ms_jout_number_field(out, "all_right_frac", bin->all_right_frac);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_array(out);
+}
+
 static void write_run(ms_jout *out, const ms_pubrun *run, const ms_pubrun_score *score)
 {
     ms_jout_begin_object(out);
@@ -136,6 +154,7 @@ void ms_validation_write_json(ms_jout *out, const ms_validation *v)
     write_time(out, &v->time);
     write_memory(out, &v->memory);
     write_ranking(out, v);
+    write_pairs(out, v);
     ms_pubrun_groupings_write_json(out, v);
     ms_worst_write_json(out, v);
     ms_jout_begin_array_field(out, "runs");

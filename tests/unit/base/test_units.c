@@ -43,6 +43,22 @@ static void rates_know_bits_and_bytes(void **state)
     ASSERT_NEAR(parsed("1 GiB/s", MS_UNIT_BYTES_PER_S), 1073741824.0, 0.0);
 }
 
+static void percentages_are_shares_below_one(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {"100%", "-1%", "8", "nan%", "8%%", "%", ""};
+    double frac = -7.0;
+    assert_true(ms_parse_percentage("8%", &frac));
+    ASSERT_NEAR(frac, 0.08, 1e-15);
+    assert_true(ms_parse_percentage("0.5%", &frac));
+    ASSERT_NEAR(frac, 0.005, 1e-15);
+    assert_true(ms_parse_percentage("0", &frac));
+    ASSERT_NEAR(frac, 0.0, 0.0);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        assert_false(ms_parse_percentage(refused[i], &frac));
+    ASSERT_NEAR(frac, 0.0, 0.0); /* what is refused changes nothing */
+}
+
 static void times_and_flop_rates(void **state)
 {
     (void)state;
@@ -158,6 +174,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_are_decimal_binary_or_bits),
         cmocka_unit_test(rates_know_bits_and_bytes),
+        cmocka_unit_test(percentages_are_shares_below_one),
         cmocka_unit_test(times_and_flop_rates),
         cmocka_unit_test(counts_are_powers_of_two),
         cmocka_unit_test(what_is_no_quantity_is_refused),

@@ -5,6 +5,7 @@
 #include "cli/options/plan_options.h"
 #include "cli/report/report.h"
 #include "sim/search/search_report.h"
+#include "sim/search/ties.h"
 #include "sim/search/shortfall.h"
 #include "sim/step/prediction_text.h"
 #include "tests/test.h"
@@ -385,6 +386,7 @@ static void search(ms_ctx *cx, const char *line, searched *s)
     s->workload = open_workload(cx, &base);
     s->space = ms_space_all(&base, s->workload->stack);
     s->status = ms_search(cx, s->workload, &s->space, &two_best, &s->result);
+    ms_search_tie(cx, s->workload, &s->space, &two_best, 0.0, &s->result);
 }
 
 static ms_jval search_json(ms_ctx *cx, const searched *s, const ms_shortfall *shortfall,
@@ -399,7 +401,8 @@ static ms_jval search_json(ms_ctx *cx, const searched *s, const ms_shortfall *sh
     }
     ms_search_report report = {
         &s->space, "",    &s->workload->memory, NULL,      &s->result,
-        1,         plans, predictions,          shortfall, NULL};
+        1,         plans, predictions,          shortfall, NULL,
+        0.0,       false, NULL};
     FILE *file = tmpfile();
     assert_non_null(file);
     ms_jout out = ms_jout_open(file);
@@ -458,6 +461,15 @@ static void search_json_has_the_documented_keys(void **state)
     assert_true(optimal);
     ASSERT_NEAR(number(cx, certificate, "best_step_s"), s.result.found[0].step_s, 1e-12);
     assert_true(ms_json_is_null(member(cx, certificate, "smallest_open_bound_s")));
+    ASSERT_NEAR(number(cx, member(cx, root, "ties"), "band_frac"), 0.0, 0.0);
+    ms_jval second = ms_json_element(cx, member(cx, root, "plans"), 1);
+    bool fastest;
+    ASSERT_NEAR(number(cx, second, "gap_frac"),
+                s.result.found[1].step_s / s.result.found[0].step_s - 1.0, 1e-12);
+    ASSERT_NEAR(number(cx, second, "tie_group"), 1.0, 0.0);
+    ASSERT_OK(ms_json_bool(cx, member(cx, second, "fastest"), &fastest), cx);
+    assert_false(fastest);
+    ASSERT_INT(ms_json_length(member(cx, second, "faster_probability")), 2);
     ms_jval shortfall;
     assert_false(ms_json_member(cx, root, "shortfall", &shortfall));
     ms_json_close(doc);

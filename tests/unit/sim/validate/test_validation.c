@@ -190,6 +190,37 @@ static void rankings_are_summed_up_by_source(void **state)
     ASSERT_NEAR(v.summaries[0].median_regret_frac, 3.5, 1e-12);
 }
 
+/* Source "a" has three layouts of one stack and one of another: pairs are of one stack.
+ * The law of two other sources expects 0.5 below a lead of 10 %, more above. */
+static void pairs_are_judged_by_the_errors_of_other_sources(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    made m = {0};
+    add(&m, "a", 1, 1.0, 1.0);
+    add(&m, "a", 2, 1.2, 1.05); /* right, with a lead of 5 % */
+    add(&m, "a", 4, 0.9, 1.25); /* wrong twice, with leads of 19 and 25 % */
+    add(&m, "a", 8, 5.0, 9.0);
+    m.runs[3].plan.stack = "another";
+    ms_validation v = summarise(&m);
+    ASSERT_INT(v.pairs.num, 3);
+    ASSERT_NEAR(v.pairs.of[0].weight, 0.5, 0.0);
+    ASSERT_INT(v.num_bins, 0);
+    const ms_ranking_pair errors[] = {
+        {"a", 0.0, 0.01, 1.0}, {"b", 0.0, 0.1, 1.0}, {"c", 0.0, 0.1, 1.0}};
+    ms_ranking_spread spread = ms_ranking_spread_make(cx->arena, errors, 3);
+    ms_validation_judge_pairs(cx->arena, &spread, &v);
+    ASSERT_INT(v.num_bins, MS_RANKING_BINS);
+    const ms_ranking_bin *inside = &v.bins[0], *beyond = &v.bins[1];
+    ASSERT_NEAR(inside->to_frac, expm1(0.1), 1e-9);
+    ASSERT_INT(inside->num_pairs, 1);
+    ASSERT_NEAR(inside->expected_frac, 0.5, 1e-12);
+    ASSERT_NEAR(inside->right_frac, 1.0, 1e-12);
+    ASSERT_INT(beyond->num_pairs, 2);
+    ASSERT_NEAR(beyond->expected_frac, 0.5 + 2.0 / 3.0 / 2.0, 1e-12);
+    ASSERT_NEAR(beyond->all_right_frac, 0.0, 0.0);
+}
+
 static void errors_are_grouped_by_what_runs_share(void **state)
 {
     (void)state;
@@ -385,6 +416,7 @@ int main(void)
         cmocka_unit_test(peaks_that_are_ranges_are_judged_by_their_ends),
         cmocka_unit_test(repeats_of_a_layout_are_averaged),
         cmocka_unit_test(rankings_are_summed_up_by_source),
+        cmocka_unit_test(pairs_are_judged_by_the_errors_of_other_sources),
         cmocka_unit_test(errors_are_grouped_by_what_runs_share),
         cmocka_unit_test(unknown_keys_are_refused_with_the_nearest),
         cmocka_unit_test(the_worst_come_first),
