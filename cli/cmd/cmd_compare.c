@@ -20,11 +20,11 @@
 static bool are_of_one_workload(const ms_result *a, const ms_result *b)
 {
     static const ms_choice shared[] = {
-        MS_CHOOSE_MODEL,        MS_CHOOSE_CLUSTER,         MS_CHOOSE_GPUS,
-        MS_CHOOSE_STACK,        MS_CHOOSE_SEQUENCE_LENGTH, MS_CHOOSE_GLOBAL_BATCH,
+        MS_CHOOSE_MODEL,  MS_CHOOSE_CLUSTER,         MS_CHOOSE_GPUS,
+        MS_CHOOSE_STACK,  MS_CHOOSE_SEQUENCE_LENGTH, MS_CHOOSE_GLOBAL_BATCH,
         MS_CHOOSE_COMPUTE};
-    bool same = a->has_interval && b->has_interval && a->made_for != NULL &&
-                b->made_for != NULL;
+    bool same =
+        a->has_interval && b->has_interval && a->made_for != NULL && b->made_for != NULL;
     for (size_t i = 0; i < sizeof shared / sizeof *shared && same; i++)
         same = ms_plan_same(a->made_for, b->made_for, shared[i]);
     return same;
@@ -175,8 +175,7 @@ static void print_text(FILE *out, ms_arena *arena, const ms_comparison *c,
         ms_print(out, "\nA and B have different plans:\nA  %s\nB  %s\n", c->a->plan,
                  c->b->plan);
     if (!isnan(faster_probability))
-        ms_print(out, "\nA is faster than B with probability %.2f\n",
-                 faster_probability);
+        ms_print(out, "\nA is faster than B with probability %.2f\n", faster_probability);
     print_times(out, arena, c);
     print_memory(out, arena, c);
     print_nodes(out, arena, c);

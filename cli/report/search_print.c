@@ -108,8 +108,8 @@ static void figure_cells(ms_table *table, const columns *c,
                    ms_gib(ms_prediction_free_bytes(p, p->peak_bytes)));
     probability_cell(table, p->fits_probability);
     if (c->faster)
-        probability_cell(
-            table, i == 0 ? (double)NAN : ms_search_faster_probability(report, 0, i));
+        probability_cell(table, i == 0 ? (double)NAN
+                                       : ms_search_faster_probability(report, 0, i));
 }
 
 static void choice_cell(ms_table *table, ms_arena *arena, const ms_plan *plan,

@@ -113,9 +113,10 @@ static void print_pairs(FILE *out, ms_arena *arena, const ms_validation *v)
 {
     if (v->num_bins == 0)
         return;
-    ms_print(out,
-             "\npairs of layouts of one workload and stack: is the one predicted faster "
-             "the faster one? Means over sources, each expected by the errors of the others\n");
+    ms_print(
+        out,
+        "\npairs of layouts of one workload and stack: is the one predicted faster "
+        "the faster one? Means over sources, each expected by the errors of the others\n");
     ms_table *table = MS_TABLE(arena, "lrrrrr", "lead (%)", "pairs", "sources",
                                "expected (%)", "measured (%)", "of all pairs (%)");
     for (int i = 0; i < v->num_bins; i++) {

@@ -39,7 +39,7 @@ typedef struct ms_result {
     ms_result_kind kind;
     const char *plan; /* names of plan, model and cluster; NULL if the file has none */
     const ms_plan *made_for; /* the plan; NULL if the file has none */
-    bool has_interval; /* a prediction whose errors are known from published runs */
+    bool has_interval;       /* a prediction whose errors are known from published runs */
     double step_s;
     double predicted_step_s; /* step time predicted for a run; NaN for other kinds */
     double times_s[MS_NUM_RESULT_TIMES];

@@ -283,8 +283,8 @@ static const ms_bounded_mesh *bounded_meshes(const shared *s, ms_arena *arena)
 {
     ms_bounded_mesh *meshes = MS_NEW_ARRAY(arena, s->num_tasks, ms_bounded_mesh);
     for (int i = 0; i < s->num_tasks; i++)
-        meshes[i] = (ms_bounded_mesh){s->tasks[i].mesh, s->tasks[i].bound_s,
-                                      s->tasks[i].bounds};
+        meshes[i] =
+            (ms_bounded_mesh){s->tasks[i].mesh, s->tasks[i].bound_s, s->tasks[i].bounds};
     return meshes;
 }
 
@@ -320,18 +320,18 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
         options->progress(options->payload, s.num_tasks, s.num_tasks);
     pthread_mutex_destroy(&s.lock);
     bool optimal = !isfinite(s.open_bound_s);
-    *out = (ms_search_result){.num_found = s.leaders.num,
-                              .found = s.leaders.found,
-                              .threshold_s = ms_search_threshold_s(
-                                  s.leaders.found, s.leaders.num, options->num_best),
-                              .num_meshes = s.num_tasks,
-                              .meshes = bounded_meshes(&s, cx->arena),
-                              .counts = s.counts,
-                              .optimal = optimal,
-                              .smallest_open_bound_s =
-                                  optimal ? (double)NAN : s.open_bound_s,
-                              .least_needed_bytes = s.least_needed_bytes,
-                              .least_plan = s.least_plan,
-                              .elapsed_s = ms_clock_s() - start_s};
+    *out = (ms_search_result){
+        .num_found = s.leaders.num,
+        .found = s.leaders.found,
+        .threshold_s =
+            ms_search_threshold_s(s.leaders.found, s.leaders.num, options->num_best),
+        .num_meshes = s.num_tasks,
+        .meshes = bounded_meshes(&s, cx->arena),
+        .counts = s.counts,
+        .optimal = optimal,
+        .smallest_open_bound_s = optimal ? (double)NAN : s.open_bound_s,
+        .least_needed_bytes = s.least_needed_bytes,
+        .least_plan = s.least_plan,
+        .elapsed_s = ms_clock_s() - start_s};
     return out->num_found > 0 ? MS_OK : MS_ENOFIT;
 }
