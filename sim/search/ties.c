@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -354,6 +355,7 @@ void ms_search_tie(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     if (result->optimal && band_frac > 0.0)
         add_simplest(cx->arena, &t);
     add_fastest(cx->arena, &t);
+    assert(t.found != NULL); /* the fastest plan is in the list */
     ms_tie *ties = MS_NEW_ARRAY(cx->arena, t.num, ms_tie);
     ms_ties_order(t.found, t.num, band_frac, workload->cluster->device.memory_bytes,
                   ties);
