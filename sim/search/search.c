@@ -184,7 +184,17 @@ static void collect(shared *s, const ms_explorer *x, const task *t)
     pthread_mutex_unlock(&s->lock);
 }
 
-static void explore_task(shared *s, ms_explorer *x, const task *t)
+/* Raises the task's bound to what the exploration of its mesh proved: no plan is faster
+ * than the fastest found, or where that is more, than the threshold. */
+static void raise_bound(const ms_explorer *x, double threshold_s, task *t)
+{
+    double proven_s =
+        x->num_found > 0 ? fmin(x->found[0].step_s, threshold_s) : threshold_s;
+    if (!x->bounds_only && !ms_is_interrupted(x->interrupted))
+        t->bound_s = fmax(t->bound_s, proven_s);
+}
+
+static void explore_task(shared *s, ms_explorer *x, task *t)
 {
     pthread_mutex_lock(&s->lock);
     report_progress(s);
@@ -205,6 +215,7 @@ static void explore_task(shared *s, ms_explorer *x, const task *t)
     collect(s, x, t);
     if (ms_is_interrupted(s->options->interrupted))
         note_open(s, t);
+    raise_bound(x, threshold_s, t);
 }
 
 static void *explore_meshes(void *payload)
