@@ -229,11 +229,11 @@ static void print_ties(FILE *out, const ms_search_report *report)
                  "comes first\n",
                  100.0 * band_frac);
     } else {
-        ms_print(out,
-                 "tie band %.1f %%: a plan predicted to lead by less is the faster one "
-                 "with odds below 2 to 1, so of the plans this close to the fastest the "
-                 "simplest comes first\n",
-                 100.0 * band_frac);
+        ms_print(
+            out,
+            "tie band %.1f %%: a smaller lead is real with odds of less than 2 to 1, so "
+            "of the\nplans this close to the fastest the simplest comes first\n",
+            100.0 * band_frac);
     }
 }
 
