@@ -298,11 +298,11 @@ ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
                                  options->constants != NULL ? NULL : MEMORY_CONSTANTS};
     ms_status status = MS_OK;
     int num = 0;
-    MS_TRY(ms_output_check_distinct(
-        cx,
-        (const char *const[]){options->runs, args->common.output, options->spread,
-                              options->ranking},
-        4));
+    MS_TRY(
+        ms_output_check_distinct(cx,
+                                 (const char *const[]){options->runs, args->common.output,
+                                                       options->spread, options->ranking},
+                                 4));
     MS_TRY(ms_output_check_writable(cx, options->spread));
     MS_TRY(ms_output_check_writable(cx, options->ranking));
     while (status == MS_OK && num < 2 && names[num] != NULL) {

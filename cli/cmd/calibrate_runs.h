@@ -9,8 +9,8 @@
 typedef struct ms_calibrate_runs {
     const char *runs;      /* path of the table of published runs */
     const char *constants; /* list of constants to fit: name in configs/fits/, or file */
-    bool holdout;       /* report each source's errors by constants fitted without it */
-    const char *spread; /* output file of the spread of held-out errors; NULL: none */
+    bool holdout;        /* report each source's errors by constants fitted without it */
+    const char *spread;  /* output file of the spread of held-out errors; NULL: none */
     const char *ranking; /* output file of the spread between layouts; NULL: none */
 } ms_calibrate_runs;
 

@@ -50,10 +50,11 @@ static const ms_option search_table[] = {
                 "list the fastest plans even when they share a mesh"),
     MS_OPT_TEXT(search_options, save_plan, "--save-plan", "FILE",
                 "write the first plan of the list to FILE (meshsim.plan/1)"),
-    MS_OPT_TEXT(search_options, tie_band, "--tie-band", "SHARE%",
-                "plans by less than this slower than the fastest are tied, and the "
-                "simplest comes first; 0: by step time alone (default: what the errors of "
-                "published layouts leave undecided)"),
+    MS_OPT_TEXT(
+        search_options, tie_band, "--tie-band", "SHARE%",
+        "plans by less than this slower than the fastest are tied, and the "
+        "simplest comes first; 0: by step time alone (default: what the errors of "
+        "published layouts leave undecided)"),
     MS_OPT_TEXT(search_options, why, "--why", "CHOICE=VALUE,...",
                 "why this plan is or is not listed, stage by stage: tp=8,pp=4,zero=1"),
     MS_OPT_CHOICE(

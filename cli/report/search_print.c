@@ -237,17 +237,18 @@ static void print_ties(FILE *out, const ms_search_report *report)
     double band_frac = report->tie_band_frac;
     if (report->result->num_found == 0 || band_frac <= 0.0)
         return;
-    if (report->tie_band_is_given)
+    if (report->tie_band_is_given) {
         ms_print(out,
                  "plans less than %.3g %% slower than the fastest are tied: the simplest "
                  "comes first\n",
                  100.0 * band_frac);
-    else
-        ms_print(out,
-                 "tie band %.1f %%: a plan predicted to lead by less is the faster one "
-                 "with odds below 2 to 1, so of the plans this close to the fastest the "
-                 "simplest comes first\n",
-                 100.0 * band_frac);
+    } else {
+        ms_print(
+            out,
+            "tie band %.1f %%: a smaller lead is real with odds of less than 2 to 1, so "
+            "of the\nplans this close to the fastest the simplest comes first\n",
+            100.0 * band_frac);
+    }
 }
 
 void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)

@@ -121,7 +121,7 @@ static void print_pairs(FILE *out, ms_arena *arena, const ms_validation *v)
                                "expected (%)", "measured (%)", "of all pairs (%)");
     for (int i = 0; i < v->num_bins; i++) {
         const ms_ranking_bin *bin = &v->bins[i];
-        if (bin->num_sources > 0)
+        if (bin->num_sources > 0) {
             ms_table_cells(table, "%s%s\t%d\t%d\t%.0f\t%.0f\t%.0f",
                            i == 0   ? "in the tie band: "
                            : i == 1 ? "beyond it: "
@@ -129,6 +129,7 @@ static void print_pairs(FILE *out, ms_arena *arena, const ms_validation *v)
                            lead_text(arena, bin), bin->num_pairs, bin->num_sources,
                            100.0 * bin->expected_frac, 100.0 * bin->right_frac,
                            100.0 * bin->all_right_frac);
+        }
     }
     ms_table_print(table, out);
 }

@@ -7,9 +7,10 @@
 
 #include "base/json.h"
 
-#define MS_RANKING_SPREAD   "ranking" /* file in configs/spreads/ */
-#define MS_RANKING_POINTS   20        /* most error values of a source */
-#define MS_RANKING_MOST_GAP 0.25 /* widest |ln| of predicted times of a pair that counts */
+#define MS_RANKING_SPREAD "ranking" /* file in configs/spreads/ */
+#define MS_RANKING_POINTS 20        /* most error values of a source */
+#define MS_RANKING_MOST_GAP                                                              \
+    0.25 /* widest |ln| of predicted times of a pair that counts */
 /* Two plans are tied if the one predicted faster is so with less than this probability:
  * odds of less than two to one. */
 #define MS_TIE_PROBABILITY (2.0 / 3.0)

@@ -186,7 +186,17 @@ static void collect(shared *s, const ms_explorer *x, const task *t)
     pthread_mutex_unlock(&s->lock);
 }
 
-static void explore_task(shared *s, ms_explorer *x, const task *t)
+/* Raises the task's bound to what the exploration of its mesh proved: no plan is faster
+ * than the fastest found, or where that is more, than the threshold. */
+static void raise_bound(const ms_explorer *x, double threshold_s, task *t)
+{
+    double proven_s =
+        x->num_found > 0 ? fmin(x->found[0].step_s, threshold_s) : threshold_s;
+    if (!x->bounds_only && !ms_is_interrupted(x->interrupted))
+        t->bound_s = fmax(t->bound_s, proven_s);
+}
+
+static void explore_task(shared *s, ms_explorer *x, task *t)
 {
     pthread_mutex_lock(&s->lock);
     report_progress(s);
@@ -207,6 +217,7 @@ static void explore_task(shared *s, ms_explorer *x, const task *t)
     collect(s, x, t);
     if (ms_is_interrupted(s->options->interrupted))
         note_open(s, t);
+    raise_bound(x, threshold_s, t);
 }
 
 static void *explore_meshes(void *payload)
@@ -285,8 +296,8 @@ static const ms_bounded_mesh *bounded_meshes(const shared *s, ms_arena *arena)
 {
     ms_bounded_mesh *meshes = MS_NEW_ARRAY(arena, s->num_tasks, ms_bounded_mesh);
     for (int i = 0; i < s->num_tasks; i++)
-        meshes[i] = (ms_bounded_mesh){s->tasks[i].mesh, s->tasks[i].bound_s,
-                                      s->tasks[i].bounds};
+        meshes[i] =
+            (ms_bounded_mesh){s->tasks[i].mesh, s->tasks[i].bound_s, s->tasks[i].bounds};
     return meshes;
 }
 
@@ -322,18 +333,18 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
         options->progress(options->payload, s.num_tasks, s.num_tasks);
     pthread_mutex_destroy(&s.lock);
     bool optimal = !isfinite(s.open_bound_s);
-    *out = (ms_search_result){.num_found = s.leaders.num,
-                              .found = s.leaders.found,
-                              .threshold_s = ms_search_threshold_s(
-                                  s.leaders.found, s.leaders.num, options->num_best),
-                              .num_meshes = s.num_tasks,
-                              .meshes = bounded_meshes(&s, cx->arena),
-                              .counts = s.counts,
-                              .optimal = optimal,
-                              .smallest_open_bound_s =
-                                  optimal ? (double)NAN : s.open_bound_s,
-                              .least_needed_bytes = s.least_needed_bytes,
-                              .least_plan = s.least_plan,
-                              .elapsed_s = ms_clock_s() - start_s};
+    *out = (ms_search_result){
+        .num_found = s.leaders.num,
+        .found = s.leaders.found,
+        .threshold_s =
+            ms_search_threshold_s(s.leaders.found, s.leaders.num, options->num_best),
+        .num_meshes = s.num_tasks,
+        .meshes = bounded_meshes(&s, cx->arena),
+        .counts = s.counts,
+        .optimal = optimal,
+        .smallest_open_bound_s = optimal ? (double)NAN : s.open_bound_s,
+        .least_needed_bytes = s.least_needed_bytes,
+        .least_plan = s.least_plan,
+        .elapsed_s = ms_clock_s() - start_s};
     return out->num_found > 0 ? MS_OK : MS_ENOFIT;
 }

@@ -33,14 +33,15 @@ typedef struct ms_bounded_mesh {
 
 /* Place of a plan among those that predictions cannot tell apart (sim/search/ties.h). */
 typedef struct ms_tie {
-    int group;       /* from 0, which is that of the fastest plan */
+    int group;       /* number of the group; 0 has the fastest plan */
     double gap_frac; /* step time / that of the fastest plan - 1 */
     bool fastest;
 } ms_tie;
 
 typedef struct ms_search_result {
     int num_found;
-    ms_found *found; /* (num_found): best plans, fastest first, or as ms_search_tie does */
+    ms_found
+        *found; /* (num_found): best plans, fastest first, or as ms_search_tie does */
     const ms_tie *ties; /* (num_found): set by ms_search_tie; NULL before */
     double threshold_s; /* ms_search_threshold_s of the fastest plans */
     long num_meshes;

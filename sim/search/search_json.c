@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-#define MS_MOST_COMPARED 100 /* longest list whose plans are all compared with each other */
+#define MS_MOST_COMPARED                                                                 \
+    100 /* longest list whose plans are all compared with each other */
 
 void ms_search_reasons(const ms_counts *counts,
                        ms_search_reason reasons[MS_NUM_SEARCH_REASONS])

@@ -11,17 +11,17 @@
 /* The results of a search; `plans` state the number of layers of each stage. */
 typedef struct ms_search_report {
     const ms_space *space;
-    const char *limits;            /* the user's limits: "tp<=8, zero=1"; "" for none */
-    const ms_memory_limit *memory; /* the limit by which plans fit */
-    const char *unit;              /* word for a device; NULL: "GPU" */
-    const ms_search_result *result; /* with ties (ms_search_tie) */
+    const char *limits;             /* the user's limits: "tp<=8, zero=1"; "" for none */
+    const ms_memory_limit *memory;  /* the limit by which plans fit */
+    const char *unit;               /* word for a device; NULL: "GPU" */
+    const ms_search_result *result; /* a result whose ties are set (ms_search_tie) */
     int num_threads;
     const ms_plan *plans;             /* (result->num_found): best plans */
     const ms_prediction *predictions; /* (result->num_found): predictions of `plans` */
     const ms_shortfall *shortfall;    /* why no plan fits; NULL if some does */
     const ms_why *why;                /* answer to --why; NULL if not asked */
-    double tie_band_frac; /* plans less slower than the fastest by this are tied */
-    bool tie_band_is_given;           /* by the user; else by `ranking` */
+    double tie_band_frac;   /* plans less slower than the fastest by this are tied */
+    bool tie_band_is_given; /* the user set the band; false: from `ranking` */
     const ms_ranking_spread *ranking; /* errors between plans; NULL: not known */
 } ms_search_report;
 

@@ -2,15 +2,16 @@
 
 #include "base/clock.h"
 
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is simple ---- */
+/* ---- simplicity ---- */
 
-#define MOST_AXES (MS_NUM_PLAN_AXES + 2) /* and ep, etp */
+#define MOST_AXES (MS_NUM_PLAN_AXES + 2) /* axes of the mesh, ep and etp */
 
 static long count_axes(const ms_plan *plan)
 {
@@ -73,8 +74,8 @@ static bool use_recompute(ms_space *space, long value)
     return use_only(space, MS_CHOOSE_RECOMPUTE, value);
 }
 
-/* What makes a plan simple, the most important first; the smaller value is simpler.
- * `narrow` leaves the plans of a space that have the value, where the criteria before it
+/* Criteria of simplicity, the most important first; smaller values are simpler. `narrow`
+ * leaves the plans of a space that have the value, where the criteria before it
  * are narrowed already; false: there are none. NULL: all plans of a mesh are alike. */
 static const struct criterion {
     long (*measure)(const ms_plan *plan);
@@ -111,7 +112,8 @@ int ms_ties_compare(const ms_found *a, const ms_found *b, double device_bytes)
     const double step_bytes = device_bytes / 20.0;
     int order = 0;
     for (int i = 0; i < NUM_CRITERIA && order == 0; i++)
-        order = compare_longs(criteria[i].measure(&a->plan), criteria[i].measure(&b->plan));
+        order =
+            compare_longs(criteria[i].measure(&a->plan), criteria[i].measure(&b->plan));
     if (order == 0)
         order = compare_doubles(floor(a->peak_bytes / step_bytes),
                                 floor(b->peak_bytes / step_bytes));
@@ -345,16 +347,15 @@ void ms_search_tie(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                    ms_search_result *result)
 {
     double start_s = ms_clock_s();
-    tying t = {.workload = workload,
-               .space = space,
-               .options = options,
-               .result = result,
-               .limit_s = result->num_found > 0
-                              ? result->found[0].step_s * (1.0 + band_frac)
-                              : 0.0};
-    if (result->num_found > 0 && result->optimal && band_frac > 0.0)
+    tying t = {
+        .workload = workload, .space = space, .options = options, .result = result};
+    if (result->num_found == 0)
+        return;
+    t.limit_s = result->found[0].step_s * (1.0 + band_frac);
+    if (result->optimal && band_frac > 0.0)
         add_simplest(cx->arena, &t);
     add_fastest(cx->arena, &t);
+    assert(t.found != NULL); /* the fastest plan is in the list */
     ms_tie *ties = MS_NEW_ARRAY(cx->arena, t.num, ms_tie);
     ms_ties_order(t.found, t.num, band_frac, workload->cluster->device.memory_bytes,
                   ties);

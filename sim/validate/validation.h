@@ -91,9 +91,9 @@ typedef struct ms_ranking_pairs {
 typedef struct ms_ranking_bin {
     double from_frac, to_frac; /* slower step time / faster one - 1 */
     int num_pairs, num_sources;
-    double expected_frac; /* mean of ms_faster_probability without the pair's source */
-    double right_frac;    /* share of pairs measured in the predicted order */
-    double all_right_frac; /* the same of all pairs, each counted alike */
+    double expected_frac;  /* mean of ms_faster_probability without the pair's source */
+    double right_frac;     /* share of pairs measured in the predicted order */
+    double all_right_frac; /* share of all pairs, each counted alike */
 } ms_ranking_bin;
 #define MS_RANKING_BINS 8 /* in the tie band, beyond it; six by the lead */
 

@@ -156,9 +156,9 @@ void ms_validation_judge_pairs(ms_arena *arena, const ms_ranking_spread *spread,
                                ms_validation *out)
 {
     double band = ms_tie_band_frac(spread, MS_TIE_PROBABILITY);
-    const double ends[MS_RANKING_BINS][2] = {
-        {0.0, band},   {band, INFINITY}, {0.0, 0.01},  {0.01, 0.02},
-        {0.02, 0.05},  {0.05, 0.1},      {0.1, 0.25},  {0.25, INFINITY}};
+    const double ends[MS_RANKING_BINS][2] = {{0.0, band},  {band, INFINITY}, {0.0, 0.01},
+                                             {0.01, 0.02}, {0.02, 0.05},     {0.05, 0.1},
+                                             {0.1, 0.25},  {0.25, INFINITY}};
     const ms_ranking_pairs *pairs = &out->pairs;
     if (spread == NULL || pairs->num == 0)
         return;
@@ -166,8 +166,8 @@ void ms_validation_judge_pairs(ms_arena *arena, const ms_ranking_spread *spread,
     for (int k = 0; k < MS_RANKING_BINS; k++) {
         bins[k] = (ms_ranking_bin){.from_frac = ends[k][0], .to_frac = ends[k][1]};
         for (int first = 0, end; first < pairs->num; first = end) {
-            for (end = first + 1; end < pairs->num && compare_names(&pairs->of[first],
-                                                                    &pairs->of[end]) == 0;)
+            for (end = first + 1; end < pairs->num &&
+                                  compare_names(&pairs->of[first], &pairs->of[end]) == 0;)
                 end++;
             add_source(spread, &pairs->of[first], end - first, &bins[k]);
         }

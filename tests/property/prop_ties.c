@@ -127,7 +127,7 @@ static bool same_mesh(const ms_plan *a, const ms_plan *b)
            a->etp == b->etp;
 }
 
-/* What makes a plan simple inside a mesh, as one number; written without ties.c. */
+/* Complexity of a plan inside its mesh, as one number; written without ties.c. */
 static long complexity(const ms_plan *plan)
 {
     bool plain = ms_plan_is_plain(plan, MS_CHOOSE_ORDER);
@@ -159,8 +159,7 @@ static void check_representatives(ms_ctx *cx, const ms_search_result *got,
                                   const char *label)
 {
     for (int i = 0; i < all->num_found; i++) {
-        const ms_found *want =
-            simplest_of_mesh(all, limit_s, &all->found[i].plan);
+        const ms_found *want = simplest_of_mesh(all, limit_s, &all->found[i].plan);
         bool found = want == NULL;
         for (int k = 0; k < got->num_found && !found; k++)
             found = same_mesh(&got->found[k].plan, &want->plan) &&

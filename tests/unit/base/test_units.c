@@ -56,7 +56,7 @@ static void percentages_are_shares_below_one(void **state)
     ASSERT_NEAR(frac, 0.0, 0.0);
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         assert_false(ms_parse_percentage(refused[i], &frac));
-    ASSERT_NEAR(frac, 0.0, 0.0); /* what is refused changes nothing */
+    ASSERT_NEAR(frac, 0.0, 0.0); /* refused texts change nothing */
 }
 
 static void times_and_flop_rates(void **state)

@@ -5,8 +5,8 @@
 #include "cli/options/plan_options.h"
 #include "cli/report/report.h"
 #include "sim/search/search_report.h"
-#include "sim/search/ties.h"
 #include "sim/search/shortfall.h"
+#include "sim/search/ties.h"
 #include "sim/step/prediction_text.h"
 #include "tests/test.h"
 
@@ -399,10 +399,11 @@ static ms_jval search_json(ms_ctx *cx, const searched *s, const ms_shortfall *sh
         ASSERT_OK(ms_predict(cx, s->workload, plan, &predictions[i]), cx);
         plans[i] = ms_prediction_plan(plan, &predictions[i]);
     }
-    ms_search_report report = {
-        &s->space, "",    &s->workload->memory, NULL,      &s->result,
-        1,         plans, predictions,          shortfall, NULL,
-        0.0,       false, NULL};
+    ms_search_report report = {&s->space, "",          &s->workload->memory,
+                               NULL,      &s->result,  1,
+                               plans,     predictions, shortfall,
+                               NULL,      0.0,         false,
+                               NULL};
     FILE *file = tmpfile();
     assert_non_null(file);
     ms_jout out = ms_jout_open(file);

@@ -58,8 +58,8 @@ static void probabilities_hold_in_a_world_of_such_errors(void **state)
     for (int i = 0; i < num; i++) {
         double truth = 0.4 * (ms_rng_uniform(&rng) - 0.5),
                error = 0.2 * (ms_rng_uniform(&rng) - 0.5);
-        pairs[i] = (ms_ranking_pair){ms_arena_printf(arena, "s%d", i % 40),
-                                     truth + error, truth, 1.0};
+        pairs[i] = (ms_ranking_pair){ms_arena_printf(arena, "s%d", i % 40), truth + error,
+                                     truth, 1.0};
     }
     ms_ranking_spread s = ms_ranking_spread_make(arena, pairs, num / 2);
     double expected = 0.0, right = 0.0;
