@@ -74,7 +74,8 @@ static ms_status find_columns(ms_ctx *cx, const char *file, const ms_csv_row *he
     }
     for (int i = 0; i < num_rules; i++) {
         out->place[i] = find_column(cx, loc, header, rules[i].name);
-        if (out->place[i] >= 0 || rules[i].kind == MS_CELL_OPTIONAL_COUNT)
+        if (out->place[i] >= 0 || rules[i].kind == MS_CELL_OPTIONAL_COUNT ||
+            rules[i].kind == MS_CELL_OPTIONAL_TEXT)
             continue;
         ms_fail(cx, MS_EINPUT, loc, "column \"%s\" is missing", rules[i].name);
         hint_column(cx, out, rules[i].name, header);
@@ -126,6 +127,7 @@ static const char *read_cell(ms_arena *arena, const ms_cell_rule *column,
     const char *fault = NULL;
     switch (column->kind) {
     case MS_CELL_TEXT:
+    case MS_CELL_OPTIONAL_TEXT:
         if (ms_printable(arena, text) != text)
             fault = ms_arena_printf(arena, "%s holds foreign bytes: \"%s\"", column->name,
                                     ms_cell_text(arena, text));

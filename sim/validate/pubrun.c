@@ -398,6 +398,8 @@ static const char *resolve_row(row_reader *r)
 static void set_measurements(const ms_pubrun_cells *c, bool decimal_memory,
                              ms_pubrun *run)
 {
+    if (run->unfinished)
+        return;
     run->measured_step_s = c->step_s;
     if (isnan(c->step_s) && !isnan(c->tokens_per_s_per_gpu) && run->reason == NULL)
         run->measured_step_s = (double)run->plan.global_batch *
@@ -415,6 +417,7 @@ static void read_row(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *
     run->precision = cells->precision;
     run->framework = cells->framework;
     run->network = cells->network;
+    run->unfinished = ms_pubrun_is_unfinished(cells);
     const ms_name_tables *names = ms_pubrun_store_names(store);
     ms_pubrun_fact facts = ms_pubrun_facts_of(names, cells);
     run->changes_mathematics = facts.changes_mathematics;
@@ -445,7 +448,14 @@ static int compare_ids(const void *a, const void *b)
     const ms_pubrun *x = *(ms_pubrun *const *)a;
     const ms_pubrun *y = *(ms_pubrun *const *)b;
     int order = strcmp(x->id, y->id);
-    return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+static const char *place_of(ms_arena *arena, const ms_pubrun *run, const char *from)
+{
+    return strcmp(run->file, from) == 0
+               ? ms_arena_printf(arena, "line %d", run->line)
+               : ms_arena_printf(arena, "line %d of %s", run->line, run->file);
 }
 
 /* Marks each row whose id an earlier row has as malformed: its run would count twice. */
@@ -458,10 +468,10 @@ static void fault_repeats(ms_arena *arena, ms_pubruns *runs)
         qsort(sorted, (size_t)runs->num_runs, sizeof(ms_pubrun *), compare_ids);
     for (int i = 1; i < runs->num_runs; i++) {
         ms_pubrun *run = sorted[i];
-        if (strcmp(run->id, sorted[i - 1]->id) != 0)
+        if (run->fault != NULL || strcmp(run->id, sorted[i - 1]->id) != 0)
             continue;
-        run->fault =
-            ms_arena_printf(arena, "its id is that of line %d", sorted[i - 1]->line);
+        run->fault = ms_arena_printf(arena, "its id is that of %s",
+                                     place_of(arena, sorted[i - 1], run->file));
         run->reason = "malformed";
         run->complete = false;
     }
@@ -482,6 +492,7 @@ ms_status ms_pubruns_read(ms_ctx *cx, const char *name, const char *text, size_t
         MS_MAKE_ROOM(cx->arena, out->runs, out->num_runs, capacity, 64);
         ms_pubrun *run = &out->runs[out->num_runs++];
         ms_pubrun_cells cells;
+        run->file = name;
         run->line = row.line;
         run->measured_step_s = run->measured_peak_bytes = (double)NAN;
         run->fault = ms_pubrun_cells_read(cx->arena, &columns, &row, &cells);
@@ -495,6 +506,16 @@ ms_status ms_pubruns_read(ms_ctx *cx, const char *name, const char *text, size_t
     }
     fault_repeats(cx->arena, out);
     return MS_OK;
+}
+
+void ms_pubruns_append(ms_arena *arena, ms_pubruns *to, const ms_pubruns *from)
+{
+    int num_runs = to->num_runs + from->num_runs;
+    ms_pubrun *runs = MS_NEW_ARRAY(arena, num_runs, ms_pubrun);
+    for (int i = 0; i < num_runs; i++)
+        runs[i] = i < to->num_runs ? to->runs[i] : from->runs[i - to->num_runs];
+    *to = (ms_pubruns){num_runs, runs};
+    fault_repeats(arena, to);
 }
 
 ms_skipped ms_pubruns_skipped(ms_arena *arena, const ms_pubruns *runs)

@@ -11,13 +11,18 @@
 
 typedef struct ms_pubrun {
     int line;
+    const char *file; /* name of the table in messages */
     const char *id; /* the table row's id; "line 17" if malformed or without id */
     const char *source;
     /* Why the table row cannot be predicted; NULL if it can be. The reason may end in a
      * remark that holds for this row alone: "plan: batch (24 ...)". */
     const char *reason;
     const char *fault; /* which cell is malformed, and how; NULL if none is */
-    bool complete;     /* row states architecture, layout, GPUs and a measurement */
+    /* row states architecture, layout, GPUs and, unless unfinished, a measurement */
+    bool complete;
+    /* The run crashed or ran out of memory: its row needs no measurement, and one that it
+     * states is ignored. */
+    bool unfinished;
     /* The run changes the model's mathematics: it is not comparable and is reported
      * apart. */
     bool changes_mathematics;
@@ -60,6 +65,9 @@ typedef struct ms_pubruns {
  * twice. */
 ms_status ms_pubruns_read(ms_ctx *cx, const char *name, const char *text, size_t length,
                           ms_pubruns *out);
+
+/* Appends the runs of another file. Those whose id a run of `to` has become malformed. */
+void ms_pubruns_append(ms_arena *arena, ms_pubruns *to, const ms_pubruns *from);
 
 /* The runs with a reason not to be predicted. Lives in the arena. */
 ms_skipped ms_pubruns_skipped(ms_arena *arena, const ms_pubruns *runs);

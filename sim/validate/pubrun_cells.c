@@ -7,6 +7,10 @@
     {                                                                                    \
         title, MS_CELL_TEXT, offsetof(ms_pubrun_cells, member)                           \
     }
+#define OPTIONAL_TEXT(member)                                                            \
+    {                                                                                    \
+#member, MS_CELL_OPTIONAL_TEXT, offsetof(ms_pubrun_cells, member)                \
+    }
 #define COUNT(member)                                                                    \
     {                                                                                    \
 #member, MS_CELL_COUNT, offsetof(ms_pubrun_cells, member)                        \
@@ -32,6 +36,7 @@ static const ms_cell_rule columns[] = {
     TEXT("precision", precision),
     TEXT("compile_or_fused", compile),
     TEXT("framework", framework),
+    OPTIONAL_TEXT(status),
     COUNT(layers),
     COUNT(hidden),
     COUNT(heads),

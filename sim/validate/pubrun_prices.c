@@ -70,6 +70,10 @@ static ms_pubrun_score score_of(const ms_pubrun *run, const ms_prediction *predi
                              .peak_high_bytes = peak_bytes,
                              .peak_interval_low_bytes = (double)NAN,
                              .peak_interval_high_bytes = (double)NAN,
+                             .fits_probability = prediction->fits_probability,
+                             .worst_peak_bytes = prediction->peak_bytes,
+                             .outside_bytes = prediction->outside_bytes,
+                             .capacity_bytes = prediction->capacity_bytes,
                              .compute_s = prediction->compute_s,
                              .exposed_comm_s = prediction->exposed_comm_s,
                              .bubble_s = prediction->bubble_s,
@@ -81,6 +85,8 @@ static ms_pubrun_score score_of(const ms_pubrun *run, const ms_prediction *predi
         ms_pubrun_error_frac(score.peak_bytes, run->measured_peak_bytes);
     score.priced = !isnan(score.step_error_frac) || !isnan(score.peak_error_frac);
     score.over_memory = score.priced && !prediction->fits;
+    if (run->unfinished)
+        score.priced = isfinite(score.worst_peak_bytes);
     return score;
 }
 
@@ -267,6 +273,8 @@ static void fill_recomputation(ms_arena *arena, ms_pubrun_prices *prices, ms_pub
 
 void ms_pubrun_fill_batch(ms_arena *arena, ms_pubrun_prices *prices, ms_pubrun *run)
 {
+    if (run->unfinished)
+        return;
     fill_batch(arena, prices, run);
     fill_recomputation(arena, prices, run);
 }
@@ -363,6 +371,10 @@ const ms_pubrun_score ms_pubrun_unpriced = {.step_s = (double)NAN,
                                             .peak_bytes = (double)NAN,
                                             .peak_interval_low_bytes = (double)NAN,
                                             .peak_interval_high_bytes = (double)NAN,
+                                            .fits_probability = (double)NAN,
+                                            .worst_peak_bytes = (double)NAN,
+                                            .outside_bytes = (double)NAN,
+                                            .capacity_bytes = (double)NAN,
                                             .step_error_frac = (double)NAN,
                                             .peak_error_frac = (double)NAN,
                                             .compute_s = (double)NAN,

@@ -11,7 +11,7 @@
  * (count) or NaN (measurement). */
 typedef struct ms_pubrun_cells {
     const char *id, *source, *date, *model, *gpu_type, *network, *schedule, *recompute,
-        *precision, *compile, *framework;
+        *precision, *compile, *framework, *status;
     long layers, hidden, heads, kv_heads, head_dim, ffn_hidden, gated_ffn, vocab,
         tied_embeddings, experts, top_k, moe_ffn_hidden, shared_experts;
     long gpus_per_node, flash_attention; /* columns that a file may lack */
@@ -163,6 +163,8 @@ void ms_pubrun_layout_fill(ms_pubrun_cells *cells, const ms_stack *stack,
  * a stage and the experts. Token dispatchers are made for it; large mixtures fit in no
  * other way. */
 long ms_pubrun_default_ep(const ms_pubrun_cells *cells, long num_experts);
+/* Whether a table row's status says that its run crashed or ran out of memory. */
+bool ms_pubrun_is_unfinished(const ms_pubrun_cells *cells);
 /* Returns NULL, or what a table row lacks that would have to be guessed. */
 const char *ms_pubrun_gap(ms_ctx *cx, ms_pubrun_store *store,
                           const ms_pubrun_cells *cells);

@@ -21,6 +21,9 @@ typedef struct ms_pubrun_score {
     double peak_low_bytes, peak_high_bytes;
     /* 90 % interval of the measured peak; NaN if none */
     double peak_interval_low_bytes, peak_interval_high_bytes;
+    /* probability that the worst rank's memory fits its device, and what it is made of:
+     * that rank's predicted peak, memory outside it, and the device's memory */
+    double fits_probability, worst_peak_bytes, outside_bytes, capacity_bytes;
     double step_error_frac; /* relative errors, (predicted - measured) / measured */
     double peak_error_frac;
     /* components of the predicted step, as in ms_prediction; their sum is step_s */

@@ -112,6 +112,11 @@ static void write_run(ms_jout *out, const ms_pubrun *run, const ms_pubrun_score 
     ms_jout_number_field(out, "predicted_step_high_s", score->step_high_s);
     ms_jout_number_field(out, "step_error_frac", score->step_error_frac);
     ms_jout_bool_field(out, "predicted_to_fit", !score->over_memory);
+    ms_jout_text_field(out, "status", run->unfinished ? "unfinished" : "finished");
+    ms_jout_number_field(out, "fits_probability", score->fits_probability);
+    ms_jout_number_field(out, "worst_peak_bytes", score->worst_peak_bytes);
+    ms_jout_number_field(out, "outside_bytes", score->outside_bytes);
+    ms_jout_number_field(out, "capacity_bytes", score->capacity_bytes);
     ms_jout_number_field(out, "measured_peak_bytes", run->measured_peak_bytes);
     ms_jout_number_field(out, "predicted_peak_bytes", score->peak_bytes);
     ms_jout_number_field(out, "predicted_peak_low_bytes", score->peak_low_bytes);
