@@ -104,6 +104,8 @@ static const ms_field stack_fields[] = {
     ROW(ANY, "workspace", stack.workspace_bytes, false, 0, 1e12, NULL,
         "bytes of libraries in the framework's allocator"),
     SHARE(fragmentation_frac, "fragmentation", "reserved over allocated, minus 1"),
+    ROW(ANY, "loss_reserve", stack.loss_reserve_frac, false, 0, 4, NULL,
+        "share of the logits' bytes that a loss may need once more; default: 0"),
     FIGURE(grad_comm_bytes, 0.5, 8, "bytes per parameter in gradient reductions"),
     FIGURE(param_comm_bytes, 0.5, 8, "bytes per parameter in gathers"),
     SWITCH(

@@ -90,6 +90,9 @@ typedef struct ms_stack {
     ms_coefficient head_grad_bytes; /* bytes per parameter of the head in its backward */
     ms_coefficient workspace_bytes; /* memory of libraries such as cuBLAS */
     ms_coefficient fragmentation_frac; /* reserved memory divided by allocated, less 1 */
+    /* share of the logits' bytes that the loss needs once more at worst, because free
+     * memory lies in pieces smaller than its blocks */
+    ms_coefficient loss_reserve_frac;
     ms_coefficient grad_comm_bytes;    /* bytes per parameter in gradient reductions */
     ms_coefficient param_comm_bytes;   /* bytes per parameter in all-gathers */
     bool states_in_compute_type; /* optimizer states and logits have the compute type */

@@ -337,7 +337,7 @@ long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
     ms_orders *orders = MS_NEW(explorer->scratch, ms_orders);
     ms_space_orders(explorer->space, &l.plan, workload->cluster, orders);
     ms_links links = ms_links_make(workload, &l.plan);
-    l.pipeline.shards = ms_shard_sizes_of(&links);
+    l.pipeline.shards = ms_shard_sizes_of(&links, 1);
     long num_plans = 0;
     for (batches b = {0}; next_batch(&l, &b);) {
         for (schedules s = schedules_of(&l); next_schedule(&l, &s);) {

@@ -516,7 +516,7 @@ void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_block
         .links = links,
         .shape = l->shape,
         .split = l->split,
-        .shards = ms_shard_sizes_of(links),
+        .shards = ms_shard_sizes_of(links, l->shape.num_microbatches),
         .world_sync_s = ms_step_sync_s(workload, links, &priced->blocks, l->split),
         .lists = l->lists,
         .blocks = &priced->blocks};

@@ -172,13 +172,14 @@ void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
 
 /* ---- states ---- */
 
-ms_shard_sizes ms_shard_sizes_of(const ms_links *links)
+ms_shard_sizes ms_shard_sizes_of(const ms_links *links, long num_microbatches)
 {
     ms_shard_sizes sizes = {.dense = (double)links->sync_span[MS_SYNC_FSDP].size,
                             .expert = (double)links->sync_span[MS_SYNC_EXPERT_FSDP].size,
                             .num_communicators = links->world_span.size > 1,
                             .data_parallel = links->sync_span[MS_SYNC_ALL].size > 1,
                             .pipeline = links->pipeline_span.size > 1};
+    sizes.num_losses = sizes.pipeline && num_microbatches > 1 ? 2 : 1;
     for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++)
         sizes.num_communicators += links->span[axis].size > 1;
     sizes.num_communicators += links->sync_span[MS_SYNC_FSDP].size > 1;
@@ -269,7 +270,9 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
     double allocated = 0.0;
     for (int i = 0; i <= MS_MEMORY_CONTEXT; i++)
         allocated += parts[i];
-    parts[MS_MEMORY_FRAGMENTATION] = stack->fragmentation_frac.value * allocated;
+    parts[MS_MEMORY_FRAGMENTATION] =
+        stack->fragmentation_frac.value * allocated +
+        shards->num_losses * stack->loss_reserve_frac.value * load->logits_bytes;
     if (stack->counts_context) {
         parts[MS_MEMORY_COMM_BUFFERS] += communicators_bytes(workload, shards);
         parts[MS_MEMORY_CONTEXT] += workload->profile->context_bytes.value;

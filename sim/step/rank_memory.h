@@ -80,8 +80,10 @@ typedef struct ms_shard_sizes {
     int num_communicators;
     /* true: more than one data-parallel rank; more than one pipeline rank */
     bool data_parallel, pipeline;
+    /* losses of different micro-batches whose blocks a rank may need at a time */
+    int num_losses;
 } ms_shard_sizes;
-ms_shard_sizes ms_shard_sizes_of(const ms_links *links);
+ms_shard_sizes ms_shard_sizes_of(const ms_links *links, long num_microbatches);
 
 /* Number of parameters that one rank holds: sharded if over_shards, else whole. */
 double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,

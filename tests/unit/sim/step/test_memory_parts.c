@@ -178,23 +178,23 @@ static void a_dense_plan_opens_a_communicator_per_group(void **state)
 {
     (void)state;
     ms_links links = one_rank();
-    ASSERT_INT(ms_shard_sizes_of(&links).num_communicators, 0);
+    ASSERT_INT(ms_shard_sizes_of(&links, 1).num_communicators, 0);
     links.world_span.size = 128;
     links.span[MS_BILL_TP].size = 2;
-    ASSERT_INT(ms_shard_sizes_of(&links).num_communicators, 2);
+    ASSERT_INT(ms_shard_sizes_of(&links, 1).num_communicators, 2);
     links.span[MS_BILL_CP].size = 2;
     links.sync_span[MS_SYNC_FSDP].size = 8;
-    ASSERT_INT(ms_shard_sizes_of(&links).num_communicators, 4);
+    ASSERT_INT(ms_shard_sizes_of(&links, 1).num_communicators, 4);
     links.sync_span[MS_SYNC_REPLICATE].size = 2;
-    assert_false(ms_shard_sizes_of(&links).data_parallel);
-    assert_false(ms_shard_sizes_of(&links).pipeline);
+    assert_false(ms_shard_sizes_of(&links, 1).data_parallel);
+    assert_false(ms_shard_sizes_of(&links, 1).pipeline);
     links.pipeline_span.size = 4;
     links.sync_span[MS_SYNC_ALL].size = 16;
-    assert_true(ms_shard_sizes_of(&links).data_parallel);
-    assert_true(ms_shard_sizes_of(&links).pipeline);
-    ASSERT_INT(ms_shard_sizes_of(&links).num_communicators, 6);
+    assert_true(ms_shard_sizes_of(&links, 1).data_parallel);
+    assert_true(ms_shard_sizes_of(&links, 1).pipeline);
+    ASSERT_INT(ms_shard_sizes_of(&links, 1).num_communicators, 6);
     links.sync_span[MS_SYNC_EXPERT_FSDP].size = 16;
-    ms_shard_sizes sizes = ms_shard_sizes_of(&links);
+    ms_shard_sizes sizes = ms_shard_sizes_of(&links, 1);
     ASSERT_NEAR(sizes.dense, 8, 0);
     ASSERT_NEAR(sizes.expert, 16, 0);
 }
