@@ -21,9 +21,13 @@ typedef struct ms_pubrun_score {
     double peak_low_bytes, peak_high_bytes;
     /* 90 % interval of the measured peak; NaN if none */
     double peak_interval_low_bytes, peak_interval_high_bytes;
-    /* probability that the worst rank's memory fits its device, and what it is made of:
-     * that rank's predicted peak, memory outside it, and the device's memory */
+    /* Probability that the worst rank's memory fits its device, as ms_predict finds it
+     * (ms_fits_probability). What it is made of: that rank's predicted peak, memory
+     * outside it, and the device's memory. */
     double fits_probability, worst_peak_bytes, outside_bytes, capacity_bytes;
+    /* probability of a peak at most as large as the measured one, by errors of other
+     * sources; NaN if no peak was measured */
+    double peak_rank_frac;
     double step_error_frac; /* relative errors, (predicted - measured) / measured */
     double peak_error_frac;
     /* components of the predicted step, as in ms_prediction; their sum is step_s */
@@ -82,6 +86,16 @@ typedef struct ms_ranking_summary {
     double mean_kendall_tau, median_regret_frac;
 } ms_ranking_summary;
 
+/* Capacities at which the prediction says P(fit), and the share of measured peaks that
+ * are at most as large: `held_frac` of all runs, and as a mean over sources. */
+typedef struct ms_fits_capacity {
+    double probability;
+    int num_runs;
+    double held_frac, macro_held_frac;
+} ms_fits_capacity;
+
+#define MS_FITS_CAPACITIES 5
+
 typedef struct ms_validation {
     const ms_pubruns *runs;
     const ms_pubrun_score *scores; /* scores of all runs (num_runs) */
@@ -90,6 +104,8 @@ typedef struct ms_validation {
     ms_error_summary time, memory;
     int num_groups; /* workloads with at least two layouts */
     const ms_ranking_group *groups;
+    ms_fits_capacity capacities[MS_FITS_CAPACITIES];
+    const struct ms_fits_score *fits; /* P(fit) of finished and of unfinished runs */
     int num_summaries; /* ranking summaries, sorted by source */
     const ms_ranking_summary *summaries;
     /* Optional results; 0 and NULL if not requested. */
