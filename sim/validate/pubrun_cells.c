@@ -2,6 +2,7 @@
 #include "sim/validate/pubrun_priv.h"
 
 #include <string.h>
+#include <strings.h>
 
 #define TEXT(title, member)                                                              \
     {                                                                                    \
@@ -131,6 +132,10 @@ void ms_pubrun_odd_cells_note(const ms_pubrun_cells *c, ms_pubrun_notes *notes)
                                 {"ep", c->ep}};
     if (c->words != NULL)
         ms_pubrun_note(notes, "%s", c->words);
+    if (c->status != NULL && strcasecmp(c->status, "finished") != 0 &&
+        !ms_pubrun_is_unfinished(c))
+        ms_pubrun_note(notes, "status \"%s\" taken as finished",
+                       ms_cell_text(notes->arena, c->status));
     for (size_t i = 0; i < sizeof yes_or_no / sizeof *yes_or_no; i++)
         if (yes_or_no[i].value > 1)
             ms_pubrun_note(notes, "%s %ld taken as 1", yes_or_no[i].name,

@@ -117,6 +117,26 @@ static void fragmentation_is_a_share_of_what_is_allocated(void **state)
     ASSERT_NEAR(parts[MS_MEMORY_CONTEXT], 900, 0);
 }
 
+/* A loss may need 0.4 of the 500 bytes of its logits once more; in a pipeline with several
+ * micro-batches, those of a second one, too. */
+static void a_loss_may_need_its_blocks_once_more(void **state)
+{
+    (void)state;
+    ms_stack habits = stack;
+    habits.loss_reserve_frac.value = 0.4;
+    ms_links links = {0};
+    links.pipeline_span.size = 2;
+    ASSERT_INT(ms_shard_sizes_of(&links, 1).num_losses, 1);
+    ms_shard_sizes sizes = ms_shard_sizes_of(&links, 2);
+    double parts[MS_NUM_MEMORY_CATEGORIES];
+    ms_rank_memory(make_workload(&habits), &load, MS_ZERO_0, &sizes, parts);
+    ASSERT_NEAR(parts[MS_MEMORY_FRAGMENTATION], 400, 1e-12);
+    links.pipeline_span.size = 1;
+    sizes = ms_shard_sizes_of(&links, 2);
+    ms_rank_memory(make_workload(&habits), &load, MS_ZERO_0, &sizes, parts);
+    ASSERT_NEAR(parts[MS_MEMORY_FRAGMENTATION], 200, 1e-12);
+}
+
 /* The context (900 bytes) and 3 communicators (50 each) are inside or outside of the
  * peak that the framework reports. */
 static void what_a_framework_does_not_count_is_outside(void **state)
@@ -251,6 +271,7 @@ int main(void)
         cmocka_unit_test(parameters_on_one_rank_are_not_gathered),
         cmocka_unit_test(what_a_framework_does_not_count_is_outside),
         cmocka_unit_test(fragmentation_is_a_share_of_what_is_allocated),
+        cmocka_unit_test(a_loss_may_need_its_blocks_once_more),
         cmocka_unit_test(buckets_and_late_gradients_come_with_their_ranks),
         cmocka_unit_test(a_dense_plan_opens_a_communicator_per_group),
         cmocka_unit_test(the_optimizer_takes_what_the_fullest_rank_owns),
