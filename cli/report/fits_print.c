@@ -39,8 +39,11 @@ void ms_fits_print(FILE *out, ms_arena *arena, const ms_fits_score *score)
         return;
     ms_print(out,
              "\nfinished against unfinished by P(fit): %d and %d layouts, Brier score "
-             "%.3f, AUC %.3f\n",
-             score->num_finished, score->num_unfinished, score->brier, score->auc);
+             "%.3f",
+             score->num_finished, score->num_unfinished, score->brier);
+    if (!isnan(score->auc))
+        ms_print(out, ", AUC %.3f", score->auc);
+    fputc('\n', out);
     print_bins(out, arena, score);
     fputs("Finished runs count where their source and model has unfinished ones, too: "
           "elsewhere they prove nothing by having run.\nP(fit) is of memory alone; the "

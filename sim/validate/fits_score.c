@@ -168,42 +168,58 @@ static bool same_source(const ms_pubrun *a, const ms_pubrun *b)
     return a->source != NULL && b->source != NULL && strcmp(a->source, b->source) == 0;
 }
 
-/* Share of the peaks of run i's source that a capacity holds; NaN if an earlier run
- * stands for the source, or no peak counts. */
-static double held_of_source(const ms_pubruns *runs, const ms_pubrun_score *scores, int i,
-                             double probability)
+/* Measured peaks, and how many of them a capacity holds. */
+typedef struct held {
+    int num, num_held;
+} held;
+
+/* Counts the peaks of run i's source; none if an earlier run stands for the source. */
+static held count_held(const ms_pubruns *runs, const ms_pubrun_score *scores, int i,
+                       double probability)
 {
-    int num = 0, num_held = 0;
+    held out = {0};
     for (int j = 0; j < runs->num_runs; j++) {
         double rank = scores[j].peak_rank_frac;
         if (isnan(rank) || !same_source(&runs->runs[i], &runs->runs[j]))
             continue;
         if (j < i)
-            return (double)NAN;
-        num++;
-        num_held += rank <= probability;
+            return (held){0};
+        out.num++;
+        out.num_held += rank <= probability;
     }
-    return (double)num_held / num;
+    return out;
+}
+
+static void add_source(held source, int *num_sources, double *sum)
+{
+    *num_sources += source.num > 0;
+    *sum += source.num > 0 ? (double)source.num_held / source.num : 0.0;
 }
 
 static ms_fits_capacity capacity_of(const ms_pubruns *runs, const ms_pubrun_score *scores,
                                     double probability)
 {
-    ms_fits_capacity out = {.probability = probability};
-    int num_held = 0, num_sources = 0;
-    double macro = 0.0;
+    held all = {0}, pooled = {0};
+    int num_sources = 0;
+    double sum = 0.0;
     for (int i = 0; i < runs->num_runs; i++) {
         if (isnan(scores[i].peak_rank_frac))
             continue;
-        out.num_runs++;
-        num_held += scores[i].peak_rank_frac <= probability;
-        double held = held_of_source(runs, scores, i, probability);
-        num_sources += !isnan(held);
-        macro += isnan(held) ? 0.0 : held;
+        held source = count_held(runs, scores, i, probability);
+        all.num += source.num;
+        all.num_held += source.num_held;
+        if (source.num >= MS_POOLED_SOURCES) {
+            add_source(source, &num_sources, &sum);
+            continue;
+        }
+        pooled.num += source.num;
+        pooled.num_held += source.num_held;
     }
-    out.held_frac = (double)num_held / out.num_runs;
-    out.macro_held_frac = macro / num_sources; /* NaN (0 / 0) without peaks */
-    return out;
+    add_source(pooled, &num_sources, &sum);
+    return (ms_fits_capacity){.probability = probability,
+                              .num_runs = all.num,
+                              .held_frac = (double)all.num_held / all.num,
+                              .macro_held_frac = sum / num_sources};
 }
 
 void ms_fits_capacities(const ms_pubruns *runs, const ms_pubrun_score *scores,

@@ -89,9 +89,9 @@ static ms_pubrun_score score_of(const ms_pubrun *run, const ms_prediction *predi
     score.peak_error_frac =
         ms_pubrun_error_frac(score.peak_bytes, run->measured_peak_bytes);
     score.priced = !isnan(score.step_error_frac) || !isnan(score.peak_error_frac);
-    score.over_memory = score.priced && !prediction->fits;
     if (run->unfinished)
         score.priced = isfinite(score.worst_peak_bytes);
+    score.over_memory = score.priced && !prediction->fits;
     return score;
 }
 

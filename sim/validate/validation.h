@@ -33,8 +33,9 @@ typedef struct ms_pubrun_score {
     /* components of the predicted step, as in ms_prediction; their sum is step_s */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
     double mfu_frac;  /* predicted MFU */
-    bool priced;      /* the error of step time or of peak is known */
-    bool over_memory; /* predicted not to fit the GPU's memory, although it ran */
+    /* the error of step time or of peak is known; of an unfinished run, its peak */
+    bool priced;
+    bool over_memory; /* predicted not to fit the GPU's memory */
 } ms_pubrun_score;
 
 /* Errors of a group of runs: one source, all sources with fewer than 8 priced rows
@@ -87,7 +88,8 @@ typedef struct ms_ranking_summary {
 } ms_ranking_summary;
 
 /* Capacities at which the prediction says P(fit), and the share of measured peaks that
- * are at most as large: `held_frac` of all runs, and as a mean over sources. */
+ * are at most as large: `held_frac` of all runs, and as a mean over sources, small ones
+ * pooled. NaN without peaks. */
 typedef struct ms_fits_capacity {
     double probability;
     int num_runs;

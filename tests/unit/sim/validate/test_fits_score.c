@@ -97,24 +97,26 @@ static void crashes_at_any_fill_are_a_floor(void **state)
     assert_true(isnan(s.bins[5].finished_frac));
 }
 
-/* Measured peaks at ranks 0.4, 0.85 and 0.97 of their predicted distributions, the last
- * of another source. */
+/* Eight peaks of source "S" at rank 0.85 of their predicted distributions, and small
+ * sources "T" and "U", which are pooled, with one peak each at 0.4 and 0.97. */
 static void capacities_hold_the_peaks_below_them(void **state)
 {
     (void)state;
-    static const double ranks[] = {0.4, 0.85, 0.97};
     made m = {0};
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 11; i++)
         add(&m, "M", true, 0.5, 0.5);
-    for (int i = 0; i < 3; i++)
-        m.scores[i].peak_rank_frac = ranks[i];
-    m.runs[2].source = "T";
+    for (int i = 0; i < 8; i++)
+        m.scores[i].peak_rank_frac = 0.85;
+    m.runs[8].source = "T";
+    m.scores[8].peak_rank_frac = 0.4;
+    m.runs[9].source = "U";
+    m.scores[9].peak_rank_frac = 0.97;
     ms_fits_capacity c[MS_FITS_CAPACITIES];
     ms_fits_capacities(&m.list, m.scores, c);
-    static const double held[] = {1.0 / 3, 1.0 / 3, 2.0 / 3, 2.0 / 3, 1.0},
-                        macro[] = {0.25, 0.25, 0.5, 0.5, 1.0};
+    static const double held[] = {0.1, 0.1, 0.9, 0.9, 1.0},
+                        macro[] = {0.25, 0.25, 0.75, 0.75, 1.0};
     for (int i = 0; i < MS_FITS_CAPACITIES; i++) {
-        ASSERT_INT(c[i].num_runs, 3);
+        ASSERT_INT(c[i].num_runs, 10);
         ASSERT_NEAR(c[i].held_frac, held[i], 1e-12);
         ASSERT_NEAR(c[i].macro_held_frac, macro[i], 1e-12);
     }
