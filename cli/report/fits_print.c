@@ -58,7 +58,7 @@ void ms_fits_capacities_print(FILE *out, ms_arena *arena,
 {
     if (capacities[0].num_runs == 0)
         return;
-    fputs("peaks that a capacity of given P(fit) holds, by errors of other sources\n",
+    fputs("\npeaks that a capacity of given P(fit) holds, by errors of other sources\n",
           out);
     ms_table *table = MS_TABLE(arena, "rrr", "P(fit)", "of all runs (%)",
                                "mean over sources (%)");
