@@ -224,6 +224,17 @@ static ms_tensor_bytes transient_of(const lifetimes *l, ms_bill_half half,
     return sum_of(w.most, kept, -1.0);
 }
 
+/* Takes the share of saved activations that is in host memory off the device until the
+ * block's own backward, which needs all of them. */
+static void move_to_host(const ms_stack *stack, ms_bill_memory *memory)
+{
+    double moved_bytes =
+        stack->host_activation_frac.value * memory->saved.activation_bytes;
+    memory->saved.activation_bytes -= moved_bytes;
+    memory->transient[MS_BILL_WHOLE].activation_bytes += moved_bytes;
+    memory->transient[MS_BILL_INPUT_HALF].activation_bytes += moved_bytes;
+}
+
 void ms_bill_add_memory(const ms_program *program, const ms_pricer *pricer, ms_bill *bill)
 {
     lifetimes l = {.program = program, .stack = pricer->stack};
@@ -243,6 +254,7 @@ void ms_bill_add_memory(const ms_program *program, const ms_pricer *pricer, ms_b
         memory->transient[half] =
             transient_of(&l, (ms_bill_half)half,
                          half == MS_BILL_WEIGHT_HALF ? memory->delayed : memory->saved);
+    move_to_host(pricer->stack, memory);
     if (program->output >= 0)
         bill->output_bytes = ms_tensor_local_bytes(program, program->output);
 }

@@ -104,6 +104,11 @@ static const ms_field stack_fields[] = {
     ROW(ANY, "workspace", stack.workspace_bytes, false, 0, 1e12, NULL,
         "bytes of libraries in the framework's allocator"),
     SHARE(fragmentation_frac, "fragmentation", "reserved over allocated, minus 1"),
+    ROW(ANY, "reserve", stack.reserve_frac, false, 0, 1, NULL,
+        "what the allocator keeps cached over its peak; default: 0"),
+    ROW(ANY, "host_activations", stack.host_activation_frac, false, 0, 1, NULL,
+        "share of saved activations in host memory; default: 0"),
+    SWITCH(optimizer_on_host, "optimizer states are in host memory"),
     FIGURE(grad_comm_bytes, 0.5, 8, "bytes per parameter in gradient reductions"),
     FIGURE(param_comm_bytes, 0.5, 8, "bytes per parameter in gathers"),
     SWITCH(

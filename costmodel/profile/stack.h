@@ -90,6 +90,11 @@ typedef struct ms_stack {
     ms_coefficient head_grad_bytes; /* bytes per parameter of the head in its backward */
     ms_coefficient workspace_bytes; /* memory of libraries such as cuBLAS */
     ms_coefficient fragmentation_frac; /* reserved memory divided by allocated, less 1 */
+    /* what the allocator keeps beyond fragmentation, as a share of the peak; it gives this
+     * back before it fails, so that no plan needs it */
+    ms_coefficient reserve_frac;
+    ms_coefficient host_activation_frac; /* share of saved activations in host memory */
+    bool optimizer_on_host; /* optimizer states and update are on the host */
     ms_coefficient grad_comm_bytes;    /* bytes per parameter in gradient reductions */
     ms_coefficient param_comm_bytes;   /* bytes per parameter in all-gathers */
     bool states_in_compute_type; /* optimizer states and logits have the compute type */

@@ -9,6 +9,9 @@ const char *const ms_memory_category_names[] = {
     "gathered_params", "comm_buffers", "context",   "fragmentation", NULL,
 };
 
+const char *const ms_memory_kind_names[] = {"reported", "allocated", "active",
+                                            "reserved", "device",    NULL};
+
 /* ---- saved activations ---- */
 
 /* Rows of ms_rank_live under construction, one for each start of a backward. */
@@ -240,11 +243,33 @@ static double communicators_bytes(const ms_workload *workload,
     return shards->num_communicators * workload->profile->communicator_bytes.value;
 }
 
+double ms_rank_driver_bytes(const ms_workload *workload, const ms_shard_sizes *shards)
+{
+    return communicators_bytes(workload, shards) + workload->profile->context_bytes.value;
+}
+
 double ms_rank_outside_bytes(const ms_workload *workload, const ms_shard_sizes *shards)
 {
-    if (workload->stack->counts_context)
-        return 0.0;
-    return communicators_bytes(workload, shards) + workload->profile->context_bytes.value;
+    return workload->stack->counts_context ? 0.0 : ms_rank_driver_bytes(workload, shards);
+}
+
+double ms_rank_memory_of_kind(const ms_workload *workload, const ms_shard_sizes *shards,
+                              const double parts[MS_NUM_MEMORY_CATEGORIES],
+                              ms_memory_kind kind)
+{
+    const ms_stack *stack = workload->stack;
+    double driver_bytes = ms_rank_driver_bytes(workload, shards), peak_bytes = 0.0;
+    for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++)
+        peak_bytes += parts[i];
+    if (kind == MS_MEMORY_AS_REPORTED)
+        return peak_bytes;
+    double used_bytes = peak_bytes - (stack->counts_context ? driver_bytes : 0.0);
+    if (kind == MS_MEMORY_ALLOCATED || kind == MS_MEMORY_ACTIVE)
+        return used_bytes - parts[MS_MEMORY_FRAGMENTATION];
+    double room_bytes = workload->cluster->device.memory_bytes - driver_bytes;
+    double reserved_bytes = ms_max(
+        used_bytes, ms_min(room_bytes, used_bytes * (1.0 + stack->reserve_frac.value)));
+    return reserved_bytes + (kind == MS_MEMORY_DEVICE ? driver_bytes : 0.0);
 }
 
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
@@ -259,7 +284,8 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                                  ms_rank_params(load, shards, ms_shards_grads(sharding)) +
                              load->head_grad_bytes +
                              more_gradients_bytes(stack, load, shards);
-    parts[MS_MEMORY_OPTIMIZER] = (stack->master_bytes.value + stack->moment_bytes.value) *
+    if (!stack->optimizer_on_host)
+        parts[MS_MEMORY_OPTIMIZER] = (stack->master_bytes.value + stack->moment_bytes.value) *
                                  ms_rank_params(load, shards, sharding >= MS_ZERO_1);
     parts[MS_MEMORY_ACTIVATIONS] = load->activation_bytes;
     parts[MS_MEMORY_LOGITS] = load->logits_bytes;

@@ -19,6 +19,27 @@ typedef enum ms_memory_category {
 } ms_memory_category;
 extern const char *const ms_memory_category_names[]; /* names of categories, then NULL */
 
+/* What a published memory figure counts. PyTorch: max_memory_allocated; active bytes,
+ * freed blocks that wait for another stream included; max_memory_reserved; what the
+ * driver sees, context and communicators included. */
+typedef enum ms_memory_kind {
+    MS_MEMORY_AS_REPORTED, /* the peak as the stack reports it */
+    MS_MEMORY_ALLOCATED,
+    MS_MEMORY_ACTIVE,
+    MS_MEMORY_RESERVED,
+    MS_MEMORY_DEVICE,
+    MS_NUM_MEMORY_KINDS
+} ms_memory_kind;
+/* "reported" "allocated" "active" "reserved" "device", NULL */
+extern const char *const ms_memory_kind_names[];
+
+/* The pipeline rank whose memory a published figure is. */
+typedef enum ms_memory_rank {
+    MS_MEMORY_OF_WORST, /* the rank with the largest figure */
+    MS_MEMORY_OF_FIRST,
+    MS_MEMORY_OF_LAST
+} ms_memory_rank;
+
 /* Unsharded sizes of a rank, over all its chunks, from which ms_rank_memory computes its
  * memory with any sharding. */
 typedef struct ms_rank_load {
@@ -92,6 +113,16 @@ double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                     ms_sharding sharding, const ms_shard_sizes *shards,
                     double parts[MS_NUM_MEMORY_CATEGORIES]);
+
+/* Bytes of CUDA context and communicators, which the framework's allocator does not see. */
+double ms_rank_driver_bytes(const ms_workload *workload, const ms_shard_sizes *shards);
+/* Bytes of one kind in a rank's memory `parts` (ms_rank_memory):
+ *     allocated = active = all parts without fragmentation, context and communicators
+ *     reserved = (allocated + fragmentation) (1 + reserve), at most what the device has
+ *     device = reserved + context + communicators */
+double ms_rank_memory_of_kind(const ms_workload *workload, const ms_shard_sizes *shards,
+                              const double parts[MS_NUM_MEMORY_CATEGORIES],
+                              ms_memory_kind kind);
 
 /* Bytes of CUDA context and communicators on a device, if the peak memory that the stack
  * reports omits them (counts_context false); otherwise 0. */
