@@ -32,10 +32,11 @@ static void set_data_parallel(row_reader *r)
          shard = ms_pubrun_degree(c->dp_shard);
     if (replicate * shard == dp * cp && shard % cp == 0)
         shard /= cp;
-    bool is_stated = c->zero_shard > 0 && c->zero_shard % cp == 0 &&
-                     (dp * cp) % c->zero_shard == 0;
+    long shards = c->optimizer_instances > 0 ? dp * cp / c->optimizer_instances
+                                             : c->zero_shard;
+    bool is_stated = shards > 0 && shards % cp == 0 && dp * cp % shards == 0;
     if (is_stated) {
-        shard = c->zero_shard / cp;
+        shard = shards / cp;
         replicate = dp / shard;
     }
     bool is_hybrid = replicate > 1 && (shard > 1 || is_stated) && replicate * shard == dp;
@@ -391,6 +392,7 @@ static const char *resolve_row(row_reader *r)
     reason = set_batch(r);
     if (reason == NULL)
         reason = ms_pubrun_set_schedule(r->cells, &r->notes, r->run);
+    ms_pubrun_set_layers(r->cells, r->cx->arena, r->run);
     set_recompute(r);
     if (reason == NULL)
         reason = set_precision(r);
@@ -432,6 +434,7 @@ static void read_row(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *
     ms_pubrun_fact facts = ms_pubrun_facts_of(names, cells);
     run->changes_mathematics = facts.changes_mathematics;
     ms_pubrun_cells filled = *cells;
+    const char *unpriced = ms_pubrun_take_flags(cx->arena, &filled);
     row_reader r = {cx, store, names, &filled, run, {.arena = cx->arena}};
     const char *stack = ms_pubrun_stack_name(names, cells);
     ms_pubrun_layout_fill(&filled,
@@ -445,7 +448,9 @@ static void read_row(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *
     else if (run->changes_mathematics)
         run->reason = "changes the model's mathematics";
     run->complete = run->reason == NULL;
-    if (run->complete) {
+    if (run->complete)
+        run->reason = unpriced;
+    if (run->complete && unpriced == NULL) {
         ms_pubrun_odd_cells_note(&filled, &r.notes);
         run->reason = resolve_row(&r);
         run->defaults = r.notes.text;

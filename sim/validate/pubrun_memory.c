@@ -75,11 +75,15 @@ static const char *set_offload(const char *text, ms_recompute recompute, ms_stac
 const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *cells,
                                  ms_pubrun_notes *notes, ms_pubrun *run)
 {
-    if (cells->optimizer == NULL && cells->offload == NULL)
+    if (cells->optimizer == NULL && cells->offload == NULL && !cells->fuses_loss)
         return NULL;
     ms_stack changed;
     memcpy(&changed, run->stack, sizeof changed);
     const char *reason = NULL;
+    /* Megatron Core's fused_cross_entropy.py: bf16 logits, their fp32 copy less the
+     * largest, and its exponentials are alive at once */
+    if (cells->fuses_loss)
+        changed.logit_bytes = stated(10.0);
     if (cells->optimizer != NULL)
         reason = set_optimizer(ms_plain_text(notes->arena, cells->optimizer), &changed);
     if (cells->offload != NULL && reason == NULL) {

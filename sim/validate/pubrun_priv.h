@@ -21,6 +21,10 @@ typedef struct ms_pubrun_cells {
     long seq, mbs, gbs_seqs, gpus, dp_replicate, dp_shard, tp, sp, async_tp, pp, cp, ep,
         zero_stage;
     double tokens_per_s_per_gpu, step_s, peak_mem_gib;
+    /* by ms_pubrun_take_flags; 0: not stated */
+    long first_rank_layers, last_rank_layers; /* layers of an end of the pipeline */
+    long optimizer_instances; /* groups of ranks that each hold all optimizer states */
+    bool fuses_loss;
     /* notes on counts that were read from words: "tp \"TP4\" read as 4"; NULL if none */
     const char *words;
 } ms_pubrun_cells;
@@ -31,6 +35,10 @@ ms_status ms_pubrun_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
 /* Reads the cells of one row. Returns NULL, or a text that names the malformed cell. */
 const char *ms_pubrun_cells_read(ms_arena *arena, const ms_cell_columns *found,
                                  const ms_csv_row *row, ms_pubrun_cells *out);
+
+/* Takes flags of Megatron-LM that the row's notes list into cells that the row leaves
+ * empty. Returns NULL, or why a run with these flags cannot be predicted. */
+const char *ms_pubrun_take_flags(ms_arena *arena, ms_pubrun_cells *cells);
 
 /* Returns the table row with its counts and measurements as plain numbers. Appends to
  * *words a note on every cell that was converted, and sets *remark to the bracketed
@@ -118,6 +126,9 @@ void ms_pubrun_note(ms_pubrun_notes *notes, const char *format, ...)
  * note. Returns NULL, or why the row cannot be predicted. */
 const char *ms_pubrun_set_schedule(const ms_pubrun_cells *cells, ms_pubrun_notes *notes,
                                    ms_pubrun *run);
+
+/* Sets layers per stage of a run whose flags state those of the pipeline's ends. */
+void ms_pubrun_set_layers(const ms_pubrun_cells *cells, ms_arena *arena, ms_pubrun *run);
 
 /* Reads kind and rank of the run's memory figure; run->stack is set. Returns NULL, or why
  * the figure cannot be compared. */
