@@ -94,9 +94,46 @@ ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
     return (ms_rank_live){run, r.num, r.counts, r.at_work, r.kinds};
 }
 
+/* The stages beside a rank's chunk, before and after it, that lie on other ranks: fills
+ * in their ranks, returns how many. */
+static int chunk_neighbours(const ms_split *split, int rank, int chunk, int out[2])
+{
+    const ms_schedule_shape *shape = &split->shape;
+    bool both_ways = ms_schedule_placement(shape->kind) == MS_PLACE_BOTH_WAYS;
+    int stage = both_ways ? rank : ms_schedule_stage(shape, rank, chunk), num = 0;
+    int num_stages = both_ways ? split->num_ranks : split->num_stages;
+    for (int beside = stage - 1; beside <= stage + 1; beside += 2) {
+        if (beside < 0 || beside >= num_stages)
+            continue;
+        int other = both_ways ? beside : ms_schedule_rank(shape, beside);
+        if (other != rank)
+            out[num++] = other;
+    }
+    return num;
+}
+
 int ms_num_neighbours(const ms_split *split, int rank)
 {
-    return (rank > 0) + (rank < split->num_ranks - 1);
+    int ranks[2], found[2] = {-1, -1}, num = 0;
+    for (int chunk = 0; chunk < split->num_chunks; chunk++) {
+        int beside = chunk_neighbours(split, rank, chunk, ranks);
+        for (int i = 0; i < beside; i++)
+            if (ranks[i] != found[0] && ranks[i] != found[1])
+                found[num++] = ranks[i];
+    }
+    return num;
+}
+
+double ms_message_buffer_bytes(const ms_stack *stack, const ms_split *split, int rank,
+                               double send_bytes, int num_microbatches)
+{
+    /* per neighbour an activation and a gradient, received while others are in use */
+    if (!stack->receives_apart)
+        return 2.0 * send_bytes * ms_num_neighbours(split, rank);
+    int ranks[2], messages = 0;
+    for (int chunk = 0; chunk < split->num_chunks; chunk++)
+        messages += chunk_neighbours(split, rank, chunk, ranks);
+    return send_bytes * messages * num_microbatches;
 }
 
 /* ---- load of a rank ---- */
@@ -150,9 +187,9 @@ void ms_rank_load_peak(const ms_stage *stages, const ms_rank_live *live,
 }
 
 void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
-                         double send_bytes, int num_neighbours, ms_rank_load *out)
+                         double buffer_bytes, ms_rank_load *out)
 {
-    *out = (ms_rank_load){0};
+    *out = (ms_rank_load){.buffer_bytes = buffer_bytes};
     for (int i = 0; i < run->num_distinct; i++) {
         const ms_stage *stage = &stages[run->distinct[i]];
         double chunks = (double)run->multiplicity[i];
@@ -162,14 +199,12 @@ void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
         out->unit_expert_params =
             ms_max(out->unit_expert_params, stage->unit_expert_params);
     }
-    /* per neighbour an activation and a gradient, received while others are in use */
-    out->buffer_bytes = 2.0 * send_bytes * num_neighbours;
 }
 
 void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
-                       double send_bytes, int num_neighbours, ms_rank_load *out)
+                       double buffer_bytes, ms_rank_load *out)
 {
-    ms_rank_load_states(stages, live->run, send_bytes, num_neighbours, out);
+    ms_rank_load_states(stages, live->run, buffer_bytes, out);
     ms_rank_load_peak(stages, live, out);
 }
 
@@ -223,6 +258,21 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
             total += whole[i] * param_bytes;
     }
     return total;
+}
+
+/* Bytes of a parameter between micro-batches, casts to 8 bits included. Source:
+ * Transformer Engine, weights cached in FP8 with their transpose, which GEMMs of Hopper
+ * need since its FP8 tensor cores multiply rows by rows only (docs of cuBLASLt, "FP8
+ * matrices must be transposed"). */
+static double param_bytes(const ms_workload *workload)
+{
+    const ms_stack *stack = workload->stack;
+    double cast_bytes = stack->cast_param_bytes.value;
+    if (ms_dtype_bytes(workload->compute) != 1.0 || cast_bytes == 0.0)
+        return stack->param_bytes.value;
+    if (workload->cluster->device.peak_flop_per_s[MS_FP4] > 0.0)
+        cast_bytes /= 2.0;
+    return cast_bytes + (stack->gathers_cast ? 0.0 : stack->param_bytes.value);
 }
 
 /* Bytes of gradient copies: bucket_bytes (data parallel), late_grad_bytes (pipelines). */
@@ -279,7 +329,7 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
     const ms_stack *stack = workload->stack;
     bool params_sharded = sharding == MS_ZERO_3 || sharding == MS_ZERO_3_NO_RESHARD;
     parts[MS_MEMORY_PARAMS] =
-        stack->param_bytes.value * ms_rank_params(load, shards, params_sharded);
+        param_bytes(workload) * ms_rank_params(load, shards, params_sharded);
     parts[MS_MEMORY_GRADS] = stack->grad_bytes.value *
                                  ms_rank_params(load, shards, ms_shards_grads(sharding)) +
                              load->head_grad_bytes +

@@ -72,17 +72,23 @@ ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
                                const ms_schedule *live, int first_rank, int num_ranks);
 
 /* Fills `out` with a rank's load at the row of `live` that needs most bytes. `stages`: by
- * stage class; send_bytes: of one message; num_neighbours: from ms_num_neighbours. */
+ * stage class; buffer_bytes: from ms_message_buffer_bytes. */
 void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
-                       double send_bytes, int num_neighbours, ms_rank_load *out);
+                       double buffer_bytes, ms_rank_load *out);
 /* ms_rank_load_make in two halves: ms_rank_load_states fills in parameters and buffers
  * (quick), ms_rank_load_peak the activations at their peak (slow). */
 void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
-                         double send_bytes, int num_neighbours, ms_rank_load *out);
+                         double buffer_bytes, ms_rank_load *out);
 void ms_rank_load_peak(const ms_stage *stages, const ms_rank_live *live,
                        ms_rank_load *out);
-/* Number of neighbours of a pipeline rank in rank order: 0, 1 or 2. */
+/* Number of other ranks that hold a stage before or after one of the rank's stages: 0, 1
+ * or 2. In a loop the first and the last rank are neighbours. */
 int ms_num_neighbours(const ms_split *split, int rank);
+/* Bytes of a rank's receive buffers: per neighbour an activation and a gradient, or, if
+ * the stack receives_apart, one per micro-batch of the step and message of a chunk.
+ * send_bytes: of one message. */
+double ms_message_buffer_bytes(const ms_stack *stack, const ms_split *split, int rank,
+                               double send_bytes, int num_microbatches);
 
 /* Bytes of a rank's saved activations. `counts`: micro-batches, a row of ms_rank_live;
  * `stages`: by stage class. */
