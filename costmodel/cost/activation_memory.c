@@ -107,6 +107,11 @@ static void find_beside(lifetimes *l)
         if (l->stack->keeps_gate && node->op == MS_OP_ACTIVATION && node->num_in == 2 &&
             (again || !runs_again(program, n)))
             with = again ? node->out[0] : node->in[0];
+        /* 4 + 2 bytes an element in place of the 2 of the norm's input */
+        if (l->stack->keeps_eager_norms && node->op == MS_OP_NORM &&
+            (again || !runs_again(program, n)))
+            l->beside_bytes[node->out[0]] +=
+                2.0 * ms_tensor_local_bytes(program, node->out[0]);
         if (with >= 0)
             l->beside_bytes[with] += ms_tensor_local_bytes(program, with);
         if (program->key.holds_gathers && !again &&

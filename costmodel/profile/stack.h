@@ -100,6 +100,8 @@ typedef struct ms_stack {
     /* copies of a stage's received input, and of its output, that the pipeline engine keeps
      * until the micro-batch's backward in addition to what backward reads */
     ms_coefficient boundary_copies;
+    /* pipelines: communicators besides the world's and one for each kind of group */
+    ms_coefficient more_communicators;
     bool receives_apart; /* a receive buffer for each micro-batch of the step */
     ms_coefficient host_activation_frac; /* share of saved activations in host memory */
     bool optimizer_on_host; /* optimizer states and update are on the host */
@@ -137,6 +139,9 @@ typedef struct ms_stack {
      * ms_token_exchange_law_make) */
     bool shares_token_copies;
     bool keeps_gate;      /* backward keeps the activated gate of a gated MLP, too */
+    /* norms of separate operations: backward keeps their input in fp32, and the normalized
+     * values before the weight, in place of the input */
+    bool keeps_eager_norms;
     bool keeps_unrotated; /* keeps queries and keys from before rotary, too */
     bool keeps_casts;     /* saves casts below 16 bits for weight gradients */
     /* keeps_casts, and the cast is the only saved copy, even for other readers */

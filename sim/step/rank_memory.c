@@ -290,7 +290,9 @@ static double more_gradients_bytes(const ms_stack *stack, const ms_rank_load *lo
 static double communicators_bytes(const ms_workload *workload,
                                   const ms_shard_sizes *shards)
 {
-    return shards->num_communicators * workload->profile->communicator_bytes.value;
+    double more = shards->pipeline ? workload->stack->more_communicators.value : 0.0;
+    return (shards->num_communicators + more) *
+           workload->profile->communicator_bytes.value;
 }
 
 double ms_rank_driver_bytes(const ms_workload *workload, const ms_shard_sizes *shards)
