@@ -52,9 +52,13 @@ static recomputed make_recomputed(ms_explore_level *l, ms_recompute mode,
                     MS_NEW_ARRAY(scratch, split->num_runs, ms_rank_load), false};
     make_stages(l, mode, recompute_layers, false, r.stages);
     for (int i = 0; i < split->num_runs; i++)
-        ms_rank_load_states(r.stages, &split->runs[i], l->priced->blocks.send_bytes,
-                            ms_num_neighbours(split, split->runs[i].first_rank),
-                            &r.loads[i]);
+        ms_rank_load_states(
+            r.stages, &split->runs[i],
+            ms_message_buffer_bytes(l->explorer->workload->stack, split,
+                                    split->runs[i].first_rank,
+                                    l->priced->blocks.send_bytes,
+                                    ms_schedule_stage_microbatches(&l->pipeline.shape)),
+            &r.loads[i]);
     return r;
 }
 

@@ -44,8 +44,11 @@ static ms_rank_load load_of(ms_ctx *cx, const ms_planned *p, int rank, int num_r
         run++;
     ms_rank_live live = ms_rank_live_make(cx->arena, run, p->schedule, rank, num_ranks);
     ms_rank_load load;
-    ms_rank_load_make(p->stages, &live, p->blocks.send_bytes,
-                      ms_num_neighbours(split, rank), &load);
+    ms_rank_load_make(p->stages, &live,
+                      ms_message_buffer_bytes(
+                          p->workload->stack, split, rank, p->blocks.send_bytes,
+                          ms_schedule_stage_microbatches(&p->pipeline.shape)),
+                      &load);
     return load;
 }
 

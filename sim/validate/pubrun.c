@@ -21,7 +21,7 @@ typedef struct row_reader {
 
 /* Distributes data-parallel ranks over dp_replicate and dp_shard. Megatron's tables state
  * them all in one column: they go to dp_shard, over which ZeRO 1 to 3 shards.
- * torchtitan's dp_shard includes the context-parallel ranks. */
+ * torchtitan's dp_shard includes the context-parallel ranks, as zero_shard does. */
 static void set_data_parallel(row_reader *r)
 {
     const ms_pubrun_cells *c = r->cells;
@@ -32,7 +32,14 @@ static void set_data_parallel(row_reader *r)
          shard = ms_pubrun_degree(c->dp_shard);
     if (replicate * shard == dp * cp && shard % cp == 0)
         shard /= cp;
-    bool is_hybrid = replicate > 1 && shard > 1 && replicate * shard == dp;
+    long shards = c->optimizer_instances > 0 ? dp * cp / c->optimizer_instances
+                                             : c->zero_shard;
+    bool is_stated = shards > 0 && shards % cp == 0 && dp * cp % shards == 0;
+    if (is_stated) {
+        shard = shards / cp;
+        replicate = dp / shard;
+    }
+    bool is_hybrid = replicate > 1 && (shard > 1 || is_stated) && replicate * shard == dp;
     plan->size[MS_DP_REPLICATE] = is_hybrid ? replicate : 1;
     plan->size[MS_DP_SHARD] = is_hybrid ? shard : dp;
 }
@@ -324,7 +331,6 @@ static const char *find_stack(row_reader *r)
     if (fused == 0 && r->cells->flash_attention != 0)
         ms_pubrun_note(&r->notes, "attention without a fused kernel");
     run->stack = ms_pubrun_store_recipe(r->store, run->stack, r->cells->precision);
-    run->memory_of_first_rank = run->stack->reports_first_rank;
     return NULL;
 }
 
@@ -369,6 +375,8 @@ static const char *check_plan(row_reader *r)
 static const char *resolve_row(row_reader *r)
 {
     const char *reason = ms_pubrun_model_unsupported(r->cx, r->store, r->cells);
+    if (reason == NULL && r->cells->lora_rank > 0)
+        reason = "model: adapters (LoRA) on frozen weights";
     if (reason == NULL)
         reason = find_device(r);
     if (reason == NULL)
@@ -384,9 +392,14 @@ static const char *resolve_row(row_reader *r)
     reason = set_batch(r);
     if (reason == NULL)
         reason = ms_pubrun_set_schedule(r->cells, &r->notes, r->run);
+    ms_pubrun_set_layers(r->cells, r->cx->arena, r->run);
     set_recompute(r);
     if (reason == NULL)
         reason = set_precision(r);
+    if (reason == NULL)
+        reason = ms_pubrun_set_states(r->store, r->cells, &r->notes, r->run);
+    if (reason == NULL)
+        reason = ms_pubrun_set_memory_kind(r->cells, r->run);
     if (reason != NULL)
         return reason;
     set_zero(r);
@@ -405,6 +418,8 @@ static void set_measurements(const ms_pubrun_cells *c, bool decimal_memory,
         run->measured_step_s = (double)run->plan.global_batch *
                                (double)run->plan.sequence_length /
                                (c->tokens_per_s_per_gpu * (double)run->plan.gpus);
+    if (run->reason == NULL && run->stack->optimizer_on_host)
+        run->measured_step_s = (double)NAN; /* the update's time on a CPU is not known */
     run->measured_peak_bytes = c->peak_mem_gib * (decimal_memory ? 1e9 : BYTES_PER_GIB);
 }
 
@@ -422,6 +437,7 @@ static void read_row(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *
     ms_pubrun_fact facts = ms_pubrun_facts_of(names, cells);
     run->changes_mathematics = facts.changes_mathematics;
     ms_pubrun_cells filled = *cells;
+    const char *unpriced = ms_pubrun_take_flags(cx->arena, &filled);
     row_reader r = {cx, store, names, &filled, run, {.arena = cx->arena}};
     const char *stack = ms_pubrun_stack_name(names, cells);
     ms_pubrun_layout_fill(&filled,
@@ -435,7 +451,9 @@ static void read_row(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *
     else if (run->changes_mathematics)
         run->reason = "changes the model's mathematics";
     run->complete = run->reason == NULL;
-    if (run->complete) {
+    if (run->complete)
+        run->reason = unpriced;
+    if (run->complete && unpriced == NULL) {
         ms_pubrun_odd_cells_note(&filled, &r.notes);
         run->reason = resolve_row(&r);
         run->defaults = r.notes.text;

@@ -8,10 +8,6 @@
     {                                                                                    \
         title, MS_CELL_TEXT, offsetof(ms_pubrun_cells, member)                           \
     }
-#define OPTIONAL_TEXT(member)                                                            \
-    {                                                                                    \
-#member, MS_CELL_OPTIONAL_TEXT, offsetof(ms_pubrun_cells, member)                \
-    }
 #define COUNT(member)                                                                    \
     {                                                                                    \
 #member, MS_CELL_COUNT, offsetof(ms_pubrun_cells, member)                        \
@@ -19,6 +15,10 @@
 #define OPTIONAL(member)                                                                 \
     {                                                                                    \
 #member, MS_CELL_OPTIONAL_COUNT, offsetof(ms_pubrun_cells, member)               \
+    }
+#define OPTIONAL_TEXT(member)                                                            \
+    {                                                                                    \
+#member, MS_CELL_OPTIONAL_TEXT, offsetof(ms_pubrun_cells, member)                \
     }
 #define POSITIVE(title, member)                                                          \
     {                                                                                    \
@@ -57,6 +57,14 @@ static const ms_cell_rule columns[] = {
     COUNT(gpus),
     OPTIONAL(gpus_per_node),
     OPTIONAL(flash_attention),
+    OPTIONAL(lora_rank),
+    OPTIONAL(dense_layers),
+    OPTIONAL(zero_shard),
+    OPTIONAL_TEXT(notes),
+    OPTIONAL_TEXT(memory_kind),
+    OPTIONAL_TEXT(memory_rank),
+    OPTIONAL_TEXT(offload),
+    OPTIONAL_TEXT(optimizer),
     COUNT(dp_replicate),
     COUNT(dp_shard),
     COUNT(tp),

@@ -1,5 +1,6 @@
 #include "sim/validate/pubrun_prices.h"
 
+#include "base/number.h"
 #include "sim/step/prediction.h"
 #include "sim/step/recompute_fit.h"
 
@@ -53,14 +54,18 @@ double ms_pubrun_error_frac(double predicted, double measured)
     return predicted / measured - 1.0;
 }
 
+/* The predicted memory of the run's own kind on the rank that was measured. */
 static double measured_rank_bytes(const ms_pubrun *run, const ms_prediction *prediction)
 {
-    bool first = run->memory_of_first_rank && prediction->num_stages > 0;
-    int rank = first ? 0 : prediction->worst_rank;
-    const ms_stage_prediction *stage = &prediction->stages[rank];
-    bool allocated = run->stack->loss_reserve_frac.value > 0.0;
-    return stage->peak_bytes -
-           (allocated ? stage->memory[MS_MEMORY_FRAGMENTATION] : 0.0);
+    const ms_stage_prediction *stages = prediction->stages;
+    if (run->memory_rank == MS_MEMORY_OF_FIRST)
+        return stages[0].kind_bytes[run->memory_kind];
+    if (run->memory_rank == MS_MEMORY_OF_LAST)
+        return stages[prediction->num_stages - 1].kind_bytes[run->memory_kind];
+    double most_bytes = 0.0;
+    for (int i = 0; i < prediction->num_stages; i++)
+        most_bytes = ms_max(most_bytes, stages[i].kind_bytes[run->memory_kind]);
+    return most_bytes;
 }
 
 static ms_pubrun_score score_of(const ms_pubrun *run, const ms_prediction *prediction)
