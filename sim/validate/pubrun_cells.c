@@ -8,10 +8,6 @@
     {                                                                                    \
         title, MS_CELL_TEXT, offsetof(ms_pubrun_cells, member)                           \
     }
-#define OPTIONAL_TEXT(member)                                                            \
-    {                                                                                    \
-#member, MS_CELL_OPTIONAL_TEXT, offsetof(ms_pubrun_cells, member)                \
-    }
 #define COUNT(member)                                                                    \
     {                                                                                    \
 #member, MS_CELL_COUNT, offsetof(ms_pubrun_cells, member)                        \
@@ -19,6 +15,10 @@
 #define OPTIONAL(member)                                                                 \
     {                                                                                    \
 #member, MS_CELL_OPTIONAL_COUNT, offsetof(ms_pubrun_cells, member)               \
+    }
+#define OPTIONAL_TEXT(member)                                                            \
+    {                                                                                    \
+#member, MS_CELL_OPTIONAL_TEXT, offsetof(ms_pubrun_cells, member)                \
     }
 #define POSITIVE(title, member)                                                          \
     {                                                                                    \
