@@ -56,7 +56,7 @@ void ms_fits_print(FILE *out, ms_arena *arena, const ms_fits_score *score)
 void ms_fits_capacities_print(FILE *out, ms_arena *arena,
                               const ms_fits_capacity capacities[MS_FITS_CAPACITIES])
 {
-    if (capacities[0].num_runs == 0)
+    if (capacities[0].num_runs < MS_POOLED_SOURCES)
         return;
     fputs("\npeaks that a capacity of given P(fit) holds, by errors of other sources\n",
           out);
