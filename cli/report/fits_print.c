@@ -8,8 +8,8 @@
 
 static void print_bins(FILE *out, ms_arena *arena, const ms_fits_score *score)
 {
-    ms_table *table = MS_TABLE(arena, "rrrr", "P(fit)", "layouts", "finished (%)",
-                               "of the rest (%)");
+    ms_table *table =
+        MS_TABLE(arena, "rrrr", "P(fit)", "layouts", "finished (%)", "of the rest (%)");
     for (int i = 0; i < MS_FITS_BINS; i++) {
         const ms_fits_bin *bin = &score->bins[i];
         if (bin->num > 0)
@@ -60,8 +60,8 @@ void ms_fits_capacities_print(FILE *out, ms_arena *arena,
         return;
     fputs("\npeaks that a capacity of given P(fit) holds, by errors of other sources\n",
           out);
-    ms_table *table = MS_TABLE(arena, "rrr", "P(fit)", "of all runs (%)",
-                               "mean over sources (%)");
+    ms_table *table =
+        MS_TABLE(arena, "rrr", "P(fit)", "of all runs (%)", "mean over sources (%)");
     for (int i = 0; i < MS_FITS_CAPACITIES; i++)
         ms_table_cells(table, "%.2f\t%.1f\t%.1f", capacities[i].probability,
                        100.0 * capacities[i].held_frac,

@@ -93,8 +93,8 @@ typedef struct ms_stack {
     /* share of the logits' bytes that the loss needs once more at worst, because free
      * memory lies in pieces smaller than its blocks */
     ms_coefficient loss_reserve_frac;
-    ms_coefficient grad_comm_bytes;    /* bytes per parameter in gradient reductions */
-    ms_coefficient param_comm_bytes;   /* bytes per parameter in all-gathers */
+    ms_coefficient grad_comm_bytes;  /* bytes per parameter in gradient reductions */
+    ms_coefficient param_comm_bytes; /* bytes per parameter in all-gathers */
     bool states_in_compute_type; /* optimizer states and logits have the compute type */
     /* buffers of gathered parameters have the size of the largest of layers, embedding
      * and head; false: of the largest layer */

@@ -59,8 +59,7 @@ static double measured_rank_bytes(const ms_pubrun *run, const ms_prediction *pre
     int rank = first ? 0 : prediction->worst_rank;
     const ms_stage_prediction *stage = &prediction->stages[rank];
     bool allocated = run->stack->loss_reserve_frac.value > 0.0;
-    return stage->peak_bytes -
-           (allocated ? stage->memory[MS_MEMORY_FRAGMENTATION] : 0.0);
+    return stage->peak_bytes - (allocated ? stage->memory[MS_MEMORY_FRAGMENTATION] : 0.0);
 }
 
 static ms_pubrun_score score_of(const ms_pubrun *run, const ms_prediction *prediction)
