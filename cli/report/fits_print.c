@@ -8,8 +8,8 @@
 
 static void print_bins(FILE *out, ms_arena *arena, const ms_fits_score *score)
 {
-    ms_table *table = MS_TABLE(arena, "rrrr", "P(fit)", "layouts", "finished (%)",
-                               "of the rest (%)");
+    ms_table *table =
+        MS_TABLE(arena, "rrrr", "P(fit)", "layouts", "finished (%)", "of the rest (%)");
     for (int i = 0; i < MS_FITS_BINS; i++) {
         const ms_fits_bin *bin = &score->bins[i];
         if (bin->num > 0)
@@ -56,12 +56,12 @@ void ms_fits_print(FILE *out, ms_arena *arena, const ms_fits_score *score)
 void ms_fits_capacities_print(FILE *out, ms_arena *arena,
                               const ms_fits_capacity capacities[MS_FITS_CAPACITIES])
 {
-    if (capacities[0].num_runs == 0)
+    if (capacities[0].num_runs < MS_POOLED_SOURCES)
         return;
     fputs("\npeaks that a capacity of given P(fit) holds, by errors of other sources\n",
           out);
-    ms_table *table = MS_TABLE(arena, "rrr", "P(fit)", "of all runs (%)",
-                               "mean over sources (%)");
+    ms_table *table =
+        MS_TABLE(arena, "rrr", "P(fit)", "of all runs (%)", "mean over sources (%)");
     for (int i = 0; i < MS_FITS_CAPACITIES; i++)
         ms_table_cells(table, "%.2f\t%.1f\t%.1f", capacities[i].probability,
                        100.0 * capacities[i].held_frac,

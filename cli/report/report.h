@@ -57,8 +57,8 @@ void ms_validation_print_of(FILE *out, ms_arena *arena, const ms_validation *val
                             ms_measurement measurement);
 /* Prints finished against unfinished runs by P(fit); nothing without unfinished runs. */
 void ms_fits_print(FILE *out, ms_arena *arena, const ms_fits_score *score);
-/* Prints how many measured peaks are at most capacities of given P(fit); nothing if no
- * run with a measured peak has one. */
+/* Prints how many measured peaks are at most capacities of given P(fit); nothing for
+ * fewer than MS_POOLED_SOURCES peaks, which tell no shares. */
 void ms_fits_capacities_print(FILE *out, ms_arena *arena,
                               const ms_fits_capacity capacities[MS_FITS_CAPACITIES]);
 /* Prints, as the end of a line, the share of measurements within predicted intervals. */

@@ -83,8 +83,8 @@ static layout *list_layouts(ms_arena *arena, const ms_pubruns *runs,
     for (int i = 0; i < runs->num_runs; i++) {
         const ms_fits_model *model = find_model(models, num_models, &runs->runs[i]);
         if (model != NULL && !isnan(scores[i].fits_probability))
-            layouts[num++] = (layout){scores[i].fits_probability,
-                                      !runs->runs[i].unfinished, model};
+            layouts[num++] =
+                (layout){scores[i].fits_probability, !runs->runs[i].unfinished, model};
     }
     if (num > 1)
         qsort(layouts, (size_t)num, sizeof *layouts, compare_layouts);

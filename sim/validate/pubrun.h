@@ -13,7 +13,7 @@
 typedef struct ms_pubrun {
     int line;
     const char *file; /* name of the table in messages */
-    const char *id; /* the table row's id; "line 17" if malformed or without id */
+    const char *id;   /* the table row's id; "line 17" if malformed or without id */
     const char *source;
     /* Why the table row cannot be predicted; NULL if it can be. The reason may end in a
      * remark that holds for this row alone: "plan: batch (24 ...)". */

@@ -82,8 +82,8 @@ void ms_pubrun_layout_fill(ms_pubrun_cells *cells, const ms_stack *stack,
 
 bool ms_pubrun_is_unfinished(const ms_pubrun_cells *c)
 {
-    return c->status != NULL &&
-           (strcasecmp(c->status, "unfinished") == 0 || strcasecmp(c->status, "oom") == 0);
+    return c->status != NULL && (strcasecmp(c->status, "unfinished") == 0 ||
+                                 strcasecmp(c->status, "oom") == 0);
 }
 
 static const char *layout_gap(const ms_pubrun_cells *c)

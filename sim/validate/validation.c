@@ -18,11 +18,13 @@ static void find_fits_probabilities(const ms_pubruns *runs,
                                     const ms_error_spread *peak_spread,
                                     ms_pubrun_score *scores)
 {
-    for (int i = 0; i < runs->num_runs; i++)
-        if (scores[i].priced)
-            scores[i].fits_probability = ms_fits_probability(
-                peak_spread, runs->runs[i].plan.stack, scores[i].worst_peak_bytes,
-                scores[i].capacity_bytes - scores[i].outside_bytes);
+    for (int i = 0; i < runs->num_runs; i++) {
+        if (!scores[i].priced)
+            continue;
+        scores[i].fits_probability = ms_fits_probability(
+            peak_spread, runs->runs[i].plan.stack, scores[i].worst_peak_bytes,
+            scores[i].capacity_bytes - scores[i].outside_bytes);
+    }
 }
 
 ms_status ms_validate(ms_ctx *cx, ms_pubruns *runs, ms_validation *out)

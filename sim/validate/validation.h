@@ -32,7 +32,7 @@ typedef struct ms_pubrun_score {
     double peak_error_frac;
     /* components of the predicted step, as in ms_prediction; their sum is step_s */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
-    double mfu_frac;  /* predicted MFU */
+    double mfu_frac; /* predicted MFU */
     /* the error of step time or of peak is known; of an unfinished run, its peak */
     bool priced;
     bool over_memory; /* predicted not to fit the GPU's memory */
@@ -108,7 +108,7 @@ typedef struct ms_validation {
     const ms_ranking_group *groups;
     ms_fits_capacity capacities[MS_FITS_CAPACITIES];
     const struct ms_fits_score *fits; /* P(fit) of finished and of unfinished runs */
-    int num_summaries; /* ranking summaries, sorted by source */
+    int num_summaries;                /* ranking summaries, sorted by source */
     const ms_ranking_summary *summaries;
     /* Optional results; 0 and NULL if not requested. */
     int num_groupings;

@@ -18,8 +18,7 @@ static void add(made *m, const char *model, bool finished, double probability,
 {
     int i = m->list.num_runs++;
     m->list.runs = m->runs;
-    m->runs[i] =
-        (ms_pubrun){.source = "S", .model_text = model, .unfinished = !finished};
+    m->runs[i] = (ms_pubrun){.source = "S", .model_text = model, .unfinished = !finished};
     m->scores[i] = (ms_pubrun_score){.fits_probability = probability,
                                      .worst_peak_bytes = 100.0 * fill - 10.0,
                                      .outside_bytes = 10.0,
@@ -128,9 +127,8 @@ static void capacities_hold_the_peaks_below_them(void **state)
 static ms_pubruns read_with_status(const char *file, const char *rows)
 {
     ms_ctx *cx = test_cx();
-    const char *text =
-        ms_arena_printf(cx->arena, "%.*s,status\n%s", (int)strlen(columns) - 1, columns,
-                        rows);
+    const char *text = ms_arena_printf(cx->arena, "%.*s,status\n%s",
+                                       (int)strlen(columns) - 1, columns, rows);
     ms_pubruns runs;
     ASSERT_OK(ms_pubruns_read(cx, file, text, strlen(text), &runs), cx);
     return runs;
@@ -189,9 +187,10 @@ static void unfinished_runs_are_predicted_as_they_stand(void **state)
     (void)state;
     ms_pubruns runs = read_with_status(
         "a.csv",
-        STATUS_ROW("a", ",2,", "")
-        "b,Test,2024-01,GPT X,96,12288,96,96,128,49152,0,51200,1,,,,,2048,1,16,8,A100 "
-        "80GB,,8,,1,0,,1,,1,1,,none,bf16,,Megatron-LM,,,,unfinished\n");
+        STATUS_ROW(
+            "a", ",2,",
+            "") "b,Test,2024-01,GPT X,96,12288,96,96,128,49152,0,51200,1,,,,,2048,1,16,8,A100 "
+                "80GB,,8,,1,0,,1,,1,1,,none,bf16,,Megatron-LM,,,,unfinished\n");
     ms_validation v;
     ASSERT_OK(ms_validate(test_cx(), &runs, &v), test_cx());
     ASSERT_INT(v.num_priced, 2);
