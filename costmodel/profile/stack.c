@@ -112,6 +112,7 @@ static const ms_field stack_fields[] = {
              "copies of inputs and outputs of stages per live micro-batch"),
     OPTIONAL(more_communicators, 100,
              "communicators of pipelined runs besides one for each kind of group"),
+    SWITCH(frees_gradients, "gradients are freed after each step and made by backward"),
     SWITCH(receives_apart, "each micro-batch of a step has its own receive buffers"),
     ROW(ANY, "host_activations", stack.host_activation_frac, false, 0, 1, NULL,
         "share of saved activations in host memory; default: 0"),

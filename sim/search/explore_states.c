@@ -51,7 +51,7 @@ static recomputed make_recomputed(ms_explore_level *l, ms_recompute mode,
     recomputed r = {MS_NEW_ARRAY(scratch, split->num_classes, ms_stage),
                     MS_NEW_ARRAY(scratch, split->num_runs, ms_rank_load), false};
     make_stages(l, mode, recompute_layers, false, r.stages);
-    for (int i = 0; i < split->num_runs; i++)
+    for (int i = 0; i < split->num_runs; i++) {
         ms_rank_load_states(
             r.stages, &split->runs[i],
             ms_message_buffer_bytes(l->explorer->workload->stack, split,
@@ -59,6 +59,8 @@ static recomputed make_recomputed(ms_explore_level *l, ms_recompute mode,
                                     l->priced->blocks.send_bytes,
                                     ms_schedule_stage_microbatches(&l->pipeline.shape)),
             &r.loads[i]);
+        r.loads[i].is_only_backward = l->pipeline.shape.num_microbatches == 1;
+    }
     return r;
 }
 

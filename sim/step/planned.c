@@ -49,6 +49,7 @@ static ms_rank_load load_of(ms_ctx *cx, const ms_planned *p, int rank, int num_r
                           p->workload->stack, split, rank, p->blocks.send_bytes,
                           ms_schedule_stage_microbatches(&p->pipeline.shape)),
                       &load);
+    load.is_only_backward = p->pipeline.shape.num_microbatches == 1;
     return load;
 }
 

@@ -49,6 +49,7 @@ typedef struct ms_rank_load {
     double logits_bytes;     /* logits at the peak */
     double head_grad_bytes;  /* gradient of the head's matrix at the peak */
     double buffer_bytes;     /* buffers of pipeline messages */
+    bool is_only_backward;   /* the step has one micro-batch: no gradients before it */
 } ms_rank_load;
 
 /* Numbers of micro-batches with saved activations on ranks of a class: a row per backward
