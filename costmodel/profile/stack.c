@@ -113,6 +113,8 @@ static const ms_field stack_fields[] = {
     OPTIONAL(more_communicators, 100,
              "communicators of pipelined runs besides one for each kind of group"),
     SWITCH(frees_gradients, "gradients are freed after each step and made by backward"),
+    OPTIONAL(held_logit_bytes, 16,
+             "pipelines: bytes per logit of each micro-batch until the step ends"),
     SWITCH(receives_apart, "each micro-batch of a step has its own receive buffers"),
     ROW(ANY, "host_activations", stack.host_activation_frac, false, 0, 1, NULL,
         "share of saved activations in host memory; default: 0"),

@@ -136,6 +136,19 @@ double ms_message_buffer_bytes(const ms_stack *stack, const ms_split *split, int
     return send_bytes * messages * num_microbatches;
 }
 
+double ms_held_output_bytes(const ms_stack *stack, const ms_stage *stages,
+                            const ms_rank_class *run, int num_microbatches)
+{
+    double bytes = 0.0;
+    for (int i = 0; i < run->num_distinct; i++) {
+        const ms_stage *stage = &stages[run->distinct[i]];
+        if (stage->pipelined)
+            bytes += (double)run->multiplicity[i] * stage->sum.memory.saved.logits_bytes;
+    }
+    return bytes * num_microbatches * stack->held_logit_bytes.value /
+           stack->logit_bytes.value;
+}
+
 /* ---- load of a rank ---- */
 
 ms_live_bytes ms_saved_bytes_of(const ms_stage *stages, const ms_rank_class *run,

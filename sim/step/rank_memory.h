@@ -91,6 +91,11 @@ int ms_num_neighbours(const ms_split *split, int rank);
 double ms_message_buffer_bytes(const ms_stack *stack, const ms_split *split, int rank,
                                double send_bytes, int num_microbatches);
 
+/* Bytes of the logits of all micro-batches that the last stage keeps until the step ends.
+ * Source: PyTorch torch/distributed/pipelining/stage.py, output_chunks. */
+double ms_held_output_bytes(const ms_stack *stack, const ms_stage *stages,
+                            const ms_rank_class *run, int num_microbatches);
+
 /* Bytes of a rank's saved activations. `counts`: micro-batches, a row of ms_rank_live;
  * `stages`: by stage class. */
 ms_live_bytes ms_saved_bytes_of(const ms_stage *stages, const ms_rank_class *run,
