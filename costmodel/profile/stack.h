@@ -105,6 +105,11 @@ typedef struct ms_stack {
     ms_coefficient boundary_copies;
     /* pipelines: communicators besides the world's and one for each kind of group */
     ms_coefficient more_communicators;
+    /* gradients are freed after each step and made again by backward: with one micro-batch
+     * a step, none exist while all activations do */
+    bool frees_gradients;
+    /* pipelines: bytes per local logit of every micro-batch, kept until the step ends */
+    ms_coefficient held_logit_bytes;
     bool receives_apart; /* a receive buffer for each micro-batch of the step */
     ms_coefficient host_activation_frac; /* share of saved activations in host memory */
     bool optimizer_on_host; /* optimizer states and update are on the host */

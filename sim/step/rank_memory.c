@@ -136,6 +136,19 @@ double ms_message_buffer_bytes(const ms_stack *stack, const ms_split *split, int
     return send_bytes * messages * num_microbatches;
 }
 
+double ms_held_output_bytes(const ms_stack *stack, const ms_stage *stages,
+                            const ms_rank_class *run, int num_microbatches)
+{
+    double bytes = 0.0;
+    for (int i = 0; i < run->num_distinct; i++) {
+        const ms_stage *stage = &stages[run->distinct[i]];
+        if (stage->pipelined)
+            bytes += (double)run->multiplicity[i] * stage->sum.memory.saved.logits_bytes;
+    }
+    return bytes * num_microbatches * stack->held_logit_bytes.value /
+           stack->logit_bytes.value;
+}
+
 /* ---- load of a rank ---- */
 
 ms_live_bytes ms_saved_bytes_of(const ms_stage *stages, const ms_rank_class *run,
@@ -337,6 +350,11 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                                  ms_rank_params(load, shards, ms_shards_grads(sharding)) +
                              load->head_grad_bytes +
                              more_gradients_bytes(stack, load, shards);
+    /* as backward frees activations it makes gradients: the peak is at one of its ends */
+    if (stack->frees_gradients && load->is_only_backward)
+        parts[MS_MEMORY_GRADS] =
+            ms_max(0.0, parts[MS_MEMORY_GRADS] - load->activation_bytes -
+                            load->logits_bytes);
     if (!stack->optimizer_on_host)
         parts[MS_MEMORY_OPTIMIZER] = (stack->master_bytes.value + stack->moment_bytes.value) *
                                  ms_rank_params(load, shards, sharding >= MS_ZERO_1);

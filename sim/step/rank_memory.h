@@ -49,6 +49,7 @@ typedef struct ms_rank_load {
     double logits_bytes;     /* logits at the peak */
     double head_grad_bytes;  /* gradient of the head's matrix at the peak */
     double buffer_bytes;     /* buffers of pipeline messages */
+    bool is_only_backward;   /* the step has one micro-batch: no gradients before it */
 } ms_rank_load;
 
 /* Numbers of micro-batches with saved activations on ranks of a class: a row per backward
@@ -89,6 +90,11 @@ int ms_num_neighbours(const ms_split *split, int rank);
  * send_bytes: of one message. */
 double ms_message_buffer_bytes(const ms_stack *stack, const ms_split *split, int rank,
                                double send_bytes, int num_microbatches);
+
+/* Bytes of the logits of all micro-batches that the last stage keeps until the step ends.
+ * Source: PyTorch torch/distributed/pipelining/stage.py, output_chunks. */
+double ms_held_output_bytes(const ms_stack *stack, const ms_stage *stages,
+                            const ms_rank_class *run, int num_microbatches);
 
 /* Bytes of a rank's saved activations. `counts`: micro-batches, a row of ms_rank_live;
  * `stages`: by stage class. */

@@ -458,6 +458,8 @@ static void read_row(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *
         run->reason = resolve_row(&r);
         run->defaults = r.notes.text;
     }
+    if (facts.device_memory && cells->memory_kind == NULL)
+        run->memory_kind = MS_MEMORY_DEVICE;
     set_measurements(&filled, facts.decimal_memory, run);
 }
 

@@ -75,13 +75,20 @@ static const char *set_offload(const char *text, ms_recompute recompute, ms_stac
 const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *cells,
                                  ms_pubrun_notes *notes, ms_pubrun *run)
 {
-    if (cells->optimizer == NULL && cells->offload == NULL && !cells->fuses_loss)
+    const char *flags = ms_plain_text(notes->arena, cells->compile);
+    bool chunks_loss = strstr(flags, "chunkedcrossentropy") != NULL;
+    if (cells->optimizer == NULL && cells->offload == NULL && !cells->fuses_loss &&
+        !chunks_loss)
         return NULL;
     ms_stack changed;
     memcpy(&changed, run->stack, sizeof changed);
     const char *reason = NULL;
     /* Megatron Core's fused_cross_entropy.py: bf16 logits, their fp32 copy less the
      * largest, and its exponentials are alive at once */
+    /* torchtune's modules/loss/ce_chunked_output_loss.py: all logits in 16 bits, their
+     * gradients too; fp32 copies of an eighth at a time are counted as none */
+    if (chunks_loss)
+        changed.logit_bytes = changed.sharded_logit_bytes = stated(4.0);
     if (cells->fuses_loss)
         changed.logit_bytes = stated(10.0);
     if (cells->optimizer != NULL)
