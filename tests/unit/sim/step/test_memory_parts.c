@@ -177,8 +177,8 @@ static void kinds_add_what_their_figures_count(void **state)
         double parts[MS_NUM_MEMORY_CATEGORIES], kinds[MS_NUM_MEMORY_KINDS];
         ms_rank_memory(workload, &load, MS_ZERO_0, &shards, parts);
         for (int kind = 0; kind < MS_NUM_MEMORY_KINDS; kind++)
-            kinds[kind] = ms_rank_memory_of_kind(workload, &shards, parts,
-                                                 (ms_memory_kind)kind);
+            kinds[kind] =
+                ms_rank_memory_of_kind(workload, &shards, parts, (ms_memory_kind)kind);
         double used = 1.1 * 36600;
         ASSERT_NEAR(kinds[MS_MEMORY_AS_REPORTED], used + (counts == 1 ? 1050 : 0), 1e-12);
         ASSERT_NEAR(kinds[MS_MEMORY_ALLOCATED], 36600, 1e-12);

@@ -77,8 +77,8 @@ static void states_on_the_host_are_not_on_the_device(void **state)
     run->stack = &whole;
     /* master copy and moments of 8.03 billion parameters, 12 bytes each over 8 ranks */
     double states = 12.0 * 8030261248.0 / 8.0;
-    double factor = (1.0 + whole.fragmentation_frac.value) *
-                    (1.0 + whole.reserve_frac.value);
+    double factor =
+        (1.0 + whole.fragmentation_frac.value) * (1.0 + whole.reserve_frac.value);
     ASSERT_NEAR(peak_bytes(run) - without, factor * states, 1e-6);
 }
 
