@@ -77,7 +77,7 @@ typedef struct ms_stack {
         accumulate_bytes;      /* HBM bytes per parameter to sum gradients; 0: in GEMMs */
     ms_coefficient loss_bytes; /* HBM bytes of the loss per local logit */
     /* ---- memory ---- */
-    ms_coefficient param_bytes;  /* bytes of a parameter between steps (FSDP2: 4) */
+    ms_coefficient param_bytes; /* bytes of a parameter between steps (FSDP2: 4) */
     /* 8-bit compute types: bytes per parameter of casts that outlive a micro-batch, value
      * and transpose; devices with FP4 multiply without the transpose. They replace the
      * parameters if the stack gathers_cast. */
@@ -112,9 +112,9 @@ typedef struct ms_stack {
     ms_coefficient held_logit_bytes;
     bool receives_apart; /* a receive buffer for each micro-batch of the step */
     ms_coefficient host_activation_frac; /* share of saved activations in host memory */
-    bool optimizer_on_host; /* optimizer states and update are on the host */
-    ms_coefficient grad_comm_bytes;    /* bytes per parameter in gradient reductions */
-    ms_coefficient param_comm_bytes;   /* bytes per parameter in all-gathers */
+    bool optimizer_on_host;              /* optimizer states and update are on the host */
+    ms_coefficient grad_comm_bytes;      /* bytes per parameter in gradient reductions */
+    ms_coefficient param_comm_bytes;     /* bytes per parameter in all-gathers */
     bool states_in_compute_type; /* optimizer states and logits have the compute type */
     /* buffers of gathered parameters have the size of the largest of layers, embedding
      * and head; false: of the largest layer */
@@ -146,7 +146,7 @@ typedef struct ms_stack {
     /* all-to-alls send a token once per rank and domain (ms_node_sends,
      * ms_token_exchange_law_make) */
     bool shares_token_copies;
-    bool keeps_gate;      /* backward keeps the activated gate of a gated MLP, too */
+    bool keeps_gate; /* backward keeps the activated gate of a gated MLP, too */
     /* norms of separate operations: backward keeps their input in fp32, and the normalized
      * values before the weight, in place of the input */
     bool keeps_eager_norms;

@@ -352,12 +352,12 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                              more_gradients_bytes(stack, load, shards);
     /* as backward frees activations it makes gradients: the peak is at one of its ends */
     if (stack->frees_gradients && load->is_only_backward)
-        parts[MS_MEMORY_GRADS] =
-            ms_max(0.0, parts[MS_MEMORY_GRADS] - load->activation_bytes -
-                            load->logits_bytes);
+        parts[MS_MEMORY_GRADS] = ms_max(
+            0.0, parts[MS_MEMORY_GRADS] - load->activation_bytes - load->logits_bytes);
     if (!stack->optimizer_on_host)
-        parts[MS_MEMORY_OPTIMIZER] = (stack->master_bytes.value + stack->moment_bytes.value) *
-                                 ms_rank_params(load, shards, sharding >= MS_ZERO_1);
+        parts[MS_MEMORY_OPTIMIZER] =
+            (stack->master_bytes.value + stack->moment_bytes.value) *
+            ms_rank_params(load, shards, sharding >= MS_ZERO_1);
     parts[MS_MEMORY_ACTIVATIONS] = load->activation_bytes;
     parts[MS_MEMORY_LOGITS] = load->logits_bytes;
     parts[MS_MEMORY_GATHERED_PARAMS] = gathered_bytes(stack, load, sharding, shards);

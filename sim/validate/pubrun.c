@@ -32,8 +32,8 @@ static void set_data_parallel(row_reader *r)
          shard = ms_pubrun_degree(c->dp_shard);
     if (replicate * shard == dp * cp && shard % cp == 0)
         shard /= cp;
-    long shards = c->optimizer_instances > 0 ? dp * cp / c->optimizer_instances
-                                             : c->zero_shard;
+    long shards =
+        c->optimizer_instances > 0 ? dp * cp / c->optimizer_instances : c->zero_shard;
     bool is_stated = shards > 0 && shards % cp == 0 && dp * cp % shards == 0;
     if (is_stated) {
         shard = shards / cp;

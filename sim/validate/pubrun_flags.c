@@ -51,8 +51,8 @@ const char *ms_pubrun_take_flags(ms_arena *arena, ms_pubrun_cells *cells)
     if (cells->recompute == NULL && cells->notes != NULL &&
         strstr(cells->notes, "recompute of MLP activation function and norms only"))
         cells->recompute = "selective";
-    const char *at =
-        cells->notes == NULL ? NULL : strstr(cells->notes, "flags: "), *reason = NULL;
+    const char *at = cells->notes == NULL ? NULL : strstr(cells->notes, "flags: "),
+               *reason = NULL;
     if (at == NULL)
         return NULL;
     for (at += strlen("flags: "); *at != '\0' && reason == NULL;) {

@@ -80,8 +80,7 @@ const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *
     if (cells->optimizer == NULL && cells->offload == NULL && !cells->fuses_loss &&
         !chunks_loss)
         return NULL;
-    ms_stack changed;
-    memcpy(&changed, run->stack, sizeof changed);
+    ms_stack changed = *run->stack;
     const char *reason = NULL;
     /* Megatron Core's fused_cross_entropy.py: bf16 logits, their fp32 copy less the
      * largest, and its exponentials are alive at once */
@@ -98,6 +97,10 @@ const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *
         ms_pubrun_note(notes, "%s in host memory",
                        ms_cell_text(notes->arena, cells->offload));
     }
-    run->stack = ms_pubrun_store_variant(store, &changed);
+    const char *change = ms_arena_printf(
+        notes->arena, "%s/%s/%d/%d/%d", cells->optimizer != NULL ? cells->optimizer : "",
+        cells->offload != NULL ? cells->offload : "", cells->fuses_loss, chunks_loss,
+        run->plan.recompute == MS_RECOMPUTE_FULL);
+    run->stack = ms_pubrun_store_variant(store, run->stack, change, &changed);
     return reason;
 }

@@ -213,14 +213,17 @@ const ms_cluster *ms_pubrun_store_cluster_of(ms_pubrun_store *store,
     return add_stored(store, &store->clusters, key, made);
 }
 
-const ms_stack *ms_pubrun_store_variant(ms_pubrun_store *store, const ms_stack *changed)
+const ms_stack *ms_pubrun_store_variant(ms_pubrun_store *store, const ms_stack *of,
+                                        const char *change, const ms_stack *changed)
 {
-    for (const stored *at = store->stacks; at != NULL; at = at->next)
-        if (at->object != NULL && memcmp(at->object, changed, sizeof *changed) == 0)
-            return at->object;
+    const char *key =
+        ms_arena_printf(store->arena, "%s/%p/%s", of->name, (const void *)of, change);
+    const stored *found = find_stored(store->stacks, key);
+    if (found != NULL)
+        return found->object;
     ms_stack *made = MS_NEW(store->arena, ms_stack);
-    memcpy(made, changed, sizeof *made);
-    return add_stored(store, &store->stacks, "", made);
+    *made = *changed;
+    return add_stored(store, &store->stacks, key, made);
 }
 
 const ms_stack *ms_pubrun_store_attention(ms_pubrun_store *store, const ms_stack *stack,
@@ -228,10 +231,9 @@ const ms_stack *ms_pubrun_store_attention(ms_pubrun_store *store, const ms_stack
 {
     if (flash == (stack->attention != MS_ATTENTION_UNFUSED))
         return stack;
-    ms_stack changed;
-    memcpy(&changed, stack, sizeof changed);
+    ms_stack changed = *stack;
     changed.attention = flash ? MS_ATTENTION_FA2 : MS_ATTENTION_UNFUSED;
-    return ms_pubrun_store_variant(store, &changed);
+    return ms_pubrun_store_variant(store, stack, flash ? "flash" : "unfused", &changed);
 }
 
 const ms_stack *ms_pubrun_store_recipe(ms_pubrun_store *store, const ms_stack *stack,
@@ -241,10 +243,9 @@ const ms_stack *ms_pubrun_store_recipe(ms_pubrun_store *store, const ms_stack *s
         precision != NULL && strstr(ms_plain_text(store->arena, precision), "rowwise");
     if (!by_rows || !stack->casts_once_by_tensor || !stack->casts_once)
         return stack;
-    ms_stack changed;
-    memcpy(&changed, stack, sizeof changed);
+    ms_stack changed = *stack;
     changed.casts_once = false;
-    return ms_pubrun_store_variant(store, &changed);
+    return ms_pubrun_store_variant(store, stack, "rowwise", &changed);
 }
 
 /* Model that supplies shapes which the table row does not state; NULL if the known model
@@ -518,8 +519,7 @@ static const char *key_of(ms_arena *arena, const ms_known_model *known, long den
     return ms_arena_printf(
         arena, "%s %s %ld %ld %ld %ld %ld %ld %ld %ld %d %d %d %ld %ld %ld %ld %ld",
         known->name, known->like != NULL ? known->like : "", dense_layers, m->num_layers,
-        m->hidden,
-        m->num_heads, m->num_kv_heads, m->head_dim, m->ffn_hidden, m->vocab,
+        m->hidden, m->num_heads, m->num_kv_heads, m->head_dim, m->ffn_hidden, m->vocab,
         m->tied_embeddings, m->dropout, (int)m->activation, m->moe.num_experts,
         m->moe.top_k, m->moe.ffn_hidden, m->moe.shared_ffn_hidden, m->max_positions);
 }

@@ -162,9 +162,10 @@ const ms_profile *ms_pubrun_store_profile(ms_ctx *cx, ms_pubrun_store *store,
                                           const char *name);
 const ms_stack *ms_pubrun_store_stack(ms_ctx *cx, ms_pubrun_store *store,
                                       const char *name);
-/* The stack `changed`, a copy (memcpy) of a stored one with other members. Equal variants
- * are one object, since runs share what is priced by stack. */
-const ms_stack *ms_pubrun_store_variant(ms_pubrun_store *store, const ms_stack *changed);
+/* The stored stack `of` with the members of `changed`; `change` tells variants of one
+ * stack apart. Equal variants are one object, since runs share what is priced by stack. */
+const ms_stack *ms_pubrun_store_variant(ms_pubrun_store *store, const ms_stack *of,
+                                        const char *change, const ms_stack *changed);
 /* The stack with the attention that a table row states: at least FlashAttention 2 if
  * `flash`, else unfused. */
 const ms_stack *ms_pubrun_store_attention(ms_pubrun_store *store, const ms_stack *stack,

@@ -202,7 +202,7 @@ static void frameworks_are_known_whatever_their_spelling(void **state)
         {"Megatron-LM (baseline of MegaScale)", "megatron-2023"},
         {"Megatron-LM v2.5", "megatron-2021"},
         {"FairScale / metaseq", "llm-foundry-2023"},
-        {"torchtune", "torchtitan-eager"},
+        {"torchtune", "torchtune-eager"},
         {"HF Accelerate FSDP", "torchtitan-eager"},
         {"axolotl", "torchtitan-eager"},
         {"veScale", "torchtitan-eager"},
