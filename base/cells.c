@@ -55,6 +55,11 @@ static bool has_any_column(const ms_csv_row *header, const ms_cell_rule *rules,
     return false;
 }
 
+static bool is_optional(ms_cell_kind kind)
+{
+    return kind == MS_CELL_OPTIONAL_COUNT || kind == MS_CELL_OPTIONAL_TEXT;
+}
+
 static ms_status find_columns(ms_ctx *cx, const char *file, const ms_csv_row *header,
                               const ms_cell_rule *rules, int num_rules,
                               ms_cell_columns *out)
@@ -74,7 +79,7 @@ static ms_status find_columns(ms_ctx *cx, const char *file, const ms_csv_row *he
     }
     for (int i = 0; i < num_rules; i++) {
         out->place[i] = find_column(cx, loc, header, rules[i].name);
-        if (out->place[i] >= 0 || rules[i].kind == MS_CELL_OPTIONAL_COUNT)
+        if (out->place[i] >= 0 || is_optional(rules[i].kind))
             continue;
         ms_fail(cx, MS_EINPUT, loc, "column \"%s\" is missing", rules[i].name);
         hint_column(cx, out, rules[i].name, header);
@@ -126,9 +131,14 @@ static const char *read_cell(ms_arena *arena, const ms_cell_rule *column,
     const char *fault = NULL;
     switch (column->kind) {
     case MS_CELL_TEXT:
+    case MS_CELL_OPTIONAL_TEXT:
         if (ms_printable(arena, text) != text)
             fault = ms_arena_printf(arena, "%s holds foreign bytes: \"%s\"", column->name,
                                     ms_cell_text(arena, text));
+        if (column->kind == MS_CELL_OPTIONAL_TEXT && fault != NULL) {
+            empty = true;
+            fault = NULL;
+        }
         *(const char **)(void *)target = empty ? NULL : text;
         break;
     case MS_CELL_COUNT:

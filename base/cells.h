@@ -5,7 +5,9 @@
 #include "base/csv.h"
 
 typedef enum ms_cell_kind {
-    MS_CELL_TEXT,  /* const char *; NULL: the cell is empty */
+    MS_CELL_TEXT, /* const char *; NULL: the cell is empty */
+    /* MS_CELL_TEXT in a column that a file may lack; NULL also for foreign bytes */
+    MS_CELL_OPTIONAL_TEXT,
     MS_CELL_COUNT, /* long, a whole number from 0; -1: the cell is empty */
     /* MS_CELL_COUNT in a column that a file may lack; MS_CELL_UNREAD: not a number */
     MS_CELL_OPTIONAL_COUNT,

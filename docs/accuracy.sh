@@ -5,7 +5,7 @@
 #         $ build/meshsim ...            first line matches
 #     <!-- end -->
 #
-# RUNS=, KERNELS= and COLLECTIVES=file.csv stand for RUNS.csv, KERNELS.csv and COLLECTIVES.csv in the commands. A page that needs a
+# RUNS=, UNFINISHED=, KERNELS= and COLLECTIVES=file.csv stand for RUNS.csv, UNFINISHED.csv and so on in the commands. A page that needs a
 # file that is not given stays as it is. Pages with --holdout commands take minutes: HOLDOUT=1 fills them, and no others. The block
 # "date" has no command: it says when the page was made. A page stays as it is when one of its commands fails.
 # Usage: docs/accuracy.sh PROGRAM PAGE...
@@ -20,21 +20,22 @@ can_fill() {
     held_out=0
     if grep -q '^    \$ .* --holdout' "$1"; then held_out=1; fi
     [ "$held_out" = "${HOLDOUT:-0}" ] || return 1
-    for file in "RUNS ${RUNS:-}" "KERNELS ${KERNELS:-}" "COLLECTIVES ${COLLECTIVES:-}"; do
+    for file in "RUNS ${RUNS:-}" "UNFINISHED ${UNFINISHED:-}" "KERNELS ${KERNELS:-}" "COLLECTIVES ${COLLECTIVES:-}"; do
         if grep -q "^    \\\$ .* ${file%% *}\\.csv" "$1" && [ -z "${file#* }" ]; then return 1; fi
     done
 }
 
 fill() {
     awk -v program="$program" -v made="$made" -v runs="${RUNS:-}" -v kernels="${KERNELS:-}" -v collectives="${COLLECTIVES:-}" \
-        -v output="$1.out" '
+        -v unfinished="${UNFINISHED:-}" -v output="$1.out" '
         function quoted(path) {
             gsub(/\047/, "\047\\\047\047", path)
             gsub(/&/, "\\\\&", path)
             return "\047" path "\047"
         }
         function runnable(command) {
-            sub(/^build\/meshsim/, quoted(program), command)
+            sub(/build\/meshsim/, quoted(program), command)
+            sub("UNFINISHED.csv", quoted(unfinished), command)
             sub("RUNS.csv", quoted(runs), command)
             sub("KERNELS.csv", quoted(kernels), command)
             sub("COLLECTIVES.csv", quoted(collectives), command)
@@ -62,7 +63,7 @@ fill() {
             close(output)
         }
         inside && /^<!-- end -->$/ { inside = 0 }
-        inside && /^    \$ build\/meshsim / {
+        inside && /^    \$ (docs\/[a-z_]+\.sh )?build\/meshsim / {
             print
             show(runnable(substr($0, 7)), only)
         }

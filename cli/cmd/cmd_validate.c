@@ -137,18 +137,25 @@ static ms_status write_validation(ms_ctx *cx, const ms_args *args, ms_output *ou
     return ms_output_close(cx, out, MS_OK);
 }
 
+/* Reads the runs of all tables; the order of runs is that of the command line. */
 static ms_status read_runs(ms_ctx *cx, const validate_options *options,
-                           const ms_table_file *table, ms_pubruns *runs)
+                           const ms_table_file *tables, int num_tables, ms_pubruns *runs)
 {
-    MS_TRY(ms_pubruns_read(cx, table->name, table->text, table->length, runs));
-    MS_TRY(filter(cx, options, table->name, runs));
+    *runs = (ms_pubruns){0};
+    for (int i = 0; i < num_tables; i++) {
+        const ms_table_file *table = &tables[i];
+        ms_pubruns of_table;
+        MS_TRY(ms_pubruns_read(cx, table->name, table->text, table->length, &of_table));
+        ms_pubruns_append(cx->arena, runs, &of_table);
+    }
+    MS_TRY(filter(cx, options, tables[0].name, runs));
     ms_run_faults_note(cx, runs);
     return MS_OK;
 }
 
 static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
                                const validate_options *options,
-                               const ms_table_file *table)
+                               const ms_table_file *tables, int num_tables)
 {
     ms_pubruns runs;
     ms_pubrun_keys *keys = NULL;
@@ -157,8 +164,8 @@ static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
         MS_TRY(ms_pubrun_keys_parse(cx, "--by", options->by, &keys, &num_keys));
     ms_plot_target picture = {0};
     if (options->plot != NULL)
-        MS_TRY(ms_validate_plot_open(cx, args, options->plot, table->path, &picture));
-    MS_TRY(read_runs(cx, options, table, &runs));
+        MS_TRY(ms_validate_plot_open(cx, args, options->plot, tables[0].path, &picture));
+    MS_TRY(read_runs(cx, options, tables, num_tables, &runs));
     ms_output out; /* opened before the work, so that write errors appear at once */
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     ms_validation validation;
@@ -171,7 +178,28 @@ static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
     MS_TRY(write_validation(cx, args, &out, options, &validation));
     if (options->plot != NULL)
         MS_TRY(ms_validate_plot_write(cx, &picture, &validation));
-    return judge(cx, table->name, &validation);
+    return judge(cx, tables[0].name, &validation);
+}
+
+/* Loads all tables of the command line. Several must all be of published runs, and no
+ * output may replace one of them. */
+static ms_status load_tables(ms_ctx *cx, const ms_args *args, const char *plot,
+                             ms_table_file *tables)
+{
+    int num = args->words.num_words;
+    for (int i = 0; i < num; i++) {
+        const char *path = args->words.words[i];
+        MS_TRY(ms_output_check_distinct(
+            cx, (const char *const[]){path, args->common.output, plot}, 3));
+        MS_TRY(ms_table_file_load(cx, path, &tables[i]));
+        if (num == 1 || tables[i].kind == MS_TABLE_RUNS)
+            continue;
+        ms_fail(cx, MS_EINPUT, (ms_loc){.file = path},
+                "several tables must be of published runs, and this is one of %s",
+                ms_table_kind_names[tables[i].kind]);
+        return ms_hint(cx, "validate it by itself");
+    }
+    return MS_OK;
 }
 
 ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args)
@@ -183,18 +211,17 @@ ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args)
         return MS_OK;
     if (args->words.num_words == 0) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "no table is given");
-        return ms_hint(cx, "usage: meshsim validate RUNS.csv [options]");
+        return ms_hint(cx, "usage: meshsim validate RUNS.csv... [options]");
     }
-    const char *path = args->words.words[0];
-    MS_TRY(ms_output_check_differ(cx, path, args->common.output));
-    ms_table_file table;
-    MS_TRY(ms_table_file_load(cx, path, &table));
-    if (table.kind == MS_TABLE_RUNS)
-        return validate_runs(cx, args, &options, &table);
+    const ms_words *paths = &args->words;
+    ms_table_file *tables = MS_NEW_ARRAY(cx->arena, paths->num_words, ms_table_file);
+    MS_TRY(load_tables(cx, args, options.plot, tables));
+    if (tables[0].kind == MS_TABLE_RUNS)
+        return validate_runs(cx, args, &options, tables, paths->num_words);
     const char *given = ms_options_given(&set, "");
     if (given != NULL)
-        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = path},
+        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = tables[0].path},
                        "%s is for published runs, and this is a table of %s", given,
-                       ms_table_kind_names[table.kind]);
-    return ms_validate_measured(cx, args, &table);
+                       ms_table_kind_names[tables[0].kind]);
+    return ms_validate_measured(cx, args, &tables[0]);
 }

@@ -45,7 +45,7 @@ const ms_command ms_commands[] = {
     {"mesh", ms_cmd_mesh, "[PLAN.json]", 1,
      "layouts, groups, drawing and orders of a mesh; without a mesh, those in use",
      "meshsim mesh --mesh pp=2,dp_shard=2,cp=2,tp=2 --ep 4"},
-    {"validate", ms_cmd_validate, "RUNS.csv", 1,
+    {"validate", ms_cmd_validate, "RUNS.csv...", 16,
      "predictions beside published measurements: errors by source, order of layouts",
      "meshsim validate runs.csv --json"},
     {"calibrate", ms_cmd_calibrate, "", 0,

@@ -11,6 +11,7 @@
 #include "sim/search/mesh_orders.h"
 #include "sim/search/search_report.h"
 #include "sim/validate/collectives_fit.h"
+#include "sim/validate/fits_score.h"
 #include "sim/validate/kernels_fit.h"
 #include "sim/validate/pubrun_measurement.h"
 
@@ -64,6 +65,12 @@ void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *valida
  * of runs predicted and the ranking of plans. */
 void ms_validation_print_of(FILE *out, ms_arena *arena, const ms_validation *validation,
                             ms_measurement measurement);
+/* Prints finished against unfinished runs by P(fit); nothing without unfinished runs. */
+void ms_fits_print(FILE *out, ms_arena *arena, const ms_fits_score *score);
+/* Prints how many measured peaks are at most capacities of given P(fit); nothing for
+ * fewer than MS_POOLED_SOURCES peaks, which tell no shares. */
+void ms_fits_capacities_print(FILE *out, ms_arena *arena,
+                              const ms_fits_capacity capacities[MS_FITS_CAPACITIES]);
 /* Prints, as the end of a line, the share of measurements within predicted intervals. */
 void ms_coverage_print(FILE *out, const ms_error_summary *summary);
 /* Prints how many measurements were skipped for each reason; nothing if none was. */

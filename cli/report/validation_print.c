@@ -211,7 +211,7 @@ static void print_worst(FILE *out, ms_arena *arena, const ms_validation *v)
     ms_table_print(table, out);
 }
 
-static void print_memory_facts(FILE *out, const ms_validation *v)
+static void print_memory_facts(FILE *out, ms_arena *arena, const ms_validation *v)
 {
     if (v->num_over_memory > 0)
         ms_print(out, "predicted not to fit the GPU they ran on: %d runs\n",
@@ -230,6 +230,7 @@ static void print_memory_facts(FILE *out, const ms_validation *v)
             "within 2 %%\n",
             v->memory.num_ranges, 100.0 * v->memory.range_cover_frac);
     }
+    ms_fits_capacities_print(out, arena, v->capacities);
 }
 
 static void print_count(FILE *out, const ms_validation *v)
@@ -252,7 +253,7 @@ static void print_measurement(FILE *out, ms_arena *arena, const ms_validation *v
     print_sources(out, arena, ms_measurement_names[measurement],
                   of_peak ? &v->memory : &v->time);
     if (of_peak)
-        print_memory_facts(out, v);
+        print_memory_facts(out, arena, v);
 }
 
 void ms_validation_print_of(FILE *out, ms_arena *arena, const ms_validation *v,
@@ -272,6 +273,7 @@ void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, boo
     print_count(out, v);
     print_measurement(out, arena, v, MS_MEASURED_STEP);
     print_measurement(out, arena, v, MS_MEASURED_PEAK);
+    ms_fits_print(out, arena, v->fits);
     print_ranking(out, arena, v);
     print_groupings(out, arena, v);
     print_worst(out, arena, v);

@@ -107,6 +107,11 @@ static void find_beside(lifetimes *l)
         if (l->stack->keeps_gate && node->op == MS_OP_ACTIVATION && node->num_in == 2 &&
             (again || !runs_again(program, n)))
             with = again ? node->out[0] : node->in[0];
+        /* 4 + 2 bytes an element in place of the 2 of the norm's input */
+        if (l->stack->keeps_eager_norms && node->op == MS_OP_NORM &&
+            (again || !runs_again(program, n)))
+            l->beside_bytes[node->out[0]] +=
+                2.0 * ms_tensor_local_bytes(program, node->out[0]);
         if (with >= 0)
             l->beside_bytes[with] += ms_tensor_local_bytes(program, with);
         if (program->key.holds_gathers && !again &&
@@ -224,6 +229,17 @@ static ms_tensor_bytes transient_of(const lifetimes *l, ms_bill_half half,
     return sum_of(w.most, kept, -1.0);
 }
 
+/* Takes the share of saved activations that is in host memory off the device until the
+ * block's own backward, which needs all of them. */
+static void move_to_host(const ms_stack *stack, ms_bill_memory *memory)
+{
+    double moved_bytes =
+        stack->host_activation_frac.value * memory->saved.activation_bytes;
+    memory->saved.activation_bytes -= moved_bytes;
+    memory->transient[MS_BILL_WHOLE].activation_bytes += moved_bytes;
+    memory->transient[MS_BILL_INPUT_HALF].activation_bytes += moved_bytes;
+}
+
 void ms_bill_add_memory(const ms_program *program, const ms_pricer *pricer, ms_bill *bill)
 {
     lifetimes l = {.program = program, .stack = pricer->stack};
@@ -243,6 +259,7 @@ void ms_bill_add_memory(const ms_program *program, const ms_pricer *pricer, ms_b
         memory->transient[half] =
             transient_of(&l, (ms_bill_half)half,
                          half == MS_BILL_WEIGHT_HALF ? memory->delayed : memory->saved);
+    move_to_host(pricer->stack, memory);
     if (program->output >= 0)
         bill->output_bytes = ms_tensor_local_bytes(program, program->output);
 }

@@ -81,7 +81,11 @@ typedef struct ms_stack {
         accumulate_bytes;      /* HBM bytes per parameter to sum gradients; 0: in GEMMs */
     ms_coefficient loss_bytes; /* HBM bytes of the loss per local logit */
     /* ---- memory ---- */
-    ms_coefficient param_bytes;  /* bytes of a parameter between steps (FSDP2: 4) */
+    ms_coefficient param_bytes; /* bytes of a parameter between steps (FSDP2: 4) */
+    /* 8-bit compute types: bytes per parameter of casts that outlive a micro-batch, value
+     * and transpose; devices with FP4 multiply without the transpose. They replace the
+     * parameters if the stack gathers_cast. */
+    ms_coefficient cast_param_bytes;
     ms_coefficient grad_bytes;   /* bytes of gradients and their sums, per parameter */
     ms_coefficient bucket_bytes; /* bytes of gradient copies to reduce, per parameter */
     /* pipelines: bytes per parameter of gradients that outlive their micro-batch */
@@ -94,8 +98,27 @@ typedef struct ms_stack {
     ms_coefficient head_grad_bytes; /* bytes per parameter of the head in its backward */
     ms_coefficient workspace_bytes; /* memory of libraries such as cuBLAS */
     ms_coefficient fragmentation_frac; /* reserved memory divided by allocated, less 1 */
-    ms_coefficient grad_comm_bytes;    /* bytes per parameter in gradient reductions */
-    ms_coefficient param_comm_bytes;   /* bytes per parameter in all-gathers */
+    /* share of the logits' bytes that the loss needs once more at worst, because free
+     * memory lies in pieces smaller than its blocks */
+    ms_coefficient loss_reserve_frac;
+    /* what the allocator keeps beyond fragmentation, as a share of the peak; it gives this
+     * back before it fails, so that no plan needs it */
+    ms_coefficient reserve_frac;
+    /* copies of a stage's received input, and of its output, that the pipeline engine keeps
+     * until the micro-batch's backward in addition to what backward reads */
+    ms_coefficient boundary_copies;
+    /* pipelines: communicators besides the world's and one for each kind of group */
+    ms_coefficient more_communicators;
+    /* gradients are freed after each step and made again by backward: with one micro-batch
+     * a step, none exist while all activations do */
+    bool frees_gradients;
+    /* pipelines: bytes per local logit of every micro-batch, kept until the step ends */
+    ms_coefficient held_logit_bytes;
+    bool receives_apart; /* a receive buffer for each micro-batch of the step */
+    ms_coefficient host_activation_frac; /* share of saved activations in host memory */
+    bool optimizer_on_host;              /* optimizer states and update are on the host */
+    ms_coefficient grad_comm_bytes;      /* bytes per parameter in gradient reductions */
+    ms_coefficient param_comm_bytes;     /* bytes per parameter in all-gathers */
     bool states_in_compute_type; /* optimizer states and logits have the compute type */
     /* buffers of gathered parameters have the size of the largest of layers, embedding
      * and head; false: of the largest layer */
@@ -127,7 +150,10 @@ typedef struct ms_stack {
     /* all-to-alls send a token once per rank and domain (ms_node_sends,
      * ms_token_exchange_law_make) */
     bool shares_token_copies;
-    bool keeps_gate;      /* backward keeps the activated gate of a gated MLP, too */
+    bool keeps_gate; /* backward keeps the activated gate of a gated MLP, too */
+    /* norms of separate operations: backward keeps their input in fp32, and the normalized
+     * values before the weight, in place of the input */
+    bool keeps_eager_norms;
     bool keeps_unrotated; /* keeps queries and keys from before rotary, too */
     bool keeps_casts;     /* saves casts below 16 bits for weight gradients */
     /* keeps_casts, and the cast is the only saved copy, even for other readers */

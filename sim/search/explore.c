@@ -342,7 +342,7 @@ long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
     ms_orders *orders = MS_NEW(explorer->scratch, ms_orders);
     ms_space_orders(explorer->space, &l.plan, workload, orders);
     ms_links links = ms_links_make(workload, &l.plan);
-    l.pipeline.shards = ms_shard_sizes_of(&links);
+    l.pipeline.shards = ms_shard_sizes_of(&links, 1);
     long num_plans = 0;
     bool refused = orders->num == 0 || ms_explore_breaks_rule(&l, MS_RULES_OF_MESH);
     for (batches b = {0}; !refused && next_batch(&l, &b);) {

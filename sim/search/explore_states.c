@@ -52,10 +52,17 @@ static recomputed make_recomputed(ms_explore_level *l, ms_recompute mode,
     recomputed r = {MS_NEW_ARRAY(scratch, split->num_classes, ms_stage),
                     MS_NEW_ARRAY(scratch, split->num_runs, ms_rank_load), false};
     make_stages(l, mode, recompute_layers, false, r.stages);
-    for (int i = 0; i < split->num_runs; i++)
-        ms_rank_load_states(r.stages, &split->runs[i], l->priced->blocks.send_bytes,
-                            ms_num_neighbours(split, split->runs[i].first_rank),
-                            &r.loads[i]);
+    const ms_stack *stack = l->explorer->workload->stack;
+    int num_microbatches = ms_schedule_stage_microbatches(&l->pipeline.shape);
+    for (int i = 0; i < split->num_runs; i++) {
+        const ms_rank_class *run = &split->runs[i];
+        double buffer_bytes =
+            ms_message_buffer_bytes(stack, split, run->first_rank,
+                                    l->priced->blocks.send_bytes, num_microbatches) +
+            ms_held_output_bytes(stack, r.stages, run, num_microbatches);
+        ms_rank_load_states(r.stages, run, buffer_bytes, &r.loads[i]);
+        r.loads[i].is_only_backward = num_microbatches == 1;
+    }
     return r;
 }
 
@@ -541,7 +548,7 @@ void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_block
         .links = links,
         .shape = l->shape,
         .split = l->split,
-        .shards = ms_shard_sizes_of(links),
+        .shards = ms_shard_sizes_of(links, l->shape.num_microbatches),
         .world_sync_s = ms_step_sync_s(workload, links, &priced->blocks, l->split),
         .lists = l->lists,
         .blocks = &priced->blocks};

@@ -210,7 +210,7 @@ static const char *free_untried(ms_ctx *cx, ms_workload *workload,
     if (!ms_space_tries_cp_method(asked, plan->size[MS_CP], plan->cp_method))
         return free_cp_method(cx, plan, asked);
     ms_links links = ms_links_make(workload, plan);
-    ms_shard_sizes sizes = ms_shard_sizes_of(&links);
+    ms_shard_sizes sizes = ms_shard_sizes_of(&links, 1);
     bool shards = sizes.dense > 1.0 || sizes.expert > 1.0;
     if (!shards && plan->zero > 0) {
         free_choice(asked, MS_CHOOSE_ZERO);

@@ -44,8 +44,13 @@ static ms_rank_load load_of(ms_ctx *cx, const ms_planned *p, int rank, int num_r
         run++;
     ms_rank_live live = ms_rank_live_make(cx->arena, run, p->schedule, rank, num_ranks);
     ms_rank_load load;
-    ms_rank_load_make(p->stages, &live, p->blocks.send_bytes,
-                      ms_num_neighbours(split, rank), &load);
+    const ms_stack *stack = p->workload->stack;
+    int num_microbatches = ms_schedule_stage_microbatches(&p->pipeline.shape);
+    double buffer_bytes = ms_message_buffer_bytes(stack, split, rank,
+                                                  p->blocks.send_bytes, num_microbatches);
+    buffer_bytes += ms_held_output_bytes(stack, p->stages, run, num_microbatches);
+    ms_rank_load_make(p->stages, &live, buffer_bytes, &load);
+    load.is_only_backward = num_microbatches == 1;
     return load;
 }
 
@@ -76,7 +81,7 @@ static void open_stages(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
         .links = &p->links,
         .shape = ms_workload_shape(workload, p->bills, plan),
         .split = split,
-        .shards = ms_shard_sizes_of(&p->links),
+        .shards = ms_shard_sizes_of(&p->links, shape.num_microbatches),
         .world_sync_s = ms_step_sync_s(p->workload, &p->links, &p->blocks, split),
         .blocks = &p->blocks,
         .recompute = plan->recompute,

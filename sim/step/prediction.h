@@ -14,6 +14,7 @@ typedef struct ms_stage_prediction {
     double busy_s;                /* seconds of all forwards and backwards in the step */
     double peak_bytes;
     double memory[MS_NUM_MEMORY_CATEGORIES];
+    double kind_bytes[MS_NUM_MEMORY_KINDS]; /* the peak by what a figure counts */
     int live_microbatches; /* micro-batches alive at the peak, over all chunks */
 } ms_stage_prediction;
 

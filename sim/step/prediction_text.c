@@ -123,6 +123,12 @@ static void write_parts(ms_jout *out, const double parts[MS_NUM_MEMORY_CATEGORIE
     ms_jout_end_object(out);
 }
 
+static void write_kinds(ms_jout *out, const ms_stage_prediction *stage)
+{
+    ms_jout_number_field(out, "allocated_bytes", stage->kind_bytes[MS_MEMORY_ALLOCATED]);
+    ms_jout_number_field(out, "reserved_bytes", stage->kind_bytes[MS_MEMORY_RESERVED]);
+}
+
 static void write_memory(ms_jout *out, const ms_prediction *p)
 {
     ms_jout_begin_object_field(out, "memory");
@@ -132,6 +138,7 @@ static void write_memory(ms_jout *out, const ms_prediction *p)
     ms_jout_number_field(out, "peak_bytes_low", p->peak_low_bytes);
     ms_jout_number_field(out, "peak_bytes_high", p->peak_high_bytes);
     ms_jout_number_field(out, "fits_probability", p->fits_probability);
+    write_kinds(out, &p->stages[p->worst_rank]);
     ms_jout_number_field(out, "device_bytes", p->peak_bytes + p->outside_bytes);
     ms_jout_number_field(out, "worst_rank", p->worst_rank);
     write_parts(out, p->memory);
@@ -153,6 +160,7 @@ static void write_stage(ms_jout *out, const ms_prediction *p,
                        stage->peak_bytes + p->outside_bytes <= p->capacity_bytes);
     ms_jout_number_field(out, "capacity_bytes", p->capacity_bytes);
     ms_jout_number_field(out, "peak_bytes", stage->peak_bytes);
+    write_kinds(out, stage);
     ms_jout_number_field(out, "device_bytes", stage->peak_bytes + p->outside_bytes);
     write_parts(out, stage->memory);
     ms_jout_end_object(out);

@@ -9,6 +9,9 @@ const char *const ms_memory_category_names[] = {
     "gathered_params", "comm_buffers", "context",   "fragmentation", NULL,
 };
 
+const char *const ms_memory_kind_names[] = {"reported", "allocated", "active",
+                                            "reserved", "device",    NULL};
+
 /* ---- saved activations ---- */
 
 /* Rows of ms_rank_live under construction, one for each start of a backward. */
@@ -91,9 +94,59 @@ ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
     return (ms_rank_live){run, r.num, r.counts, r.at_work, r.kinds};
 }
 
+/* The stages beside a rank's chunk, before and after it, that lie on other ranks: fills
+ * in their ranks, returns how many. */
+static int chunk_neighbours(const ms_split *split, int rank, int chunk, int out[2])
+{
+    const ms_schedule_shape *shape = &split->shape;
+    bool both_ways = ms_schedule_placement(shape->kind) == MS_PLACE_BOTH_WAYS;
+    int stage = both_ways ? rank : ms_schedule_stage(shape, rank, chunk), num = 0;
+    int num_stages = both_ways ? split->num_ranks : split->num_stages;
+    for (int beside = stage - 1; beside <= stage + 1; beside += 2) {
+        if (beside < 0 || beside >= num_stages)
+            continue;
+        int other = both_ways ? beside : ms_schedule_rank(shape, beside);
+        if (other != rank)
+            out[num++] = other;
+    }
+    return num;
+}
+
 int ms_num_neighbours(const ms_split *split, int rank)
 {
-    return (rank > 0) + (rank < split->num_ranks - 1);
+    int ranks[2], found[2] = {-1, -1}, num = 0;
+    for (int chunk = 0; chunk < split->num_chunks; chunk++) {
+        int beside = chunk_neighbours(split, rank, chunk, ranks);
+        for (int i = 0; i < beside; i++)
+            if (ranks[i] != found[0] && ranks[i] != found[1])
+                found[num++] = ranks[i];
+    }
+    return num;
+}
+
+double ms_message_buffer_bytes(const ms_stack *stack, const ms_split *split, int rank,
+                               double send_bytes, int num_microbatches)
+{
+    /* per neighbour an activation and a gradient, received while others are in use */
+    if (!stack->receives_apart)
+        return 2.0 * send_bytes * ms_num_neighbours(split, rank);
+    int ranks[2], messages = 0;
+    for (int chunk = 0; chunk < split->num_chunks; chunk++)
+        messages += chunk_neighbours(split, rank, chunk, ranks);
+    return send_bytes * messages * num_microbatches;
+}
+
+double ms_held_output_bytes(const ms_stack *stack, const ms_stage *stages,
+                            const ms_rank_class *run, int num_microbatches)
+{
+    double bytes = 0.0;
+    for (int i = 0; i < run->num_distinct; i++) {
+        const ms_stage *stage = &stages[run->distinct[i]];
+        if (stage->pipelined)
+            bytes += (double)run->multiplicity[i] * stage->sum.memory.saved.logits_bytes;
+    }
+    return bytes * num_microbatches * stack->held_logit_bytes.value /
+           stack->logit_bytes.value;
 }
 
 /* ---- load of a rank ---- */
@@ -147,9 +200,9 @@ void ms_rank_load_peak(const ms_stage *stages, const ms_rank_live *live,
 }
 
 void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
-                         double send_bytes, int num_neighbours, ms_rank_load *out)
+                         double buffer_bytes, ms_rank_load *out)
 {
-    *out = (ms_rank_load){0};
+    *out = (ms_rank_load){.buffer_bytes = buffer_bytes};
     for (int i = 0; i < run->num_distinct; i++) {
         const ms_stage *stage = &stages[run->distinct[i]];
         double chunks = (double)run->multiplicity[i];
@@ -159,26 +212,25 @@ void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
         out->unit_expert_params =
             ms_max(out->unit_expert_params, stage->unit_expert_params);
     }
-    /* per neighbour an activation and a gradient, received while others are in use */
-    out->buffer_bytes = 2.0 * send_bytes * num_neighbours;
 }
 
 void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
-                       double send_bytes, int num_neighbours, ms_rank_load *out)
+                       double buffer_bytes, ms_rank_load *out)
 {
-    ms_rank_load_states(stages, live->run, send_bytes, num_neighbours, out);
+    ms_rank_load_states(stages, live->run, buffer_bytes, out);
     ms_rank_load_peak(stages, live, out);
 }
 
 /* ---- states ---- */
 
-ms_shard_sizes ms_shard_sizes_of(const ms_links *links)
+ms_shard_sizes ms_shard_sizes_of(const ms_links *links, long num_microbatches)
 {
     ms_shard_sizes sizes = {.dense = (double)links->sync_span[MS_SYNC_FSDP].size,
                             .expert = (double)links->sync_span[MS_SYNC_EXPERT_FSDP].size,
                             .num_communicators = links->world_span.size > 1,
                             .data_parallel = links->sync_span[MS_SYNC_ALL].size > 1,
                             .pipeline = links->pipeline_span.size > 1};
+    sizes.num_losses = sizes.pipeline && num_microbatches > 1 ? 2 : 1;
     for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++)
         sizes.num_communicators += links->span[axis].size > 1;
     sizes.num_communicators += links->sync_span[MS_SYNC_FSDP].size > 1;
@@ -222,6 +274,21 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
     return total;
 }
 
+/* Bytes of a parameter between micro-batches, casts to 8 bits included. Source:
+ * Transformer Engine, weights cached in FP8 with their transpose, which GEMMs of Hopper
+ * need since its FP8 tensor cores multiply rows by rows only (docs of cuBLASLt, "FP8
+ * matrices must be transposed"). */
+static double param_bytes(const ms_workload *workload)
+{
+    const ms_stack *stack = workload->stack;
+    double cast_bytes = stack->cast_param_bytes.value;
+    if (ms_dtype_bytes(workload->compute) != 1.0 || cast_bytes == 0.0)
+        return stack->param_bytes.value;
+    if (workload->cluster->device.peak_flop_per_s[MS_FP4] > 0.0)
+        cast_bytes /= 2.0;
+    return cast_bytes + (stack->gathers_cast ? 0.0 : stack->param_bytes.value);
+}
+
 /* Bytes of gradient copies: bucket_bytes (data parallel), late_grad_bytes (pipelines). */
 static double more_gradients_bytes(const ms_stack *stack, const ms_rank_load *load,
                                    const ms_shard_sizes *shards)
@@ -237,14 +304,38 @@ static double more_gradients_bytes(const ms_stack *stack, const ms_rank_load *lo
 static double communicators_bytes(const ms_workload *workload,
                                   const ms_shard_sizes *shards)
 {
-    return shards->num_communicators * workload->profile->communicator_bytes.value;
+    double more = shards->pipeline ? workload->stack->more_communicators.value : 0.0;
+    return (shards->num_communicators + more) *
+           workload->profile->communicator_bytes.value;
+}
+
+double ms_rank_driver_bytes(const ms_workload *workload, const ms_shard_sizes *shards)
+{
+    return communicators_bytes(workload, shards) + workload->profile->context_bytes.value;
 }
 
 double ms_rank_outside_bytes(const ms_workload *workload, const ms_shard_sizes *shards)
 {
-    if (workload->stack->counts_context)
-        return 0.0;
-    return communicators_bytes(workload, shards) + workload->profile->context_bytes.value;
+    return workload->stack->counts_context ? 0.0 : ms_rank_driver_bytes(workload, shards);
+}
+
+double ms_rank_memory_of_kind(const ms_workload *workload, const ms_shard_sizes *shards,
+                              const double parts[MS_NUM_MEMORY_CATEGORIES],
+                              ms_memory_kind kind)
+{
+    const ms_stack *stack = workload->stack;
+    double driver_bytes = ms_rank_driver_bytes(workload, shards), peak_bytes = 0.0;
+    for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++)
+        peak_bytes += parts[i];
+    if (kind == MS_MEMORY_AS_REPORTED)
+        return peak_bytes;
+    double used_bytes = peak_bytes - (stack->counts_context ? driver_bytes : 0.0);
+    if (kind == MS_MEMORY_ALLOCATED || kind == MS_MEMORY_ACTIVE)
+        return used_bytes - parts[MS_MEMORY_FRAGMENTATION];
+    double room_bytes = workload->cluster->device.memory_bytes - driver_bytes;
+    double reserved_bytes = ms_max(
+        used_bytes, ms_min(room_bytes, used_bytes * (1.0 + stack->reserve_frac.value)));
+    return reserved_bytes + (kind == MS_MEMORY_DEVICE ? driver_bytes : 0.0);
 }
 
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
@@ -254,13 +345,19 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
     const ms_stack *stack = workload->stack;
     bool params_sharded = sharding == MS_ZERO_3 || sharding == MS_ZERO_3_NO_RESHARD;
     parts[MS_MEMORY_PARAMS] =
-        stack->param_bytes.value * ms_rank_params(load, shards, params_sharded);
+        param_bytes(workload) * ms_rank_params(load, shards, params_sharded);
     parts[MS_MEMORY_GRADS] = stack->grad_bytes.value *
                                  ms_rank_params(load, shards, ms_shards_grads(sharding)) +
                              load->head_grad_bytes +
                              more_gradients_bytes(stack, load, shards);
-    parts[MS_MEMORY_OPTIMIZER] = (stack->master_bytes.value + stack->moment_bytes.value) *
-                                 ms_rank_params(load, shards, sharding >= MS_ZERO_1);
+    /* as backward frees activations it makes gradients: the peak is at one of its ends */
+    if (stack->frees_gradients && load->is_only_backward)
+        parts[MS_MEMORY_GRADS] = ms_max(
+            0.0, parts[MS_MEMORY_GRADS] - load->activation_bytes - load->logits_bytes);
+    if (!stack->optimizer_on_host)
+        parts[MS_MEMORY_OPTIMIZER] =
+            (stack->master_bytes.value + stack->moment_bytes.value) *
+            ms_rank_params(load, shards, sharding >= MS_ZERO_1);
     parts[MS_MEMORY_ACTIVATIONS] = load->activation_bytes;
     parts[MS_MEMORY_LOGITS] = load->logits_bytes;
     parts[MS_MEMORY_GATHERED_PARAMS] = gathered_bytes(stack, load, sharding, shards);
@@ -269,7 +366,9 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
     double allocated = 0.0;
     for (int i = 0; i <= MS_MEMORY_CONTEXT; i++)
         allocated += parts[i];
-    parts[MS_MEMORY_FRAGMENTATION] = stack->fragmentation_frac.value * allocated;
+    parts[MS_MEMORY_FRAGMENTATION] =
+        stack->fragmentation_frac.value * allocated +
+        shards->num_losses * stack->loss_reserve_frac.value * load->logits_bytes;
     if (stack->counts_context) {
         parts[MS_MEMORY_COMM_BUFFERS] += communicators_bytes(workload, shards);
         parts[MS_MEMORY_CONTEXT] += workload->profile->context_bytes.value;

@@ -19,6 +19,27 @@ typedef enum ms_memory_category {
 } ms_memory_category;
 extern const char *const ms_memory_category_names[]; /* names of categories, then NULL */
 
+/* What a published memory figure counts. PyTorch: max_memory_allocated; active bytes,
+ * freed blocks that wait for another stream included; max_memory_reserved; what the
+ * driver sees, context and communicators included. */
+typedef enum ms_memory_kind {
+    MS_MEMORY_AS_REPORTED, /* the peak as the stack reports it */
+    MS_MEMORY_ALLOCATED,
+    MS_MEMORY_ACTIVE,
+    MS_MEMORY_RESERVED,
+    MS_MEMORY_DEVICE,
+    MS_NUM_MEMORY_KINDS
+} ms_memory_kind;
+/* "reported" "allocated" "active" "reserved" "device", NULL */
+extern const char *const ms_memory_kind_names[];
+
+/* The pipeline rank whose memory a published figure is. */
+typedef enum ms_memory_rank {
+    MS_MEMORY_OF_WORST, /* the rank with the largest figure */
+    MS_MEMORY_OF_FIRST,
+    MS_MEMORY_OF_LAST
+} ms_memory_rank;
+
 /* Unsharded sizes of a rank, over all its chunks, from which ms_rank_memory computes its
  * memory with any sharding. */
 typedef struct ms_rank_load {
@@ -28,6 +49,7 @@ typedef struct ms_rank_load {
     double logits_bytes;     /* logits at the peak */
     double head_grad_bytes;  /* gradient of the head's matrix at the peak */
     double buffer_bytes;     /* buffers of pipeline messages */
+    bool is_only_backward;   /* the step has one micro-batch: no gradients before it */
 } ms_rank_load;
 
 /* Numbers of micro-batches with saved activations on ranks of a class: a row per backward
@@ -51,17 +73,28 @@ ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
                                const ms_schedule *live, int first_rank, int num_ranks);
 
 /* Fills `out` with a rank's load at the row of `live` that needs most bytes. `stages`: by
- * stage class; send_bytes: of one message; num_neighbours: from ms_num_neighbours. */
+ * stage class; buffer_bytes: from ms_message_buffer_bytes. */
 void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
-                       double send_bytes, int num_neighbours, ms_rank_load *out);
+                       double buffer_bytes, ms_rank_load *out);
 /* ms_rank_load_make in two halves: ms_rank_load_states fills in parameters and buffers
  * (quick), ms_rank_load_peak the activations at their peak (slow). */
 void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
-                         double send_bytes, int num_neighbours, ms_rank_load *out);
+                         double buffer_bytes, ms_rank_load *out);
 void ms_rank_load_peak(const ms_stage *stages, const ms_rank_live *live,
                        ms_rank_load *out);
-/* Number of neighbours of a pipeline rank in rank order: 0, 1 or 2. */
+/* Number of other ranks that hold a stage before or after one of the rank's stages: 0, 1
+ * or 2. In a loop the first and the last rank are neighbours. */
 int ms_num_neighbours(const ms_split *split, int rank);
+/* Bytes of a rank's receive buffers: per neighbour an activation and a gradient, or, if
+ * the stack receives_apart, one per micro-batch of the step and message of a chunk.
+ * send_bytes: of one message. */
+double ms_message_buffer_bytes(const ms_stack *stack, const ms_split *split, int rank,
+                               double send_bytes, int num_microbatches);
+
+/* Bytes of the logits of all micro-batches that the last stage keeps until the step ends.
+ * Source: PyTorch torch/distributed/pipelining/stage.py, output_chunks. */
+double ms_held_output_bytes(const ms_stack *stack, const ms_stage *stages,
+                            const ms_rank_class *run, int num_microbatches);
 
 /* Bytes of a rank's saved activations. `counts`: micro-batches, a row of ms_rank_live;
  * `stages`: by stage class. */
@@ -80,8 +113,10 @@ typedef struct ms_shard_sizes {
     int num_communicators;
     /* true: more than one data-parallel rank; more than one pipeline rank */
     bool data_parallel, pipeline;
+    /* losses of different micro-batches whose blocks a rank may need at a time */
+    int num_losses;
 } ms_shard_sizes;
-ms_shard_sizes ms_shard_sizes_of(const ms_links *links);
+ms_shard_sizes ms_shard_sizes_of(const ms_links *links, long num_microbatches);
 
 /* Number of parameters that one rank holds: sharded if over_shards, else whole. */
 double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
@@ -92,6 +127,16 @@ double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                     ms_sharding sharding, const ms_shard_sizes *shards,
                     double parts[MS_NUM_MEMORY_CATEGORIES]);
+
+/* Bytes of CUDA context and communicators, which the framework's allocator does not see. */
+double ms_rank_driver_bytes(const ms_workload *workload, const ms_shard_sizes *shards);
+/* Bytes of one kind in a rank's memory `parts` (ms_rank_memory):
+ *     allocated = active = all parts without fragmentation, context and communicators
+ *     reserved = (allocated + fragmentation) (1 + reserve), at most what the device has
+ *     device = reserved + context + communicators */
+double ms_rank_memory_of_kind(const ms_workload *workload, const ms_shard_sizes *shards,
+                              const double parts[MS_NUM_MEMORY_CATEGORIES],
+                              ms_memory_kind kind);
 
 /* Bytes of CUDA context and communicators on a device, if the peak memory that the stack
  * reports omits them (counts_context false); otherwise 0. */

@@ -259,6 +259,9 @@ void ms_stage_make(const ms_workload *workload, const ms_block_costs *blocks,
     out->pipelined = !(layout->has_embedding && layout->has_head);
     out->is_first = layout->has_embedding;
     note_end_units(workload, blocks, layout, out);
+    int messages = !layout->has_embedding + !layout->has_head;
+    out->sum.memory.saved.activation_bytes +=
+        messages * workload->stack->boundary_copies.value * blocks->send_bytes;
     if (!layout->compute_alone)
         walk_back(workload, blocks, layout, out);
 }

@@ -116,6 +116,7 @@ static const ms_field run_fact[] = {
     LIST(ms_pubrun_fact, "but_not", but_not, text, const char *),
     TEXT(ms_pubrun_fact, network),
     FLAG(ms_pubrun_fact, decimal_memory),
+    FLAG(ms_pubrun_fact, device_memory),
     FLAG(ms_pubrun_fact, changes_mathematics),
     {0}};
 static const ms_field kernel_fact[] = {{.kind = MS_FIELD_TEXT,

@@ -103,6 +103,7 @@ typedef struct ms_pubrun_fact {
     const char *network; /* network of runs that state none; NULL if not known */
     /* memory is in units of 1e9 bytes, whatever its column is called */
     bool decimal_memory;
+    bool device_memory; /* memory of rows that state no kind is what the driver sees */
     bool changes_mathematics;
 } ms_pubrun_fact;
 

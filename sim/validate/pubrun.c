@@ -21,7 +21,7 @@ typedef struct row_reader {
 
 /* Distributes data-parallel ranks over dp_replicate and dp_shard. Megatron's tables state
  * them all in one column: they go to dp_shard, over which ZeRO 1 to 3 shards.
- * torchtitan's dp_shard includes the context-parallel ranks. */
+ * torchtitan's dp_shard includes the context-parallel ranks, as zero_shard does. */
 static void set_data_parallel(row_reader *r)
 {
     const ms_pubrun_cells *c = r->cells;
@@ -32,7 +32,14 @@ static void set_data_parallel(row_reader *r)
          shard = ms_pubrun_degree(c->dp_shard);
     if (replicate * shard == dp * cp && shard % cp == 0)
         shard /= cp;
-    bool is_hybrid = replicate > 1 && shard > 1 && replicate * shard == dp;
+    long shards =
+        c->optimizer_instances > 0 ? dp * cp / c->optimizer_instances : c->zero_shard;
+    bool is_stated = shards > 0 && shards % cp == 0 && dp * cp % shards == 0;
+    if (is_stated) {
+        shard = shards / cp;
+        replicate = dp / shard;
+    }
+    bool is_hybrid = replicate > 1 && (shard > 1 || is_stated) && replicate * shard == dp;
     plan->size[MS_DP_REPLICATE] = is_hybrid ? replicate : 1;
     plan->size[MS_DP_SHARD] = is_hybrid ? shard : dp;
 }
@@ -324,7 +331,6 @@ static const char *find_stack(row_reader *r)
     if (fused == 0 && r->cells->flash_attention != 0)
         ms_pubrun_note(&r->notes, "attention without a fused kernel");
     run->stack = ms_pubrun_store_recipe(r->store, run->stack, r->cells->precision);
-    run->memory_of_first_rank = run->stack->reports_first_rank;
     return NULL;
 }
 
@@ -369,6 +375,8 @@ static const char *check_plan(row_reader *r)
 static const char *resolve_row(row_reader *r)
 {
     const char *reason = ms_pubrun_model_unsupported(r->cx, r->store, r->cells);
+    if (reason == NULL && r->cells->lora_rank > 0)
+        reason = "model: adapters (LoRA) on frozen weights";
     if (reason == NULL)
         reason = find_device(r);
     if (reason == NULL)
@@ -384,9 +392,14 @@ static const char *resolve_row(row_reader *r)
     reason = set_batch(r);
     if (reason == NULL)
         reason = ms_pubrun_set_schedule(r->cells, &r->notes, r->run);
+    ms_pubrun_set_layers(r->cells, r->cx->arena, r->run);
     set_recompute(r);
     if (reason == NULL)
         reason = set_precision(r);
+    if (reason == NULL)
+        reason = ms_pubrun_set_states(r->store, r->cells, &r->notes, r->run);
+    if (reason == NULL)
+        reason = ms_pubrun_set_memory_kind(r->cells, r->run);
     if (reason != NULL)
         return reason;
     set_zero(r);
@@ -398,11 +411,15 @@ static const char *resolve_row(row_reader *r)
 static void set_measurements(const ms_pubrun_cells *c, bool decimal_memory,
                              ms_pubrun *run)
 {
+    if (run->unfinished)
+        return;
     run->measured_step_s = c->step_s;
     if (isnan(c->step_s) && !isnan(c->tokens_per_s_per_gpu) && run->reason == NULL)
         run->measured_step_s = (double)run->plan.global_batch *
                                (double)run->plan.sequence_length /
                                (c->tokens_per_s_per_gpu * (double)run->plan.gpus);
+    if (run->reason == NULL && run->stack->optimizer_on_host)
+        run->measured_step_s = (double)NAN; /* the update's time on a CPU is not known */
     run->measured_peak_bytes = c->peak_mem_gib * (decimal_memory ? 1e9 : BYTES_PER_GIB);
 }
 
@@ -415,10 +432,12 @@ static void read_row(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *
     run->precision = cells->precision;
     run->framework = cells->framework;
     run->network = cells->network;
+    run->unfinished = ms_pubrun_is_unfinished(cells);
     const ms_name_tables *names = ms_pubrun_store_names(store);
     ms_pubrun_fact facts = ms_pubrun_facts_of(names, cells);
     run->changes_mathematics = facts.changes_mathematics;
     ms_pubrun_cells filled = *cells;
+    const char *unpriced = ms_pubrun_take_flags(cx->arena, &filled);
     row_reader r = {cx, store, names, &filled, run, {.arena = cx->arena}};
     const char *stack = ms_pubrun_stack_name(names, cells);
     ms_pubrun_layout_fill(&filled,
@@ -432,11 +451,15 @@ static void read_row(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *
     else if (run->changes_mathematics)
         run->reason = "changes the model's mathematics";
     run->complete = run->reason == NULL;
-    if (run->complete) {
+    if (run->complete)
+        run->reason = unpriced;
+    if (run->complete && unpriced == NULL) {
         ms_pubrun_odd_cells_note(&filled, &r.notes);
         run->reason = resolve_row(&r);
         run->defaults = r.notes.text;
     }
+    if (facts.device_memory && cells->memory_kind == NULL)
+        run->memory_kind = MS_MEMORY_DEVICE;
     set_measurements(&filled, facts.decimal_memory, run);
 }
 
@@ -445,7 +468,14 @@ static int compare_ids(const void *a, const void *b)
     const ms_pubrun *x = *(ms_pubrun *const *)a;
     const ms_pubrun *y = *(ms_pubrun *const *)b;
     int order = strcmp(x->id, y->id);
-    return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+static const char *place_of(ms_arena *arena, const ms_pubrun *run, const char *from)
+{
+    return strcmp(run->file, from) == 0
+               ? ms_arena_printf(arena, "line %d", run->line)
+               : ms_arena_printf(arena, "line %d of %s", run->line, run->file);
 }
 
 /* Marks each row whose id an earlier row has as malformed: its run would count twice. */
@@ -458,10 +488,10 @@ static void fault_repeats(ms_arena *arena, ms_pubruns *runs)
         qsort(sorted, (size_t)runs->num_runs, sizeof(ms_pubrun *), compare_ids);
     for (int i = 1; i < runs->num_runs; i++) {
         ms_pubrun *run = sorted[i];
-        if (strcmp(run->id, sorted[i - 1]->id) != 0)
+        if (run->fault != NULL || strcmp(run->id, sorted[i - 1]->id) != 0)
             continue;
-        run->fault =
-            ms_arena_printf(arena, "its id is that of line %d", sorted[i - 1]->line);
+        run->fault = ms_arena_printf(arena, "its id is that of %s",
+                                     place_of(arena, sorted[i - 1], run->file));
         run->reason = "malformed";
         run->complete = false;
     }
@@ -482,6 +512,7 @@ ms_status ms_pubruns_read(ms_ctx *cx, const char *name, const char *text, size_t
         MS_MAKE_ROOM(cx->arena, out->runs, out->num_runs, capacity, 64);
         ms_pubrun *run = &out->runs[out->num_runs++];
         ms_pubrun_cells cells;
+        run->file = name;
         run->line = row.line;
         run->measured_step_s = run->measured_peak_bytes = (double)NAN;
         run->fault = ms_pubrun_cells_read(cx->arena, &columns, &row, &cells);
@@ -495,6 +526,16 @@ ms_status ms_pubruns_read(ms_ctx *cx, const char *name, const char *text, size_t
     }
     fault_repeats(cx->arena, out);
     return MS_OK;
+}
+
+void ms_pubruns_append(ms_arena *arena, ms_pubruns *to, const ms_pubruns *from)
+{
+    int num_runs = to->num_runs + from->num_runs;
+    ms_pubrun *runs = MS_NEW_ARRAY(arena, num_runs, ms_pubrun);
+    for (int i = 0; i < num_runs; i++)
+        runs[i] = i < to->num_runs ? to->runs[i] : from->runs[i - to->num_runs];
+    *to = (ms_pubruns){num_runs, runs};
+    fault_repeats(arena, to);
 }
 
 ms_skipped ms_pubruns_skipped(ms_arena *arena, const ms_pubruns *runs)

@@ -7,17 +7,23 @@
 
 #include "costmodel/plan/plan.h"
 #include "costmodel/profile/stack.h"
+#include "sim/step/rank_memory.h"
 #include "sim/validate/row_errors.h"
 
 typedef struct ms_pubrun {
     int line;
-    const char *id; /* the table row's id; "line 17" if malformed or without id */
+    const char *file; /* name of the table in messages */
+    const char *id;   /* the table row's id; "line 17" if malformed or without id */
     const char *source;
     /* Why the table row cannot be predicted; NULL if it can be. The reason may end in a
      * remark that holds for this row alone: "plan: batch (24 ...)". */
     const char *reason;
     const char *fault; /* which cell is malformed, and how; NULL if none is */
-    bool complete;     /* row states architecture, layout, GPUs and a measurement */
+    /* row states architecture, layout, GPUs and, unless unfinished, a measurement */
+    bool complete;
+    /* The run crashed or ran out of memory: its row needs no measurement, and one that it
+     * states is ignored. */
+    bool unfinished;
     /* The run changes the model's mathematics: it is not comparable and is reported
      * apart. */
     bool changes_mathematics;
@@ -30,8 +36,8 @@ typedef struct ms_pubrun {
     const char *framework, *network; /* cells of the table row; NULL if not stated */
     double measured_step_s;          /* step time; NaN if not measured */
     double measured_peak_bytes;      /* peak memory; NaN if not measured */
-    /* the peak was measured on the first pipeline rank, not on the worst one */
-    bool memory_of_first_rank;
+    ms_memory_kind memory_kind;      /* what measured_peak_bytes counts */
+    ms_memory_rank memory_rank;      /* the pipeline rank that it was measured on */
     /* The table row states no recomputation, and runs of its stack recompute only what
      * memory demands. */
     bool recompute_open;
@@ -60,6 +66,9 @@ typedef struct ms_pubruns {
  * twice. */
 ms_status ms_pubruns_read(ms_ctx *cx, const char *name, const char *text, size_t length,
                           ms_pubruns *out);
+
+/* Appends the runs of another file. Those whose id a run of `to` has become malformed. */
+void ms_pubruns_append(ms_arena *arena, ms_pubruns *to, const ms_pubruns *from);
 
 /* The runs with a reason not to be predicted. Lives in the arena. */
 ms_skipped ms_pubruns_skipped(ms_arena *arena, const ms_pubruns *runs);

@@ -2,6 +2,7 @@
 #include "sim/validate/pubrun_priv.h"
 
 #include <string.h>
+#include <strings.h>
 
 #define TEXT(title, member)                                                              \
     {                                                                                    \
@@ -14,6 +15,10 @@
 #define OPTIONAL(member)                                                                 \
     {                                                                                    \
 #member, MS_CELL_OPTIONAL_COUNT, offsetof(ms_pubrun_cells, member)               \
+    }
+#define OPTIONAL_TEXT(member)                                                            \
+    {                                                                                    \
+#member, MS_CELL_OPTIONAL_TEXT, offsetof(ms_pubrun_cells, member)                \
     }
 #define POSITIVE(title, member)                                                          \
     {                                                                                    \
@@ -32,6 +37,7 @@ static const ms_cell_rule columns[] = {
     TEXT("precision", precision),
     TEXT("compile_or_fused", compile),
     TEXT("framework", framework),
+    OPTIONAL_TEXT(status),
     COUNT(layers),
     COUNT(hidden),
     COUNT(heads),
@@ -51,6 +57,14 @@ static const ms_cell_rule columns[] = {
     COUNT(gpus),
     OPTIONAL(gpus_per_node),
     OPTIONAL(flash_attention),
+    OPTIONAL(lora_rank),
+    OPTIONAL(dense_layers),
+    OPTIONAL(zero_shard),
+    OPTIONAL_TEXT(notes),
+    OPTIONAL_TEXT(memory_kind),
+    OPTIONAL_TEXT(memory_rank),
+    OPTIONAL_TEXT(offload),
+    OPTIONAL_TEXT(optimizer),
     COUNT(dp_replicate),
     COUNT(dp_shard),
     COUNT(tp),
@@ -126,6 +140,10 @@ void ms_pubrun_odd_cells_note(const ms_pubrun_cells *c, ms_pubrun_notes *notes)
                                 {"ep", c->ep}};
     if (c->words != NULL)
         ms_pubrun_note(notes, "%s", c->words);
+    if (c->status != NULL && strcasecmp(c->status, "finished") != 0 &&
+        !ms_pubrun_is_unfinished(c))
+        ms_pubrun_note(notes, "status \"%s\" taken as finished",
+                       ms_cell_text(notes->arena, c->status));
     for (size_t i = 0; i < sizeof yes_or_no / sizeof *yes_or_no; i++)
         if (yes_or_no[i].value > 1)
             ms_pubrun_note(notes, "%s %ld taken as 1", yes_or_no[i].name,

@@ -3,6 +3,8 @@
 #include "sim/validate/pubrun_priv.h"
 
 #include <math.h>
+#include <string.h>
+#include <strings.h>
 
 long ms_pubrun_degree(long stated)
 {
@@ -78,6 +80,12 @@ void ms_pubrun_layout_fill(ms_pubrun_cells *cells, const ms_stack *stack,
 
 /* ---- required values ---- */
 
+bool ms_pubrun_is_unfinished(const ms_pubrun_cells *c)
+{
+    return c->status != NULL && (strcasecmp(c->status, "unfinished") == 0 ||
+                                 strcasecmp(c->status, "oom") == 0);
+}
+
 static const char *layout_gap(const ms_pubrun_cells *c)
 {
     if (c->gpus <= 0)
@@ -101,7 +109,7 @@ const char *ms_pubrun_gap(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_ce
     if (gap == NULL)
         gap = layout_gap(c);
     if (gap == NULL && isnan(c->step_s) && isnan(c->tokens_per_s_per_gpu) &&
-        isnan(c->peak_mem_gib))
+        isnan(c->peak_mem_gib) && !ms_pubrun_is_unfinished(c))
         gap = "incomplete: neither time, tokens/s nor memory is measured";
     return gap;
 }

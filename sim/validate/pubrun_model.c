@@ -213,20 +213,27 @@ const ms_cluster *ms_pubrun_store_cluster_of(ms_pubrun_store *store,
     return add_stored(store, &store->clusters, key, made);
 }
 
+const ms_stack *ms_pubrun_store_variant(ms_pubrun_store *store, const ms_stack *of,
+                                        const char *change, const ms_stack *changed)
+{
+    const char *key =
+        ms_arena_printf(store->arena, "%s/%p/%s", of->name, (const void *)of, change);
+    const stored *found = find_stored(store->stacks, key);
+    if (found != NULL)
+        return found->object;
+    ms_stack *made = MS_NEW(store->arena, ms_stack);
+    *made = *changed;
+    return add_stored(store, &store->stacks, key, made);
+}
+
 const ms_stack *ms_pubrun_store_attention(ms_pubrun_store *store, const ms_stack *stack,
                                           bool flash)
 {
     if (flash == (stack->attention != MS_ATTENTION_UNFUSED))
         return stack;
-    const char *key =
-        ms_arena_printf(store->arena, "%s/%s", stack->name, flash ? "flash" : "unfused");
-    const stored *found = find_stored(store->stacks, key);
-    if (found != NULL)
-        return found->object;
-    ms_stack *made = MS_NEW(store->arena, ms_stack);
-    *made = *stack;
-    made->attention = flash ? MS_ATTENTION_FA2 : MS_ATTENTION_UNFUSED;
-    return add_stored(store, &store->stacks, key, made);
+    ms_stack changed = *stack;
+    changed.attention = flash ? MS_ATTENTION_FA2 : MS_ATTENTION_UNFUSED;
+    return ms_pubrun_store_variant(store, stack, flash ? "flash" : "unfused", &changed);
 }
 
 const ms_stack *ms_pubrun_store_recipe(ms_pubrun_store *store, const ms_stack *stack,
@@ -236,14 +243,9 @@ const ms_stack *ms_pubrun_store_recipe(ms_pubrun_store *store, const ms_stack *s
         precision != NULL && strstr(ms_plain_text(store->arena, precision), "rowwise");
     if (!by_rows || !stack->casts_once_by_tensor || !stack->casts_once)
         return stack;
-    const char *key = ms_arena_printf(store->arena, "%s/rowwise", stack->name);
-    const stored *found = find_stored(store->stacks, key);
-    if (found != NULL)
-        return found->object;
-    ms_stack *made = MS_NEW(store->arena, ms_stack);
-    *made = *stack;
-    made->casts_once = false;
-    return add_stored(store, &store->stacks, key, made);
+    ms_stack changed = *stack;
+    changed.casts_once = false;
+    return ms_pubrun_store_variant(store, stack, "rowwise", &changed);
 }
 
 /* Model that supplies shapes which the table row does not state; NULL if the known model
@@ -483,12 +485,16 @@ static ms_layer_kind layer_of(const ms_model *base, int style, const ms_model *m
     return kind;
 }
 
-static void set_layers(ms_ctx *cx, const ms_model *base, int style, ms_model *model)
+/* dense_layers: first layers of a mixture that have no experts; -1: as in `base`. */
+static void set_layers(ms_ctx *cx, const ms_model *base, int style, long dense_layers,
+                       ms_model *model)
 {
     model->num_kinds = 0;
     model->kind_of_layer = MS_NEW_ARRAY(cx->arena, model->num_layers, unsigned char);
     for (long i = 0; i < model->num_layers; i++) {
         ms_layer_kind kind = layer_of(base, style, model, i);
+        if (dense_layers >= 0 && model->moe.num_experts > 0 && !ms_model_is_hybrid(base))
+            kind.moe = i >= dense_layers;
         int at = 0;
         while (at < model->num_kinds && !ms_layer_kind_equal(&model->kinds[at], &kind))
             at++;
@@ -507,12 +513,13 @@ static void take_activation(const ms_pubrun_cells *cells, ms_model *model)
         model->activation = MS_ACT_GELU;
 }
 
-static const char *key_of(ms_arena *arena, const ms_known_model *known, const ms_model *m)
+static const char *key_of(ms_arena *arena, const ms_known_model *known, long dense_layers,
+                          const ms_model *m)
 {
     return ms_arena_printf(
-        arena, "%s %s %ld %ld %ld %ld %ld %ld %ld %d %d %d %ld %ld %ld %ld %ld",
-        known->name, known->like != NULL ? known->like : "", m->num_layers, m->hidden,
-        m->num_heads, m->num_kv_heads, m->head_dim, m->ffn_hidden, m->vocab,
+        arena, "%s %s %ld %ld %ld %ld %ld %ld %ld %ld %d %d %d %ld %ld %ld %ld %ld",
+        known->name, known->like != NULL ? known->like : "", dense_layers, m->num_layers,
+        m->hidden, m->num_heads, m->num_kv_heads, m->head_dim, m->ffn_hidden, m->vocab,
         m->tied_embeddings, m->dropout, (int)m->activation, m->moe.num_experts,
         m->moe.top_k, m->moe.ffn_hidden, m->moe.shared_ffn_hidden, m->max_positions);
 }
@@ -552,7 +559,7 @@ const ms_model *ms_pubrun_model(ms_ctx *cx, ms_pubrun_store *store,
     fill_model(cells, known, stack, notes, &model);
     model.name = cells->model;
     model.source = cells->source;
-    const char *key = key_of(cx->arena, known, &model);
+    const char *key = key_of(cx->arena, known, cells->dense_layers, &model);
     const stored *found = find_stored(store->models, key);
     *reason = "model: its shapes do not fit together";
     if (found != NULL)
@@ -560,7 +567,7 @@ const ms_model *ms_pubrun_model(ms_ctx *cx, ms_pubrun_store *store,
     ms_ctx quiet = {.arena = cx->arena};
     bool sane = model.num_layers <= 10000;
     if (sane)
-        set_layers(cx, base, known->style, &model);
+        set_layers(cx, base, known->style, cells->dense_layers, &model);
     const ms_model *made = NULL;
     if (sane && ms_model_check(&quiet, &model, MS_NOWHERE) == MS_OK) {
         ms_model *copy = MS_NEW(cx->arena, ms_model);

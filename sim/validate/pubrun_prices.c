@@ -1,5 +1,6 @@
 #include "sim/validate/pubrun_prices.h"
 
+#include "base/number.h"
 #include "sim/step/prediction.h"
 #include "sim/step/recompute_fit.h"
 
@@ -53,10 +54,18 @@ double ms_pubrun_error_frac(double predicted, double measured)
     return predicted / measured - 1.0;
 }
 
+/* The predicted memory of the run's own kind on the rank that was measured. */
 static double measured_rank_bytes(const ms_pubrun *run, const ms_prediction *prediction)
 {
-    bool first = run->memory_of_first_rank && prediction->num_stages > 0;
-    return first ? prediction->stages[0].peak_bytes : prediction->peak_bytes;
+    const ms_stage_prediction *stages = prediction->stages;
+    if (run->memory_rank == MS_MEMORY_OF_FIRST)
+        return stages[0].kind_bytes[run->memory_kind];
+    if (run->memory_rank == MS_MEMORY_OF_LAST)
+        return stages[prediction->num_stages - 1].kind_bytes[run->memory_kind];
+    double most_bytes = 0.0;
+    for (int i = 0; i < prediction->num_stages; i++)
+        most_bytes = ms_max(most_bytes, stages[i].kind_bytes[run->memory_kind]);
+    return most_bytes;
 }
 
 static ms_pubrun_score score_of(const ms_pubrun *run, const ms_prediction *prediction)
@@ -70,6 +79,11 @@ static ms_pubrun_score score_of(const ms_pubrun *run, const ms_prediction *predi
                              .peak_high_bytes = peak_bytes,
                              .peak_interval_low_bytes = (double)NAN,
                              .peak_interval_high_bytes = (double)NAN,
+                             .fits_probability = (double)NAN,
+                             .peak_rank_frac = (double)NAN,
+                             .worst_peak_bytes = prediction->peak_bytes,
+                             .outside_bytes = prediction->outside_bytes,
+                             .capacity_bytes = prediction->capacity_bytes,
                              .compute_s = prediction->compute_s,
                              .exposed_comm_s = prediction->exposed_comm_s,
                              .bubble_s = prediction->bubble_s,
@@ -80,6 +94,8 @@ static ms_pubrun_score score_of(const ms_pubrun *run, const ms_prediction *predi
     score.peak_error_frac =
         ms_pubrun_error_frac(score.peak_bytes, run->measured_peak_bytes);
     score.priced = !isnan(score.step_error_frac) || !isnan(score.peak_error_frac);
+    if (run->unfinished)
+        score.priced = isfinite(score.worst_peak_bytes);
     score.over_memory = score.priced && !prediction->fits;
     return score;
 }
@@ -267,6 +283,8 @@ static void fill_recomputation(ms_arena *arena, ms_pubrun_prices *prices, ms_pub
 
 void ms_pubrun_fill_batch(ms_arena *arena, ms_pubrun_prices *prices, ms_pubrun *run)
 {
+    if (run->unfinished)
+        return;
     fill_batch(arena, prices, run);
     fill_recomputation(arena, prices, run);
 }
@@ -363,6 +381,11 @@ const ms_pubrun_score ms_pubrun_unpriced = {.step_s = (double)NAN,
                                             .peak_bytes = (double)NAN,
                                             .peak_interval_low_bytes = (double)NAN,
                                             .peak_interval_high_bytes = (double)NAN,
+                                            .fits_probability = (double)NAN,
+                                            .peak_rank_frac = (double)NAN,
+                                            .worst_peak_bytes = (double)NAN,
+                                            .outside_bytes = (double)NAN,
+                                            .capacity_bytes = (double)NAN,
                                             .step_error_frac = (double)NAN,
                                             .peak_error_frac = (double)NAN,
                                             .compute_s = (double)NAN,

@@ -12,12 +12,19 @@
 typedef struct ms_pubrun_cells {
     const char *id, *source, *date, *model, *gpu_type, *network, *schedule, *recompute,
         *precision, *compile, *framework;
+    /* text columns that a file may lack */
+    const char *notes, *status, *memory_kind, *memory_rank, *offload, *optimizer;
     long layers, hidden, heads, kv_heads, head_dim, ffn_hidden, gated_ffn, vocab,
         tied_embeddings, experts, top_k, moe_ffn_hidden, shared_experts;
-    long gpus_per_node, flash_attention; /* columns that a file may lack */
+    /* columns that a file may lack */
+    long gpus_per_node, flash_attention, lora_rank, dense_layers, zero_shard;
     long seq, mbs, gbs_seqs, gpus, dp_replicate, dp_shard, tp, sp, async_tp, pp, cp, ep,
         zero_stage;
     double tokens_per_s_per_gpu, step_s, peak_mem_gib;
+    /* by ms_pubrun_take_flags; 0: not stated */
+    long first_rank_layers, last_rank_layers; /* layers of an end of the pipeline */
+    long optimizer_instances; /* groups of ranks that each hold all optimizer states */
+    bool fuses_loss;
     /* notes on counts that were read from words: "tp \"TP4\" read as 4"; NULL if none */
     const char *words;
 } ms_pubrun_cells;
@@ -28,6 +35,10 @@ ms_status ms_pubrun_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
 /* Reads the cells of one row. Returns NULL, or a text that names the malformed cell. */
 const char *ms_pubrun_cells_read(ms_arena *arena, const ms_cell_columns *found,
                                  const ms_csv_row *row, ms_pubrun_cells *out);
+
+/* Takes flags of Megatron-LM that the row's notes list into cells that the row leaves
+ * empty. Returns NULL, or why a run with these flags cannot be predicted. */
+const char *ms_pubrun_take_flags(ms_arena *arena, ms_pubrun_cells *cells);
 
 /* Returns the table row with its counts and measurements as plain numbers. Appends to
  * *words a note on every cell that was converted, and sets *remark to the bracketed
@@ -116,11 +127,21 @@ void ms_pubrun_note(ms_pubrun_notes *notes, const char *format, ...)
 const char *ms_pubrun_set_schedule(const ms_pubrun_cells *cells, ms_pubrun_notes *notes,
                                    ms_pubrun *run);
 
+/* Sets layers per stage of a run whose flags state those of the pipeline's ends. */
+void ms_pubrun_set_layers(const ms_pubrun_cells *cells, ms_arena *arena, ms_pubrun *run);
+
+/* Reads kind and rank of the run's memory figure; run->stack is set. Returns NULL, or why
+ * the figure cannot be compared. */
+const char *ms_pubrun_set_memory_kind(const ms_pubrun_cells *cells, ms_pubrun *run);
 /* Notes cells with values that their columns do not allow, and the values taken
  * instead. */
 void ms_pubrun_odd_cells_note(const ms_pubrun_cells *cells, ms_pubrun_notes *notes);
 
 typedef struct ms_pubrun_store ms_pubrun_store;
+/* Sets run->stack to what the table row says of optimizer and offload; run->plan has its
+ * recomputation. Returns NULL, or which of them cannot be priced. */
+const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *cells,
+                                 ms_pubrun_notes *notes, ms_pubrun *run);
 /* Opens a store of configurations and models, each loaded once; reads configs/names/.
  * Stored objects belong to the context's arena. */
 ms_status ms_pubrun_store_open(ms_ctx *cx, ms_pubrun_store **out);
@@ -141,6 +162,10 @@ const ms_profile *ms_pubrun_store_profile(ms_ctx *cx, ms_pubrun_store *store,
                                           const char *name);
 const ms_stack *ms_pubrun_store_stack(ms_ctx *cx, ms_pubrun_store *store,
                                       const char *name);
+/* The stored stack `of` with the members of `changed`; `change` tells variants of one
+ * stack apart. Equal variants are one object, since runs share what is priced by stack. */
+const ms_stack *ms_pubrun_store_variant(ms_pubrun_store *store, const ms_stack *of,
+                                        const char *change, const ms_stack *changed);
 /* The stack with the attention that a table row states: at least FlashAttention 2 if
  * `flash`, else unfused. */
 const ms_stack *ms_pubrun_store_attention(ms_pubrun_store *store, const ms_stack *stack,
@@ -163,6 +188,8 @@ void ms_pubrun_layout_fill(ms_pubrun_cells *cells, const ms_stack *stack,
  * a stage and the experts. Token dispatchers are made for it; large mixtures fit in no
  * other way. */
 long ms_pubrun_default_ep(const ms_pubrun_cells *cells, long num_experts);
+/* Whether a table row's status says that its run crashed or ran out of memory. */
+bool ms_pubrun_is_unfinished(const ms_pubrun_cells *cells);
 /* Returns NULL, or what a table row lacks that would have to be guessed. */
 const char *ms_pubrun_gap(ms_ctx *cx, ms_pubrun_store *store,
                           const ms_pubrun_cells *cells);

@@ -149,6 +149,24 @@ const char *ms_pubrun_set_schedule(const ms_pubrun_cells *cells, ms_pubrun_notes
     return NULL;
 }
 
+void ms_pubrun_set_layers(const ms_pubrun_cells *cells, ms_arena *arena, ms_pubrun *run)
+{
+    ms_plan *plan = &run->plan;
+    long first = cells->first_rank_layers, last = cells->last_rank_layers;
+    long ranks = plan->size[MS_PP], between = ranks - (first > 0) - (last > 0);
+    long rest = run->model->num_layers - first - last;
+    if (first + last == 0 || plan->virtual_stages > 1 || between < 1 ||
+        rest % between != 0)
+        return;
+    long *layers = MS_NEW_ARRAY(arena, ranks, long);
+    for (long rank = 0; rank < ranks; rank++)
+        layers[rank] = rest / between;
+    layers[0] = first > 0 ? first : layers[0];
+    layers[ranks - 1] = last > 0 ? last : layers[ranks - 1];
+    plan->layers_per_stage = layers;
+    plan->num_stage_layers = ranks;
+}
+
 /* ---- recomputation ---- */
 
 /* Reads words for activation checkpointing, "checkpointing" or "activation ckpt on":

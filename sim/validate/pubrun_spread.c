@@ -108,6 +108,9 @@ void ms_pubruns_spread_apply(const ms_pubruns *runs, const ms_error_spread *spre
         const ms_error_class class = {run->plan.stack, class_gpus(run, measurement),
                                       fitted ? run->source : NULL};
         set_interval(spread, &class, measurement, &scores[i]);
+        if (measurement == MS_MEASURED_PEAK)
+            scores[i].peak_rank_frac = ms_error_spread_frac_below(
+                spread, &class, run->measured_peak_bytes / scores[i].peak_bytes);
     }
 }
 

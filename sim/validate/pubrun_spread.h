@@ -18,8 +18,9 @@ void ms_pubruns_fold(const ms_pubruns *runs, int *fold_of);
 ms_status ms_pubruns_fit_cross_validate_folds(ms_ctx *cx, ms_pubruns_fit *fit,
                                               ms_pubrun_score *scores);
 
-/* Sets in each score the interval of the measurement around its prediction. A run that
- * the spread was made from gets the spread of the other sources only. */
+/* Sets in each score the interval of the measurement around its prediction, and the
+ * peak_rank_frac of a peak. A run that the spread was made from gets the spread of the
+ * other sources only. */
 void ms_pubruns_spread_apply(const ms_pubruns *runs, const ms_error_spread *spread,
                              ms_measurement measurement, ms_pubrun_score *scores);
 /* Makes the spread of the errors of both scores of each run, and sets intervals in them:

@@ -147,6 +147,7 @@ ms_pubrun_fact ms_pubrun_facts_of(const ms_name_tables *names,
             continue;
         all.network = all.network != NULL ? all.network : row->network;
         all.decimal_memory |= row->decimal_memory;
+        all.device_memory |= row->device_memory;
         all.changes_mathematics |= row->changes_mathematics;
     }
     return all;

@@ -3,6 +3,8 @@
 #include "sim/validate/validation.h"
 
 #include "costmodel/calibrate/statistics.h"
+#include "sim/step/memory_rule.h"
+#include "sim/validate/fits_score.h"
 #include "sim/validate/pubrun_measurement.h"
 #include "sim/validate/pubrun_prices.h"
 #include "sim/validate/pubrun_spread.h"
@@ -11,6 +13,19 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+static void find_fits_probabilities(const ms_pubruns *runs,
+                                    const ms_error_spread *peak_spread,
+                                    ms_pubrun_score *scores)
+{
+    for (int i = 0; i < runs->num_runs; i++) {
+        if (!scores[i].priced)
+            continue;
+        scores[i].fits_probability = ms_fits_probability(
+            peak_spread, runs->runs[i].plan.stack, scores[i].worst_peak_bytes,
+            scores[i].capacity_bytes - scores[i].outside_bytes);
+    }
+}
 
 ms_status ms_validate(ms_ctx *cx, ms_pubruns *runs, ms_validation *out)
 {
@@ -36,8 +51,10 @@ ms_status ms_validate(ms_ctx *cx, ms_pubruns *runs, ms_validation *out)
     ms_pubrun_prices_close(prices);
     if (spread != NULL)
         ms_pubruns_spread_apply(runs, spread, MS_MEASURED_STEP, scores);
-    if (peak_spread != NULL)
+    if (peak_spread != NULL) {
         ms_pubruns_spread_apply(runs, peak_spread, MS_MEASURED_PEAK, scores);
+        find_fits_probabilities(runs, peak_spread, scores);
+    }
     ms_validation_summarise(cx->arena, runs, scores, out);
     ms_validation_judge_pairs(cx->arena, ranking, out);
     return MS_OK;
@@ -209,10 +226,14 @@ void ms_validation_summarise(ms_arena *arena, const ms_pubruns *runs,
     for (int i = 0; i < runs->num_runs; i++) {
         out->num_complete += runs->runs[i].complete;
         out->num_priced += scores[i].priced;
-        out->num_over_memory += scores[i].over_memory;
+        out->num_over_memory += scores[i].over_memory && !runs->runs[i].unfinished;
         out->num_changed_mathematics += runs->runs[i].changes_mathematics;
     }
     out->time = summarise(arena, runs, scores, MS_MEASURED_STEP);
     out->memory = summarise(arena, runs, scores, MS_MEASURED_PEAK);
     ms_validation_rank(arena, out);
+    ms_fits_score *fits = MS_NEW(arena, ms_fits_score);
+    *fits = ms_fits_score_make(arena, runs, scores);
+    out->fits = fits;
+    ms_fits_capacities(runs, scores, out->capacities);
 }

@@ -22,13 +22,21 @@ typedef struct ms_pubrun_score {
     double peak_low_bytes, peak_high_bytes;
     /* 90 % interval of the measured peak; NaN if none */
     double peak_interval_low_bytes, peak_interval_high_bytes;
+    /* Probability that the worst rank's memory fits its device, as ms_predict finds it
+     * (ms_fits_probability). What it is made of: that rank's predicted peak, memory
+     * outside it, and the device's memory. */
+    double fits_probability, worst_peak_bytes, outside_bytes, capacity_bytes;
+    /* probability of a peak at most as large as the measured one, by errors of other
+     * sources; NaN if no peak was measured */
+    double peak_rank_frac;
     double step_error_frac; /* relative errors, (predicted - measured) / measured */
     double peak_error_frac;
     /* components of the predicted step, as in ms_prediction; their sum is step_s */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
-    double mfu_frac;  /* predicted MFU */
-    bool priced;      /* the error of step time or of peak is known */
-    bool over_memory; /* predicted not to fit the GPU's memory, although it ran */
+    double mfu_frac; /* predicted MFU */
+    /* the error of step time or of peak is known; of an unfinished run, its peak */
+    bool priced;
+    bool over_memory; /* predicted not to fit the GPU's memory */
 } ms_pubrun_score;
 
 /* Errors of a group of runs: one source, all sources with fewer than 8 priced rows
@@ -97,6 +105,17 @@ typedef struct ms_ranking_bin {
 } ms_ranking_bin;
 #define MS_RANKING_BINS 8 /* in the tie band, beyond it; six by the lead */
 
+/* Capacities at which the prediction says P(fit), and the share of measured peaks that
+ * are at most as large: `held_frac` of all runs, and as a mean over sources, small ones
+ * pooled. NaN without peaks. */
+typedef struct ms_fits_capacity {
+    double probability;
+    int num_runs;
+    double held_frac, macro_held_frac;
+} ms_fits_capacity;
+
+#define MS_FITS_CAPACITIES 5
+
 typedef struct ms_validation {
     const ms_pubruns *runs;
     const ms_pubrun_score *scores; /* scores of all runs (num_runs) */
@@ -105,7 +124,9 @@ typedef struct ms_validation {
     ms_error_summary time, memory;
     int num_groups; /* workloads with at least two layouts */
     const ms_ranking_group *groups;
-    int num_summaries; /* ranking summaries, sorted by source */
+    ms_fits_capacity capacities[MS_FITS_CAPACITIES];
+    const struct ms_fits_score *fits; /* P(fit) of finished and of unfinished runs */
+    int num_summaries;                /* ranking summaries, sorted by source */
     const ms_ranking_summary *summaries;
     ms_ranking_pairs pairs;
     int num_bins; /* MS_RANKING_BINS; 0 if the pairs were not judged */

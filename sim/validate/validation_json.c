@@ -1,3 +1,4 @@
+#include "sim/validate/fits_score.h"
 #include "sim/validate/validation_by.h"
 #include "sim/validate/validation_priv.h"
 #include "sim/validate/validation_worst.h"
@@ -57,7 +58,8 @@ static void write_time(ms_jout *out, const ms_error_summary *summary)
     ms_jout_end_object(out);
 }
 
-static void write_memory(ms_jout *out, const ms_error_summary *summary)
+static void write_memory(ms_jout *out, const ms_error_summary *summary,
+                         const ms_fits_capacity capacities[MS_FITS_CAPACITIES])
 {
     ms_jout_begin_object_field(out, "memory");
     ms_jout_number_field(out, "macro_median_ape", summary->macro_median_ape_frac);
@@ -68,6 +70,7 @@ static void write_memory(ms_jout *out, const ms_error_summary *summary)
     ms_jout_number_field(out, "interval_coverage_frac", summary->macro_coverage_frac);
     ms_jout_number_field(out, "interval_coverage_of_runs_frac",
                          summary->run_coverage_frac);
+    ms_fits_capacities_write_json(out, capacities);
     write_sources(out, summary);
     ms_jout_end_object(out);
 }
@@ -130,6 +133,11 @@ static void write_run(ms_jout *out, const ms_pubrun *run, const ms_pubrun_score 
     ms_jout_number_field(out, "predicted_step_high_s", score->step_high_s);
     ms_jout_number_field(out, "step_error_frac", score->step_error_frac);
     ms_jout_bool_field(out, "predicted_to_fit", !score->over_memory);
+    ms_jout_text_field(out, "status", run->unfinished ? "unfinished" : "finished");
+    ms_jout_number_field(out, "fits_probability", score->fits_probability);
+    ms_jout_number_field(out, "device_bytes",
+                         score->worst_peak_bytes + score->outside_bytes);
+    ms_jout_number_field(out, "capacity_bytes", score->capacity_bytes);
     ms_jout_number_field(out, "measured_peak_bytes", run->measured_peak_bytes);
     ms_jout_number_field(out, "predicted_peak_bytes", score->peak_bytes);
     ms_jout_number_field(out, "predicted_peak_low_bytes", score->peak_low_bytes);
@@ -152,7 +160,8 @@ void ms_validation_write_json(ms_jout *out, const ms_validation *v)
     ms_jout_number_field(out, "changed_mathematics", v->num_changed_mathematics);
     write_skipped(out, v->runs);
     write_time(out, &v->time);
-    write_memory(out, &v->memory);
+    write_memory(out, &v->memory, v->capacities);
+    ms_fits_score_write_json(out, v->fits);
     write_ranking(out, v);
     write_pairs(out, v);
     ms_pubrun_groupings_write_json(out, v);

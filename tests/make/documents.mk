@@ -14,9 +14,9 @@ names: ## the tables of docs/names.md, from configs/names/
 
 # Tables of measurements are no part of this repository.
 .PHONY: accuracy accuracy-holdout
-accuracy: $(PROGRAM) ## the tables of docs/accuracy/ and the picture of docs/accuracy.md, from RUNS=runs.csv; KERNELS=, COLLECTIVES=file.csv for theirs
+accuracy: $(PROGRAM) ## the tables of docs/accuracy/ and the picture of docs/accuracy.md, from RUNS=runs.csv; UNFINISHED=, KERNELS=, COLLECTIVES=file.csv for theirs
 	$(if $(RUNS),,$(error accuracy: which published runs? RUNS=file.csv))
-	@RUNS='$(RUNS)' KERNELS='$(KERNELS)' COLLECTIVES='$(COLLECTIVES)' docs/accuracy.sh $(PROGRAM) docs/accuracy/*.md
+	@RUNS='$(RUNS)' UNFINISHED='$(UNFINISHED)' KERNELS='$(KERNELS)' COLLECTIVES='$(COLLECTIVES)' docs/accuracy.sh $(PROGRAM) docs/accuracy/*.md
 	@$(PROGRAM) validate '$(RUNS)' --quiet --plot docs/accuracy.png >/dev/null
 
 accuracy-holdout: $(PROGRAM) ## the tables that take minutes: each source by constants fitted without it, from RUNS=runs.csv

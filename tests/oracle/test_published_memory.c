@@ -366,6 +366,14 @@ static void nanotron_keeps_what_eager_operations_make(void **state)
     }
 }
 
+/* Peak of the first stage as nanotron prints it: allocated bytes, to which what the loss
+ * may need once more does not belong. */
+static double nanotron_gib(const ms_prediction *p)
+{
+    const ms_stage_prediction *first = &p->stages[0];
+    return (first->peak_bytes - first->memory[MS_MEMORY_FRAGMENTATION]) / GIB;
+}
+
 /* Peaks are published to 0.1 GiB. The 1B model on two stages is predicted 3 % too high:
  * at its real peak not all bf16 gradients exist. */
 static void nanotron_first_stages_are_within_4_percent(void **state)
@@ -373,7 +381,7 @@ static void nanotron_first_stages_are_within_4_percent(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof nanotron_rows / sizeof *nanotron_rows; i++) {
         const ms_prediction p = nanotron_prediction(&nanotron_rows[i], 1);
-        ASSERT_NEAR(p.stages[0].peak_bytes / GIB, nanotron_rows[i].measured_gib, 0.04);
+        ASSERT_NEAR(nanotron_gib(&p), nanotron_rows[i].measured_gib, 0.04);
     }
 }
 
@@ -391,7 +399,7 @@ static void nanotron_without_a_pipeline_keeps_what_it_gathered(void **state)
            of_head = 2.0 * 2.0 * 2048.0 * tokens, again = 2.0 * 2048.0 * tokens;
     ASSERT_NEAR(p.stages[0].memory[MS_MEMORY_ACTIVATIONS],
                 gathered + split + of_head + again, 0.005);
-    ASSERT_NEAR(p.stages[0].peak_bytes / GIB, row.measured_gib, 0.04);
+    ASSERT_NEAR(nanotron_gib(&p), row.measured_gib, 0.04);
 }
 
 /* ---- Zero Bubble: Megatron-LM, 1F1B, dropout, attention scores kept ---- */

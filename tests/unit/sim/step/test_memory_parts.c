@@ -4,6 +4,8 @@
 
 #include "tests/test.h"
 
+#include <math.h>
+
 /* A rank with 1000 dense and 600 expert parameters, in blocks of 100 and 60, sharded
  * over 4 and 2 ranks. */
 static const ms_rank_load load = {.dense_params = 1000,
@@ -117,6 +119,26 @@ static void fragmentation_is_a_share_of_what_is_allocated(void **state)
     ASSERT_NEAR(parts[MS_MEMORY_CONTEXT], 900, 0);
 }
 
+/* A loss may need 0.4 of the 500 bytes of its logits once more; in a pipeline with several
+ * micro-batches, those of a second one, too. */
+static void a_loss_may_need_its_blocks_once_more(void **state)
+{
+    (void)state;
+    ms_stack habits = stack;
+    habits.loss_reserve_frac.value = 0.4;
+    ms_links links = {0};
+    links.pipeline_span.size = 2;
+    ASSERT_INT(ms_shard_sizes_of(&links, 1).num_losses, 1);
+    ms_shard_sizes sizes = ms_shard_sizes_of(&links, 2);
+    double parts[MS_NUM_MEMORY_CATEGORIES];
+    ms_rank_memory(make_workload(&habits), &load, MS_ZERO_0, &sizes, parts);
+    ASSERT_NEAR(parts[MS_MEMORY_FRAGMENTATION], 400, 1e-12);
+    links.pipeline_span.size = 1;
+    sizes = ms_shard_sizes_of(&links, 2);
+    ms_rank_memory(make_workload(&habits), &load, MS_ZERO_0, &sizes, parts);
+    ASSERT_NEAR(parts[MS_MEMORY_FRAGMENTATION], 200, 1e-12);
+}
+
 /* The context (900 bytes) and 3 communicators (50 each) are inside or outside of the
  * peak that the framework reports. */
 static void what_a_framework_does_not_count_is_outside(void **state)
@@ -159,7 +181,158 @@ static void buckets_and_late_gradients_come_with_their_ranks(void **state)
     }
 }
 
+/* Of a peak of 28800 + 7800 bytes, a tenth fragmentation on top, and a twentieth of all in
+ * the allocator's cache. Context and communicators take 900 + 3 x 50. */
+static void kinds_add_what_their_figures_count(void **state)
+{
+    (void)state;
+    ms_stack habits = stack;
+    habits.fragmentation_frac.value = 0.1;
+    habits.reserve_frac.value = 0.05;
+    ms_workload *workload = make_workload(&habits);
+    ms_cluster cluster = {.device.memory_bytes = 1e6};
+    workload->cluster = &cluster;
+    for (int counts = 0; counts < 2; counts++) {
+        habits.counts_context = counts == 1;
+        double parts[MS_NUM_MEMORY_CATEGORIES], kinds[MS_NUM_MEMORY_KINDS];
+        ms_rank_memory(workload, &load, MS_ZERO_0, &shards, parts);
+        for (int kind = 0; kind < MS_NUM_MEMORY_KINDS; kind++)
+            kinds[kind] =
+                ms_rank_memory_of_kind(workload, &shards, parts, (ms_memory_kind)kind);
+        double used = 1.1 * 36600;
+        ASSERT_NEAR(kinds[MS_MEMORY_AS_REPORTED], used + (counts == 1 ? 1050 : 0), 1e-12);
+        ASSERT_NEAR(kinds[MS_MEMORY_ALLOCATED], 36600, 1e-12);
+        ASSERT_NEAR(kinds[MS_MEMORY_ACTIVE], 36600, 1e-12);
+        ASSERT_NEAR(kinds[MS_MEMORY_RESERVED], 1.05 * used, 1e-12);
+        ASSERT_NEAR(kinds[MS_MEMORY_DEVICE], 1.05 * used + 1050, 1e-12);
+        /* the cache gives back what the device does not have */
+        cluster.device.memory_bytes = used + 1050 + 7;
+        ASSERT_NEAR(ms_rank_memory_of_kind(workload, &shards, parts, MS_MEMORY_DEVICE),
+                    used + 1050 + 7, 1e-12);
+        cluster.device.memory_bytes = 1e6;
+    }
+}
+
+/* 8-bit compute types keep 2 bytes of casts beside each of 1600 parameters of 2 bytes;
+ * devices with FP4 keep one; parameters that are gathered as casts are kept as these. */
+static void casts_of_parameters_stay(void **state)
+{
+    (void)state;
+    ms_stack habits = stack;
+    habits.cast_param_bytes.value = 2;
+    ms_workload *workload = make_workload(&habits);
+    ms_cluster cluster = {.device.memory_bytes = 1e6};
+    cluster.device.peak_flop_per_s[MS_FP4] = (double)NAN;
+    workload->cluster = &cluster;
+    double parts[MS_NUM_MEMORY_CATEGORIES];
+    workload->compute = MS_BF16;
+    ms_rank_memory(workload, &load, MS_ZERO_0, &shards, parts);
+    ASSERT_NEAR(parts[MS_MEMORY_PARAMS], 2 * 1600, 0);
+    workload->compute = MS_FP8;
+    ms_rank_memory(workload, &load, MS_ZERO_0, &shards, parts);
+    ASSERT_NEAR(parts[MS_MEMORY_PARAMS], (2 + 2) * 1600, 0);
+    habits.gathers_cast = true;
+    ms_rank_memory(workload, &load, MS_ZERO_0, &shards, parts);
+    ASSERT_NEAR(parts[MS_MEMORY_PARAMS], 2 * 1600, 0);
+    cluster.device.peak_flop_per_s[MS_FP4] = 1;
+    ms_rank_memory(workload, &load, MS_ZERO_0, &shards, parts);
+    ASSERT_NEAR(parts[MS_MEMORY_PARAMS], 1600, 0);
+}
+
+/* Gradients of 1600 x 4 bytes are made while 7000 + 500 bytes of activations go: at no
+ * time do they need more. With 100 bytes of activations they need the rest. */
+static void freed_gradients_take_the_place_of_activations(void **state)
+{
+    (void)state;
+    ms_stack habits = stack;
+    habits.frees_gradients = true;
+    ms_workload *workload = make_workload(&habits);
+    double parts[MS_NUM_MEMORY_CATEGORIES];
+    ms_rank_load only = load;
+    ms_rank_memory(workload, &only, MS_ZERO_0, &shards, parts);
+    ASSERT_NEAR(parts[MS_MEMORY_GRADS], 6400, 0);
+    only.is_only_backward = true;
+    ms_rank_memory(workload, &only, MS_ZERO_0, &shards, parts);
+    ASSERT_NEAR(parts[MS_MEMORY_GRADS], 0, 0);
+    only.activation_bytes = 100;
+    only.logits_bytes = 0;
+    ms_rank_memory(workload, &only, MS_ZERO_0, &shards, parts);
+    ASSERT_NEAR(parts[MS_MEMORY_GRADS], 6300, 0);
+}
+
+/* ---- messages ---- */
+
+static ms_split split_of(ms_schedule_kind kind, int ranks, int chunks)
+{
+    return (ms_split){.num_ranks = ranks,
+                      .num_stages = ranks * (kind == MS_DUALPIPE ? 1 : chunks),
+                      .num_chunks = chunks,
+                      .shape = {.kind = kind,
+                                .num_ranks = ranks,
+                                .virtual_stages = kind == MS_DUALPIPE ? 1 : chunks}};
+}
+
+/* In a loop of more than two ranks the first follows the last; in a V it does not. */
+static void ends_of_a_loop_are_neighbours(void **state)
+{
+    (void)state;
+    const struct {
+        ms_schedule_kind kind;
+        int ranks, chunks, first, middle, last;
+    } rows[] = {{MS_1F1B, 4, 1, 1, 2, 1},        {MS_1F1B, 2, 1, 1, 1, 1},
+                {MS_INTERLEAVED, 4, 2, 2, 2, 2}, {MS_INTERLEAVED, 2, 3, 1, 1, 1},
+                {MS_ZB_V, 4, 2, 1, 2, 1},        {MS_DUALPIPE, 4, 2, 1, 2, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ms_split split = split_of(rows[i].kind, rows[i].ranks, rows[i].chunks);
+        ASSERT_INT(ms_num_neighbours(&split, 0), rows[i].first);
+        ASSERT_INT(ms_num_neighbours(&split, rows[i].ranks / 2), rows[i].middle);
+        ASSERT_INT(ms_num_neighbours(&split, rows[i].ranks - 1), rows[i].last);
+    }
+}
+
+/* Per neighbour two messages of 10 bytes; or, apart, one per micro-batch and side of each
+ * chunk: 5 micro-batches; the first rank of a loop of 2 x 4 stages has 3 sides. */
+static void receive_buffers_are_per_neighbour_or_microbatch(void **state)
+{
+    (void)state;
+    ms_stack habits = stack;
+    ms_split split = split_of(MS_INTERLEAVED, 4, 2);
+    ASSERT_NEAR(ms_message_buffer_bytes(&habits, &split, 0, 10, 5), 2 * 2 * 10, 0);
+    habits.receives_apart = true;
+    ASSERT_NEAR(ms_message_buffer_bytes(&habits, &split, 0, 10, 5), 3 * 5 * 10, 0);
+    ASSERT_NEAR(ms_message_buffer_bytes(&habits, &split, 1, 10, 5), 4 * 5 * 10, 0);
+}
+
+/* A last stage of a pipeline with 14 bytes a logit, 2 of which stay: of 3 micro-batches
+ * with 140 bytes of logits each, 3 x 20 bytes. */
+static void outputs_of_all_microbatches_may_stay(void **state)
+{
+    (void)state;
+    ms_stack habits = stack;
+    habits.logit_bytes.value = 14;
+    habits.held_logit_bytes.value = 2;
+    ms_stage stage = {.pipelined = true, .sum.memory.saved.logits_bytes = 140};
+    int distinct = 0, multiplicity = 1;
+    const ms_rank_class run = {
+        .num_distinct = 1, .distinct = &distinct, .multiplicity = &multiplicity};
+    ASSERT_NEAR(ms_held_output_bytes(&habits, &stage, &run, 3), 60, 1e-12);
+    stage.pipelined = false;
+    ASSERT_NEAR(ms_held_output_bytes(&habits, &stage, &run, 3), 0, 0);
+}
+
 /* ---- communicators ---- */
+
+static void pipelines_may_open_more_communicators(void **state)
+{
+    (void)state;
+    ms_stack habits = stack;
+    habits.more_communicators.value = 2;
+    ms_workload *workload = make_workload(&habits);
+    ms_shard_sizes sizes = shards;
+    ASSERT_NEAR(ms_rank_driver_bytes(workload, &sizes), 900 + 3 * 50, 0);
+    sizes.pipeline = true;
+    ASSERT_NEAR(ms_rank_driver_bytes(workload, &sizes), 900 + 5 * 50, 0);
+}
 
 static ms_links one_rank(void)
 {
@@ -178,23 +351,23 @@ static void a_dense_plan_opens_a_communicator_per_group(void **state)
 {
     (void)state;
     ms_links links = one_rank();
-    ASSERT_INT(ms_shard_sizes_of(&links).num_communicators, 0);
+    ASSERT_INT(ms_shard_sizes_of(&links, 1).num_communicators, 0);
     links.world_span.size = 128;
     links.span[MS_BILL_TP].size = 2;
-    ASSERT_INT(ms_shard_sizes_of(&links).num_communicators, 2);
+    ASSERT_INT(ms_shard_sizes_of(&links, 1).num_communicators, 2);
     links.span[MS_BILL_CP].size = 2;
     links.sync_span[MS_SYNC_FSDP].size = 8;
-    ASSERT_INT(ms_shard_sizes_of(&links).num_communicators, 4);
+    ASSERT_INT(ms_shard_sizes_of(&links, 1).num_communicators, 4);
     links.sync_span[MS_SYNC_REPLICATE].size = 2;
-    assert_false(ms_shard_sizes_of(&links).data_parallel);
-    assert_false(ms_shard_sizes_of(&links).pipeline);
+    assert_false(ms_shard_sizes_of(&links, 1).data_parallel);
+    assert_false(ms_shard_sizes_of(&links, 1).pipeline);
     links.pipeline_span.size = 4;
     links.sync_span[MS_SYNC_ALL].size = 16;
-    assert_true(ms_shard_sizes_of(&links).data_parallel);
-    assert_true(ms_shard_sizes_of(&links).pipeline);
-    ASSERT_INT(ms_shard_sizes_of(&links).num_communicators, 6);
+    assert_true(ms_shard_sizes_of(&links, 1).data_parallel);
+    assert_true(ms_shard_sizes_of(&links, 1).pipeline);
+    ASSERT_INT(ms_shard_sizes_of(&links, 1).num_communicators, 6);
     links.sync_span[MS_SYNC_EXPERT_FSDP].size = 16;
-    ms_shard_sizes sizes = ms_shard_sizes_of(&links);
+    ms_shard_sizes sizes = ms_shard_sizes_of(&links, 1);
     ASSERT_NEAR(sizes.dense, 8, 0);
     ASSERT_NEAR(sizes.expert, 16, 0);
 }
@@ -251,7 +424,15 @@ int main(void)
         cmocka_unit_test(parameters_on_one_rank_are_not_gathered),
         cmocka_unit_test(what_a_framework_does_not_count_is_outside),
         cmocka_unit_test(fragmentation_is_a_share_of_what_is_allocated),
+        cmocka_unit_test(a_loss_may_need_its_blocks_once_more),
         cmocka_unit_test(buckets_and_late_gradients_come_with_their_ranks),
+        cmocka_unit_test(kinds_add_what_their_figures_count),
+        cmocka_unit_test(casts_of_parameters_stay),
+        cmocka_unit_test(freed_gradients_take_the_place_of_activations),
+        cmocka_unit_test(ends_of_a_loop_are_neighbours),
+        cmocka_unit_test(receive_buffers_are_per_neighbour_or_microbatch),
+        cmocka_unit_test(outputs_of_all_microbatches_may_stay),
+        cmocka_unit_test(pipelines_may_open_more_communicators),
         cmocka_unit_test(a_dense_plan_opens_a_communicator_per_group),
         cmocka_unit_test(the_optimizer_takes_what_the_fullest_rank_owns),
     };

@@ -111,10 +111,27 @@ static void an_empty_stage_has_what_it_hands_on(void **state)
     ASSERT_NEAR(stage.transient[MS_BILL_WEIGHT_HALF].activation_bytes, 0, 0);
 }
 
+/* Two copies of received inputs and of outputs, 7 bytes each, for every live micro-batch:
+ * the first stage receives nothing, the last one sends nothing. */
+static void pipeline_engines_keep_copies(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    b->stack.boundary_copies.value = 2;
+    ms_block_costs p = {.send_bytes = 7};
+    ms_stage_layout layout = {.first_layer = 3, .num_layers = 2};
+    ASSERT_NEAR(stage_of(b, &p, layout).sum.memory.saved.activation_bytes, 2 * 2 * 7, 0);
+    layout.has_embedding = true;
+    ASSERT_NEAR(stage_of(b, &p, layout).sum.memory.saved.activation_bytes, 2 * 7, 0);
+    layout.has_head = true;
+    ASSERT_NEAR(stage_of(b, &p, layout).sum.memory.saved.activation_bytes, 0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_behind_have_left_when_a_part_is_at_work),
+        cmocka_unit_test(pipeline_engines_keep_copies),
         cmocka_unit_test(an_empty_stage_has_what_it_hands_on)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,7 +94,7 @@ static void the_playbook_measures_its_first_rank(void **state)
     (void)state;
     const ms_pubrun *run = sample_row(test_cx(), "usp-1362");
     ASSERT_TEXT(run->reason, NULL);
-    assert_true(run->memory_of_first_rank);
+    ASSERT_INT(run->memory_rank, MS_MEMORY_OF_FIRST);
     ASSERT_TEXT(run->plan.cluster, "h100-efa");
     ASSERT_INT(run->stack->layer_split, MS_SPLIT_BY_FLOP);
 }
@@ -202,7 +202,7 @@ static void frameworks_are_known_whatever_their_spelling(void **state)
         {"Megatron-LM (baseline of MegaScale)", "megatron-2023"},
         {"Megatron-LM v2.5", "megatron-2021"},
         {"FairScale / metaseq", "llm-foundry-2023"},
-        {"torchtune", "torchtitan-eager"},
+        {"torchtune", "torchtune-eager"},
         {"HF Accelerate FSDP", "torchtitan-eager"},
         {"axolotl", "torchtitan-eager"},
         {"veScale", "torchtitan-eager"},
