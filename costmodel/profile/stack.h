@@ -94,8 +94,8 @@ typedef struct ms_stack {
     ms_coefficient head_grad_bytes; /* bytes per parameter of the head in its backward */
     ms_coefficient workspace_bytes; /* memory of libraries such as cuBLAS */
     ms_coefficient fragmentation_frac; /* reserved memory divided by allocated, less 1 */
-    /* what the allocator keeps beyond fragmentation, as a share of the peak; it gives this
-     * back before it fails, so that no plan needs it */
+    /* the allocator's cache beyond fragmentation, as a share of the peak; it is given back
+     * before an allocation fails, so that no plan needs it */
     ms_coefficient reserve_frac;
     /* copies of a stage's received input, and of its output, that the pipeline engine keeps
      * until the micro-batch's backward in addition to what backward reads */
