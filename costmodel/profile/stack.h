@@ -103,6 +103,8 @@ typedef struct ms_stack {
     ms_coefficient loss_reserve_frac;
     /* what the allocator keeps beyond fragmentation, as a share of the peak; it gives this
      * back before it fails, so that no plan needs it */
+    /* the allocator's cache beyond fragmentation, as a share of the peak; it is given back
+     * before an allocation fails, so that no plan needs it */
     ms_coefficient reserve_frac;
     /* copies of a stage's received input, and of its output, that the pipeline engine keeps
      * until the micro-batch's backward in addition to what backward reads */

@@ -76,10 +76,11 @@ static void open_stages(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     open_bills(p);
     p->sharding = ms_plan_sharding(plan);
     const ms_split *split = split_of(cx, p);
+    ms_schedule_shape shape = ms_workload_shape(workload, p->bills, plan);
     p->pipeline = (ms_pipeline){
         .workload = p->workload,
         .links = &p->links,
-        .shape = ms_workload_shape(workload, p->bills, plan),
+        .shape = shape,
         .split = split,
         .shards = ms_shard_sizes_of(&p->links, shape.num_microbatches),
         .world_sync_s = ms_step_sync_s(p->workload, &p->links, &p->blocks, split),
@@ -106,9 +107,7 @@ double ms_planned_bound_s(ms_ctx *cx, ms_workload *workload, const ms_plan *plan
     const ms_split *split = p.pipeline.split;
     ms_rank_load *loads = MS_NEW_ARRAY(cx->arena, split->num_runs, ms_rank_load);
     for (int i = 0; i < split->num_runs; i++)
-        ms_rank_load_states(p.stages, &split->runs[i], p.blocks.send_bytes,
-                            ms_num_neighbours(split, split->runs[i].first_rank),
-                            &loads[i]);
+        ms_rank_load_states(p.stages, &split->runs[i], 0.0, &loads[i]);
     p.pipeline.loads = loads;
     return ms_step_bound_s(&p.pipeline, p.sharding, cx->arena);
 }

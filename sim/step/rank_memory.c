@@ -350,7 +350,7 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                                  ms_rank_params(load, shards, ms_shards_grads(sharding)) +
                              load->head_grad_bytes +
                              more_gradients_bytes(stack, load, shards);
-    /* as backward frees activations it makes gradients: the peak is at one of its ends */
+    /* backward frees activations and makes gradients: the peak is at one of its ends */
     if (stack->frees_gradients && load->is_only_backward)
         parts[MS_MEMORY_GRADS] = ms_max(
             0.0, parts[MS_MEMORY_GRADS] - load->activation_bytes - load->logits_bytes);

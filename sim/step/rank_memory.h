@@ -19,7 +19,7 @@ typedef enum ms_memory_category {
 } ms_memory_category;
 extern const char *const ms_memory_category_names[]; /* names of categories, then NULL */
 
-/* What a published memory figure counts. PyTorch: max_memory_allocated; active bytes,
+/* Kinds of published memory figures. PyTorch: max_memory_allocated; active bytes,
  * freed blocks that wait for another stream included; max_memory_reserved; what the
  * driver sees, context and communicators included. */
 typedef enum ms_memory_kind {

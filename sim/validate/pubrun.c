@@ -370,6 +370,21 @@ static const char *check_plan(row_reader *r)
                            check_context.first->message);
 }
 
+/* Reads what the memory figure counts. Where it cannot be priced, the figure is left out
+ * if a time was measured, too. Returns NULL, or why the row cannot be predicted. */
+static const char *set_memory(row_reader *r)
+{
+    const ms_pubrun_cells *c = r->cells;
+    const char *reason = ms_pubrun_set_states(r->store, c, &r->notes, r->run);
+    if (reason == NULL)
+        reason = ms_pubrun_set_memory_kind(c, r->run);
+    if (reason == NULL || (isnan(c->step_s) && isnan(c->tokens_per_s_per_gpu)))
+        return reason;
+    r->run->skips_memory = true;
+    ms_pubrun_note(&r->notes, "memory not compared: %s", reason);
+    return NULL;
+}
+
 /* Sets model, hardware, stack and plan of the table row. Returns NULL, or why it cannot
  * be predicted. */
 static const char *resolve_row(row_reader *r)
@@ -397,9 +412,7 @@ static const char *resolve_row(row_reader *r)
     if (reason == NULL)
         reason = set_precision(r);
     if (reason == NULL)
-        reason = ms_pubrun_set_states(r->store, r->cells, &r->notes, r->run);
-    if (reason == NULL)
-        reason = ms_pubrun_set_memory_kind(r->cells, r->run);
+        reason = set_memory(r);
     if (reason != NULL)
         return reason;
     set_zero(r);
@@ -421,6 +434,8 @@ static void set_measurements(const ms_pubrun_cells *c, bool decimal_memory,
     if (run->reason == NULL && run->stack->optimizer_on_host)
         run->measured_step_s = (double)NAN; /* the update's time on a CPU is not known */
     run->measured_peak_bytes = c->peak_mem_gib * (decimal_memory ? 1e9 : BYTES_PER_GIB);
+    if (run->skips_memory)
+        run->measured_peak_bytes = (double)NAN;
 }
 
 static void read_row(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *cells,

@@ -36,7 +36,8 @@ typedef struct ms_pubrun {
     const char *framework, *network; /* cells of the table row; NULL if not stated */
     double measured_step_s;          /* step time; NaN if not measured */
     double measured_peak_bytes;      /* peak memory; NaN if not measured */
-    ms_memory_kind memory_kind;      /* what measured_peak_bytes counts */
+    ms_memory_kind memory_kind;      /* kind of measured_peak_bytes */
+    bool skips_memory; /* the memory figure cannot be priced; `defaults` says why */
     ms_memory_rank memory_rank;      /* the pipeline rank that it was measured on */
     /* The table row states no recomputation, and runs of its stack recompute only what
      * memory demands. */

@@ -1,5 +1,5 @@
-/* What a table row says of its memory figure and of the tensors that it counts: kind and
- * rank of the figure, types of optimizer states, and what is kept in host memory. */
+/* Memory figures of published runs: kind and rank of the figure, types of optimizer
+ * states, and tensors in host memory. */
 #include "sim/validate/pubrun_priv.h"
 
 #include <stdlib.h>

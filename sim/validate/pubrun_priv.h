@@ -21,7 +21,7 @@ typedef struct ms_pubrun_cells {
     long seq, mbs, gbs_seqs, gpus, dp_replicate, dp_shard, tp, sp, async_tp, pp, cp, ep,
         zero_stage;
     double tokens_per_s_per_gpu, step_s, peak_mem_gib;
-    /* by ms_pubrun_take_flags; 0: not stated */
+    /* values that ms_pubrun_take_flags fills in; 0: not stated */
     long first_rank_layers, last_rank_layers; /* layers of an end of the pipeline */
     long optimizer_instances; /* groups of ranks that each hold all optimizer states */
     bool fuses_loss;

@@ -181,8 +181,8 @@ static void buckets_and_late_gradients_come_with_their_ranks(void **state)
     }
 }
 
-/* Of a peak of 28800 + 7800 bytes, a tenth fragmentation on top, and a twentieth of all in
- * the allocator's cache. Context and communicators take 900 + 3 x 50. */
+/* Allocated are 28800 + 7800 bytes; fragmentation adds a tenth, the allocator's cache a
+ * twentieth of both. Context and communicators take 900 + 3 x 50. */
 static void kinds_add_what_their_figures_count(void **state)
 {
     (void)state;

@@ -2,6 +2,7 @@
  * The rows of runs_memory.csv name their sources. */
 #include "sim/validate/pubrun_prices.h"
 
+#include "base/csv.h"
 #include "tests/support/run_tables.h"
 #include "tests/unit/run_rows.h"
 
@@ -146,6 +147,42 @@ static void flags_in_notes_are_read(void **state)
     ASSERT_INT(run->plan.layers_per_stage[3], 2);
 }
 
+/* The row `id` with its cell `from` replaced. */
+static const ms_pubrun *changed_row(ms_ctx *cx, const char *id, const char *from,
+                                    const char *to)
+{
+    ms_csv csv;
+    ASSERT_OK(ms_csv_load(cx, MEMORY_ROWS, &csv), cx);
+    const char *text = ms_arena_strndup(cx->arena, csv.text, csv.length);
+    const char *row = strstr(text, ms_arena_printf(cx->arena, "\n%s,", id));
+    assert_non_null(row);
+    const char *at = strstr(row, from);
+    assert_non_null(at);
+    const char *changed = ms_arena_printf(cx->arena, "%.*s%s%s", (int)(at - text), text,
+                                          to, at + strlen(from));
+    ms_pubruns runs;
+    ASSERT_OK(ms_pubruns_read(cx, "rows", changed, strlen(changed), &runs), cx);
+    for (int i = 0; i < runs.num_runs; i++)
+        if (strcmp(runs.runs[i].id, id) == 0)
+            return &runs.runs[i];
+    return NULL;
+}
+
+/* An optimizer whose states are not known leaves the step time to be compared; a row
+ * without one is skipped. */
+static void unknown_states_leave_the_time(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_pubrun *timed = changed_row(cx, "bl-039", ",device,,,,", ",device,,,muon,");
+    ASSERT_TEXT(timed->reason, NULL);
+    assert_true(isnan(timed->measured_peak_bytes));
+    assert_non_null(strstr(timed->defaults, "memory not compared: optimizer"));
+    const ms_pubrun *alone =
+        changed_row(cx, "mct-011", "flags: ", "flags: optimizer=muon; ");
+    ASSERT_TEXT(alone->reason, "optimizer: its states are not known");
+}
+
 static void adapters_are_not_priced(void **state)
 {
     (void)state;
@@ -163,6 +200,7 @@ int main(void)
         cmocka_unit_test(bf16_states_have_eight_bytes),
         cmocka_unit_test(published_peaks_are_met),
         cmocka_unit_test(flags_in_notes_are_read),
+        cmocka_unit_test(unknown_states_leave_the_time),
         cmocka_unit_test(adapters_are_not_priced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
