@@ -295,7 +295,7 @@ void ms_memory_plot_print(FILE *out, const ms_memory_plot *plot)
 {
     ms_arena *arena = plot->arena;
     ms_print(out, "memory    %s\n\n", title(plot));
-    ms_table *table = MS_TABLE(arena, "lrrrrll", "plan", "worst rank", "peak (GiB)",
+    ms_table *table = MS_TABLE(arena, "LrrrrlL", "plan", "worst rank", "peak (GiB)",
                                "of (GiB)", "spare (GiB)", "fits", "mesh");
     for (int i = 0; i < plot->num_plans; i++) {
         const ms_memory_plan *plan = &plot->plans[i];

@@ -271,7 +271,7 @@ void ms_scaling_print(FILE *out, const ms_scaling *scaling)
 {
     ms_print(out, "scaling   %s\n          %s\n\n", title(scaling), subtitle(scaling));
     ms_table *table =
-        MS_TABLE(scaling->arena, "rrrrrrrl", "GPUs", "tokens/s", "per GPU", "linear (%)",
+        MS_TABLE(scaling->arena, "rrrrrrrL", "GPUs", "tokens/s", "per GPU", "linear (%)",
                  "MFU (%)", "step (s)", "peak (GiB)", "mesh of the fastest plan");
     for (int i = 0; i < scaling->num_points; i++) {
         const ms_scaling_point *point = &scaling->points[i];

@@ -1,8 +1,9 @@
-/* meshsim compare: the difference of two predictions, simulations, runs or traces. */
+/* meshsim compare: the difference of two predictions, simulations, runs or traces; or a
+ * table of any number of them, of plans, and of the plans of a search. */
 #include "base/print.h"
 #include "base/table.h"
-#include "cli/options/commands.h"
-#include "cli/options/output.h"
+#include "cli/options/plan_command.h"
+#include "cli/report/compare_report.h"
 #include "costmodel/calibrate/ranking_spread.h"
 #include "costmodel/plan/plan_field.h"
 #include "sim/result/comparison.h"
@@ -30,16 +31,19 @@ static bool are_of_one_workload(const ms_result *a, const ms_result *b)
     return same;
 }
 
-/* Probability that A is faster than B; NaN where nothing is known. */
-static ms_status find_faster(ms_ctx *cx, const ms_result *a, const ms_result *b,
-                             double *probability)
+/* Sets the probabilities that the first result is faster than others of its workload. */
+static ms_status find_faster(ms_ctx *cx, ms_results *results)
 {
     const ms_ranking_spread *spread;
-    *probability = NAN;
-    if (!are_of_one_workload(a, b))
-        return MS_OK;
-    MS_TRY(ms_ranking_spread_load(cx, MS_RANKING_SPREAD, &spread));
-    *probability = ms_faster_probability(spread, a->step_s, b->step_s, NULL);
+    const ms_result *first = &results->items[0];
+    for (int i = 1; i < results->num; i++) {
+        ms_result *other = &results->items[i];
+        if (!are_of_one_workload(first, other))
+            continue;
+        MS_TRY(ms_ranking_spread_load(cx, MS_RANKING_SPREAD, &spread));
+        other->first_faster_probability =
+            ms_faster_probability(spread, first->step_s, other->step_s, NULL);
+    }
     return MS_OK;
 }
 
@@ -152,7 +156,7 @@ static void print_nodes(FILE *out, ms_arena *arena, const ms_comparison *c)
     if (c->num_nodes == 0)
         return;
     double all_s = c->b->step_s - c->a->step_s;
-    ms_table *table = MS_TABLE(arena, "lrrrrr", "kind of node", "A (ms)", "B (ms)",
+    ms_table *table = MS_TABLE(arena, "Lrrrrr", "kind of node", "A (ms)", "B (ms)",
                                "B - A (ms)", "B / A", "of the difference (%)");
     int num = c->num_nodes < MAX_NODES ? c->num_nodes : MAX_NODES;
     for (int i = 0; i < num; i++)
@@ -166,16 +170,16 @@ static void print_nodes(FILE *out, ms_arena *arena, const ms_comparison *c)
     ms_table_print(table, out);
 }
 
-static void print_text(FILE *out, ms_arena *arena, const ms_comparison *c,
-                       double faster_probability)
+static void print_text(FILE *out, ms_arena *arena, const ms_comparison *c)
 {
     ms_print(out, "A  %s, a %s\n", c->a->path, ms_result_kind_names[c->a->kind]);
     ms_print(out, "B  %s, a %s\n", c->b->path, ms_result_kind_names[c->b->kind]);
     if (c->a->plan != NULL && c->b->plan != NULL && strcmp(c->a->plan, c->b->plan) != 0)
         ms_print(out, "\nA and B have different plans:\nA  %s\nB  %s\n", c->a->plan,
                  c->b->plan);
-    if (!isnan(faster_probability))
-        ms_print(out, "\nA is faster than B with probability %.2f\n", faster_probability);
+    if (!isnan(c->b->first_faster_probability))
+        ms_print(out, "\nA is faster than B with probability %.2f\n",
+                 c->b->first_faster_probability);
     print_times(out, arena, c);
     print_memory(out, arena, c);
     print_nodes(out, arena, c);
@@ -222,16 +226,14 @@ static void write_node(ms_jout *out, const ms_compared_node *node)
     ms_jout_end_object(out);
 }
 
-static void write_json(ms_jout *out, const ms_comparison *c, double faster_probability)
+static void write_pair_fields(ms_jout *out, const ms_comparison *c)
 {
     const ms_result *a = c->a, *b = c->b;
-    ms_jout_begin_object(out);
-    ms_jout_text_field(out, "schema", "meshsim.comparison/1");
     write_result(out, "a", a);
     write_result(out, "b", b);
     ms_jout_number_field(out, "difference_s", b->step_s - a->step_s);
     ms_jout_number_field(out, "difference_frac", b->step_s / a->step_s - 1.0);
-    ms_jout_number_field(out, "faster_probability", faster_probability);
+    ms_jout_number_field(out, "faster_probability", b->first_faster_probability);
     ms_jout_begin_array_field(out, "times");
     for (int i = 0; i < MS_NUM_RESULT_TIMES; i++)
         write_pair(out, "time", ms_result_time_names[i], "s",
@@ -250,32 +252,111 @@ static void write_json(ms_jout *out, const ms_comparison *c, double faster_proba
         ms_jout_key(out, "rest");
         write_node(out, &c->rest);
     }
+}
+
+/* Writes all results and, with `pair`, the difference of the two. */
+static void write_json(ms_jout *out, const ms_results *results, const ms_comparison *pair)
+{
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "schema", "meshsim.comparison/1");
+    if (pair != NULL)
+        write_pair_fields(out, pair);
+    ms_results_write_plans(out, results);
     ms_jout_end_object(out);
 }
 
-static ms_status compare(ms_ctx *cx, const ms_args *args, const char *path_a,
-                         const char *path_b)
+/* ---- input ---- */
+
+/* Predicts a plan of a plan file; what does not fit into memory is no error here. */
+static ms_status predict(ms_ctx *cx, ms_result *result)
 {
-    ms_result a, b;
-    ms_status status = ms_result_load(cx, path_a, &a);
-    ms_status second = ms_result_load(cx, path_b, &b); /* errors of both are reported */
-    MS_TRY(status != MS_OK ? status : second);
-    double faster_probability;
-    MS_TRY(find_faster(cx, &a, &b, &faster_probability));
-    ms_comparison c = ms_comparison_make(cx->arena, &a, &b);
+    ms_plan plan = *result->made_for;
+    ms_workload *workload;
+    ms_prediction prediction;
+    MS_TRY(ms_plan_open_fitted(cx, &plan, &workload));
+    ms_status status = ms_predict(cx, workload, &plan, &prediction);
+    if (status == MS_OK)
+        ms_result_predicted(result, &prediction);
+    ms_workload_close(workload);
+    return status;
+}
+
+/* Reads all files, so that the errors of all are reported; the first decides. */
+static ms_status read_files(ms_ctx *cx, const ms_words *words, ms_results *results)
+{
+    ms_status first = MS_OK;
+    for (int i = 0; i < words->num_words; i++) {
+        int before = results->num;
+        ms_status status = ms_results_add_file(cx, words->words[i], results);
+        for (int k = before; k < results->num && status == MS_OK; k++)
+            if (results->items[k].kind == MS_RESULT_PLAN &&
+                results->items[k].search_rank == 0)
+                status = predict(cx, &results->items[k]);
+        first = first != MS_OK ? first : status;
+    }
+    return first;
+}
+
+static ms_status check_words(ms_ctx *cx, const ms_args *args)
+{
+    const ms_words *words = &args->words;
+    int num_stdin = 0;
+    for (int i = 0; i < words->num_words; i++) {
+        MS_TRY(ms_output_check_differ(cx, words->words[i], args->common.output));
+        num_stdin += strcmp(words->words[i], "-") == 0;
+    }
+    if (num_stdin > 1)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s files are standard input",
+                       words->num_words == 2 ? "both" : "several");
+    return MS_OK;
+}
+
+/* MS_EINPUT unless there are at least two results. */
+static ms_status check_number(ms_ctx *cx, const ms_words *words,
+                              const ms_results *results)
+{
+    if (results->num >= 2)
+        return MS_OK;
+    if (results->num == 1 && results->items[0].search_rank > 0) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s has one plan, two are needed to compare",
+                words->words[0]);
+        return ms_hint(cx, "\"meshsim search --top N --json\" lists more");
+    }
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "two files to compare are needed, %s given",
+            words->num_words == 0 ? "none is" : "one is");
+    return ms_hint(cx, "meshsim compare predicted.json measured.json");
+}
+
+/* ---- command ---- */
+
+static ms_comparison compare_pair(ms_ctx *cx, const ms_results *results)
+{
+    ms_comparison c =
+        ms_comparison_make(cx->arena, &results->items[0], &results->items[1]);
     if (c.num_nodes == 0) {
         ms_note(
             cx,
             "no kinds of nodes to compare: only runs and simulations with --detail node "
             "have them in both files");
     }
+    return c;
+}
+
+static ms_status compare(ms_ctx *cx, const ms_args *args, const ms_results *results)
+{
+    bool is_pair = results->num == 2 && results->items[0].search_rank == 0 &&
+                   results->items[1].search_rank == 0;
+    ms_comparison pair = {0};
+    if (is_pair)
+        pair = compare_pair(cx, results);
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
-    if (args->common.json) {
-        write_json(&out.json, &c, faster_probability);
-    } else {
-        print_text(out.file, cx->arena, &c, faster_probability);
-    }
+    if (args->common.json)
+        write_json(&out.json, results, is_pair ? &pair : NULL);
+    else if (is_pair)
+        print_text(out.file, cx->arena, &pair);
+    else
+        ms_results_print(out.file, cx->arena, results);
     return ms_output_close(cx, &out, MS_OK);
 }
 
@@ -284,16 +365,10 @@ ms_status ms_cmd_compare(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_args_read(cx, args, NULL, 0));
     if (args->done)
         return MS_OK;
-    const ms_words *words = &args->words;
-    if (words->num_words < 2) {
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "two files to compare are needed, %s given",
-                words->num_words == 0 ? "none is" : "one is");
-        return ms_hint(cx, "meshsim compare predicted.json measured.json");
-    }
-    const char *a = words->words[0], *b = words->words[1], *output = args->common.output;
-    MS_TRY(ms_output_check_differ(cx, a, output));
-    MS_TRY(ms_output_check_differ(cx, b, output));
-    if (strcmp(a, "-") == 0 && strcmp(b, "-") == 0)
-        return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "both files are standard input");
-    return compare(cx, args, a, b);
+    ms_results results = {0};
+    MS_TRY(check_words(cx, args));
+    MS_TRY(read_files(cx, &args->words, &results));
+    MS_TRY(check_number(cx, &args->words, &results));
+    MS_TRY(find_faster(cx, &results));
+    return compare(cx, args, &results);
 }

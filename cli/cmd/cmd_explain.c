@@ -8,6 +8,7 @@
 enum {
     OF_PLAN,
     OF_EINSUM,
+    ADVICE,
     PLAN
 };
 
@@ -19,6 +20,8 @@ static ms_status check_one_question(ms_ctx *cx, const ms_args *args,
 {
     bool is_einsum = tensors != NULL;
     const char *given = ms_options_given(&sets[is_einsum ? OF_PLAN : OF_EINSUM], "");
+    if (is_einsum && given == NULL)
+        given = ms_options_given(&sets[ADVICE], "");
     if (is_einsum && given == NULL)
         given = ms_options_given(&sets[PLAN], "--cluster");
     if (is_einsum && given == NULL && args->words.num_words > 0)
@@ -43,8 +46,9 @@ ms_status ms_cmd_explain(ms_ctx *cx, ms_args *args)
     const ms_option_set sets[] = {
         [OF_PLAN] = {"explain a plan", ms_explain_plan_table, &explain},
         [OF_EINSUM] = {"explain an einsum", ms_einsum_option_table, &einsum},
+        [ADVICE] = {"advice on a plan", ms_advise_option_table, &explain.advise},
         [PLAN] = {"plan", ms_plan_option_table(), &plan}};
-    MS_TRY(ms_args_read(cx, args, sets, 3));
+    MS_TRY(ms_args_read(cx, args, sets, 4));
     if (args->done)
         return MS_OK;
     const char *tensors = einsum.einsum != NULL         ? "--einsum"

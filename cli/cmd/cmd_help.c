@@ -1,5 +1,7 @@
 /* meshsim help, and the help of every command from the tables of options. */
 #include "base/print.h"
+#include "base/table.h"
+#include "base/wrap.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
 
@@ -46,10 +48,12 @@ static int name_column(ms_arena *arena, const ms_option_set *sets, int num_sets)
 static void print_option(FILE *out, ms_arena *arena, const ms_option *option, int column)
 {
     const char *usage = option_usage(arena, option);
-    if ((int)strlen(usage) <= column)
-        ms_print(out, "  %-*s  %s\n", column, usage, option->help);
-    else
-        ms_print(out, "  %s\n  %-*s  %s\n", usage, column, "", option->help);
+    if ((int)strlen(usage) > column) {
+        ms_print(out, "  %s\n", usage);
+        usage = "";
+    }
+    ms_wrap_print(out, ms_arena_printf(arena, "  %-*s  %s", column, usage, option->help),
+                  (size_t)ms_table_most_width(), (size_t)column + 4);
 }
 
 void ms_help_print(FILE *out, ms_arena *arena, const ms_command *command,

@@ -179,8 +179,8 @@ static ms_status check_cp_method(const request *r)
     ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
             "stack \"%s\" has no %s, and cp is at least %ld", space->base.stack, what,
             space->low[MS_CHOOSE_CP]);
-    return ms_hint(r->cx, only_one ? "leave out cp_method, or --stack generic"
-                                   : "leave out cp, or --stack generic");
+    return ms_hint(r->cx, only_one ? "leave out cp_method, or --stack ideal"
+                                   : "leave out cp, or --stack ideal");
 }
 
 static void widen(const request *r, const char *name, long *most, ms_opt_integer given,

@@ -7,6 +7,7 @@ typedef struct request {
     ms_ctx *cx;
     const ms_args *args;
     const ms_simulate_flags *flags;
+    bool ignore_rules;
     ms_workload *workload;
     ms_planned planned;
     ms_prediction prediction;
@@ -111,6 +112,8 @@ static ms_status write_result(request *r, const ms_plan *plan)
 /* Simulates a plan whose workload (model, cluster) is open; writes trace and result. */
 static ms_status simulate_and_write(request *r, ms_plan *plan)
 {
+    MS_TRY(ms_plan_obey_rules(r->cx, r->workload, plan, r->ignore_rules,
+                              &r->report.broken));
     MS_TRY(ms_plan_fit_recompute(r->cx, r->workload, plan));
     MS_TRY(simulate(r, plan));
     MS_TRY(write_trace(r));
@@ -135,6 +138,7 @@ ms_status ms_cmd_simulate(ms_ctx *cx, ms_args *args)
     r->cx = cx;
     r->args = args;
     r->flags = &flags;
+    r->ignore_rules = r->report.lists_rules = options.ignore_rules;
     MS_TRY(ms_plan_open_workload(cx, &plan, &r->workload));
     r->report.own_sync = flags.optimizer_sync.given;
     r->workload->stack = ms_simulate_flags_stack(cx->arena, &flags, r->workload->stack);

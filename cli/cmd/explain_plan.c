@@ -29,8 +29,8 @@ const ms_option ms_explain_plan_table[] = {
 
 static ms_explain_view view_of(const ms_explain_plan_options *o)
 {
-    bool some =
-        o->types || o->collectives || o->tensors || o->coefficients || o->questions;
+    bool some = o->types || o->collectives || o->tensors || o->coefficients ||
+                o->questions || o->advise.advise;
     bool short_of_block = !some && o->block == NULL;
     return (ms_explain_view){.collectives = o->collectives || !some,
                              .tensors = o->tensors || !some,
@@ -40,9 +40,11 @@ static ms_explain_view view_of(const ms_explain_plan_options *o)
                              .block = o->block};
 }
 
-/* Writes the explanation of a plan as JSON; `shortfall` is NULL when the plan fits. */
+/* Writes the explanation of a plan as JSON; `shortfall` is NULL when the plan fits,
+ * `advice` without --advise. */
 static void write_json(ms_jout *json, ms_arena *arena, const ms_explanation *e,
-                       const ms_explain_view *view, const ms_shortfall *shortfall)
+                       const ms_explain_view *view, const ms_shortfall *shortfall,
+                       const ms_advice *advice)
 {
     ms_jout_begin_object(json);
     ms_explanation_write_fields(json, arena, e, view);
@@ -52,6 +54,8 @@ static void write_json(ms_jout *json, ms_arena *arena, const ms_explanation *e,
         ms_jout_key(json, "shortfall");
         ms_shortfall_write_json(json, shortfall);
     }
+    if (advice != NULL)
+        ms_advice_write_field(json, advice);
     ms_jout_end_object(json);
 }
 
@@ -68,10 +72,13 @@ static ms_status explain(ms_ctx *cx, const ms_args *args,
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "--rank is %ld, but the pipeline has ranks 0 to %ld",
                        o->rank.value, plan->size[MS_PP] - 1);
-    if (o->types && (o->collectives || o->tensors || o->coefficients || o->questions))
-        return ms_fail(
-            cx, MS_EINPUT, MS_NOWHERE,
-            "--types excludes --questions, --collectives, --tensors and --coefficients");
+    if (o->types && (o->collectives || o->tensors || o->coefficients || o->questions ||
+                     o->advise.advise))
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "--types excludes --questions, --collectives, --tensors, "
+                       "--coefficients and --advise");
+    const ms_advice *advice;
+    MS_TRY(ms_advise_options_apply(cx, &o->advise, workload, plan, &advice));
     MS_TRY(ms_explain(cx, workload, plan, &options, &explanation));
     if (view.block != NULL)
         MS_TRY(ms_explain_check_block(cx, &explanation, view.block));
@@ -86,9 +93,11 @@ static ms_status explain(ms_ctx *cx, const ms_args *args,
         ms_plan_check_fits(cx, args, workload, &explanation.prediction, plan, &shortfall);
     if (args->common.json)
         write_json(&out.json, cx->arena, &explanation, &view,
-                   status == MS_OK ? NULL : &shortfall);
+                   status == MS_OK ? NULL : &shortfall, advice);
     else
         ms_explanation_print(out.file, cx->arena, &explanation, &view);
+    if (advice != NULL && !args->common.json)
+        ms_advice_print(out.file, cx->arena, advice, ms_advise_options_rows(&o->advise));
     return ms_output_close(cx, &out, status);
 }
 

@@ -2,6 +2,7 @@
 #ifndef MS_CLI_CMD_EXPLAIN_PLAN_H
 #define MS_CLI_CMD_EXPLAIN_PLAN_H
 
+#include "cli/options/advise_options.h"
 #include "cli/options/commands.h"
 #include "cli/options/plan_options.h"
 
@@ -11,6 +12,7 @@ typedef struct ms_explain_plan_options {
     bool types;    /* explain local SPMD types; excludes all other questions */
     const char *block;
     ms_opt_integer rank;
+    ms_advise_options advise;
 } ms_explain_plan_options;
 
 extern const ms_option ms_explain_plan_table[];

@@ -3,12 +3,14 @@
 
 #include "base/paths.h"
 #include "base/print.h"
+#include "base/table.h"
 
 #include <assert.h>
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_THREADS 1024
+#define MAX_THREADS  1024
+#define MAX_COMPARED 1000 /* files */
 
 /* Commands in the order of the help: the most used first. */
 const ms_command ms_commands[] = {
@@ -28,8 +30,8 @@ const ms_command ms_commands[] = {
      "execute training steps of a plan on CPUs or GPUs: measured beside predicted",
      "meshsim run --model llama-15m --dp-shard 2 --tp 2 --seq 128 --global-batch 8 "
      "--check"},
-    {"compare", ms_cmd_compare, "A.json B.json", 2,
-     "what explains the difference of two predictions, simulations, runs or traces",
+    {"compare", ms_cmd_compare, "A.json [B.json...]", MAX_COMPARED,
+     "what explains the difference of two results; plans and searches as one table",
      "meshsim compare predicted.json measured.json"},
     {"schedule", ms_cmd_schedule, "[NAME|FILE.csv]", 1,
      "actions, bubbles and drawing of a pipeline schedule; without a name, all names",
@@ -68,6 +70,8 @@ static const ms_option common_table[] = {
                .value = "FILE",
                .help =
                    "write the result to FILE, which appears only when it is complete"),
+    COMMON(MS_OPT_FLAG, wide, "--wide",
+           "tables with all columns, even if wider than the terminal"),
     COMMON(MS_OPT_FLAG, quiet, "--quiet", "no notes on standard error, errors only"),
     MS_OPT_ROW(MS_OPTION_FLAG, ms_common_options, verbose, "--verbose", .alias = "-v",
                .help = "print every default that is used on standard error"),
@@ -104,6 +108,12 @@ static bool asks_for_help(const ms_args *args)
     return false;
 }
 
+static void limit_width(const ms_args *args)
+{
+    ms_table_limit_width(
+        args->common.wide ? 0 : ms_output_width(args->common.output, MS_OUTPUT_WIDTH));
+}
+
 /* Prints the help whatever else is wrong with the command line. */
 static ms_status print_help(ms_ctx *cx, ms_args *args, const ms_option_set *sets,
                             int num_sets)
@@ -111,6 +121,7 @@ static ms_status print_help(ms_ctx *cx, ms_args *args, const ms_option_set *sets
     ms_ctx ignored = {.arena = cx->arena};
     (void)ms_options_parse(&ignored, sets, num_sets, args->argc, args->argv,
                            &args->words);
+    limit_width(args);
     args->done = true;
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
@@ -147,6 +158,7 @@ ms_status ms_args_read(ms_ctx *cx, ms_args *args, const ms_option_set *sets, int
                          "--quiet and --verbose exclude each other");
         ms_hint(cx, "drop one of them");
     }
+    limit_width(args);
     cx->verbosity = args->common.quiet ? -1 : args->common.verbose ? 1 : 0;
     const char *ignored = ms_config_ignored();
     if (ignored != NULL)

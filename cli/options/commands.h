@@ -28,6 +28,7 @@ typedef struct ms_common_options {
     bool quiet;
     bool verbose;
     bool help;
+    bool wide;
     const char *output;     /* NULL: standard output */
     ms_opt_integer threads; /* --threads; if not given, the command chooses */
 } ms_common_options;
@@ -44,9 +45,9 @@ typedef struct ms_args {
 
 #define MS_MAX_OPTION_SETS 6
 /* Parses the command line into `sets` (the command's own options, at most
- * MS_MAX_OPTION_SETS) and the common options, and sets cx->verbosity. With --help it
- * prints the help and sets args->done: the command then returns MS_OK at once. Errors:
- * MS_EINPUT, all recorded. */
+ * MS_MAX_OPTION_SETS) and the common options, and sets cx->verbosity and the width of
+ * tables. With --help it prints the help and sets args->done: the command then returns
+ * MS_OK at once. Errors: MS_EINPUT, all recorded. */
 ms_status ms_args_read(ms_ctx *cx, ms_args *args, const ms_option_set *sets,
                        int num_sets);
 

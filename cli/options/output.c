@@ -1,14 +1,18 @@
 #include "cli/options/output.h"
 
 #include "base/print.h"
+#include "base/units.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define MAX_COLUMNS 10000
 
 static bool reader_is_gone;
 
@@ -156,9 +160,22 @@ bool ms_output_takes_colours(const char *path)
            isatty(STDOUT_FILENO);
 }
 
+/* COLUMNS of the environment; 0: not given, or no sensible width. */
+static int columns_of_environment(void)
+{
+    const char *text = getenv("COLUMNS");
+    double width;
+    bool is_width = text != NULL && ms_parse_quantity(text, MS_UNIT_COUNT, &width) &&
+                    width >= 1.0 && width <= MAX_COLUMNS && width == floor(width);
+    return is_width ? (int)width : 0;
+}
+
 int ms_output_width(const char *path, int fallback)
 {
     struct winsize size;
+    int columns = path == NULL ? columns_of_environment() : 0;
+    if (columns > 0)
+        return columns;
     if (path != NULL || !isatty(STDOUT_FILENO) ||
         ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
         return fallback;

@@ -35,9 +35,11 @@ bool ms_output_reader_is_gone(void);
  * terminal, and not with NO_COLOR (no-color.org). */
 bool ms_output_takes_colours(const char *path);
 
-/* Width in columns of text for `path` (NULL: standard output): that of the terminal if
- * it is one, otherwise `fallback`. */
+/* Width in columns of text for `path` (NULL: standard output): COLUMNS of the environment
+ * if it is a whole number from 1 to 10000, or that of the terminal if standard output is
+ * one; otherwise, and for files, `fallback`. */
 int ms_output_width(const char *path, int fallback);
+#define MS_OUTPUT_WIDTH 80 /* width of text where none is known */
 
 /* Abandons an open output: a file that existed at its path stays unchanged. */
 void ms_output_drop(ms_ctx *cx, ms_output *out);

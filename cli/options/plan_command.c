@@ -81,6 +81,18 @@ ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **o
     return status;
 }
 
+ms_status ms_plan_obey_rules(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                             bool ignore_rules, ms_broken_rules *broken)
+{
+    *broken = ms_workload_broken_rules(workload, plan, cx->arena);
+    if (ignore_rules || broken->num == 0)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s",
+            ms_broken_rule_text(workload, plan, broken->rules[0], cx->arena));
+    return ms_hint(cx, "%s; --ignore-rules prices it all the same",
+                   broken->rules[0]->source);
+}
+
 ms_status ms_plan_of_command(ms_ctx *cx, const ms_args *args, ms_plan_options *options,
                              ms_plan *out)
 {
@@ -92,6 +104,9 @@ ms_status ms_plan_of_command(ms_ctx *cx, const ms_args *args, ms_plan_options *o
 ms_status ms_plan_open_fitted(ms_ctx *cx, ms_plan *plan, ms_workload **out)
 {
     MS_TRY(ms_plan_open_workload(cx, plan, out));
+    const ms_rule *rule = ms_workload_broken_rule(*out, plan);
+    if (rule != NULL)
+        ms_note(cx, "%s", ms_broken_rule_text(*out, plan, rule, cx->arena));
     ms_status status = ms_plan_fit_recompute(cx, *out, plan);
     if (status != MS_OK)
         ms_workload_close(*out);

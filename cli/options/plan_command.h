@@ -5,6 +5,7 @@
 #include "cli/options/commands.h"
 #include "cli/options/plan_options.h"
 #include "sim/search/shortfall.h"
+#include "sim/step/framework_rules.h"
 
 /* Writes a plan as flags: "--model 70b --gpus 512 --pp 4 --dp-shard 16 --tp 8 --zero 1".
  * ms_plan_from_options makes the same plan of them, except for layers_per_stage, which
@@ -20,10 +21,14 @@ ms_status ms_plan_of_command(ms_ctx *cx, const ms_args *args, ms_plan_options *o
 /* Opens model, cluster, stack and profile of a plan; MS_EINPUT when the plan is not legal
  * for them. On success the caller closes the workload. */
 ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **out);
+/* MS_EINPUT with the first rule if the stack's framework refuses the plan; with
+ * `ignore_rules` lists all broken rules instead, in the arena. */
+ms_status ms_plan_obey_rules(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                             bool ignore_rules, ms_broken_rules *broken);
 /* If recomputation is automatic and its budget is not given: sets the budget to the
  * largest with which the plan fits into memory (ms_recompute_fit), and notes it. */
 ms_status ms_plan_fit_recompute(ms_ctx *cx, ms_workload *workload, ms_plan *plan);
-/* ms_plan_open_workload, then ms_plan_fit_recompute. */
+/* ms_plan_open_workload, a note on the first broken rule, then ms_plan_fit_recompute. */
 ms_status ms_plan_open_fitted(ms_ctx *cx, ms_plan *plan, ms_workload **out);
 
 /* MS_OK when the predicted plan fits into memory; otherwise records the error, fills

@@ -30,6 +30,9 @@ const ms_option *ms_plan_option_table(void)
     static const ms_option others[] = {
         MS_OPT_TEXT(ms_plan_options, plan_file, "--plan", "FILE",
                     "plan to start from (meshsim.plan/1); flags override it"),
+        MS_OPT_FLAG(ms_plan_options, ignore_rules, "--ignore-rules",
+                    "predict, simulate: price a plan that the stack's framework refuses, "
+                    "and list the rules that it breaks"),
         MS_OPT_MISTAKE("--dp", "--dp-shard N is data parallelism (plain with --zero 0); "
                                "--dp-replicate N adds replicas"),
         MS_OPT_MISTAKE("--fsdp", "did you mean --dp-shard?"),
@@ -42,10 +45,11 @@ const ms_option *ms_plan_option_table(void)
     static ms_option table[NUM_OTHERS + MS_NUM_CHOICES + 1]; /* table ends with {0} */
     int num = 0;
     table[num++] = others[0];
+    table[num++] = others[1];
     for (int i = 0; i < MS_NUM_CHOICES; i++)
         if (ms_plan_fields[i].flag != NULL)
             table[num++] = option_of((ms_choice)i);
-    for (int i = 1; i < NUM_OTHERS; i++)
+    for (int i = 2; i < NUM_OTHERS; i++)
         table[num++] = others[i];
     return table;
 }

@@ -303,75 +303,24 @@ static ms_status resolve_pipeline(const resolver *r)
     return MS_OK;
 }
 
-static ms_status resolve_sharding(const resolver *r)
+static void resolve_sharding(const resolver *r)
 {
     const ms_plan *plan = r->plan;
     pick_all(r, MS_CHOOSE_ZERO, MS_CHOOSE_SEQUENCE_PARALLEL);
-    if (r->silent)
-        return MS_OK;
-    if (plan->zero > 0 && plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
+    if (!r->silent && plan->zero > 0 && plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
         ms_note(r->cx,
                 "zero %ld has no effect: dp_shard x cp is 1, nothing to shard over",
                 plan->zero);
-    if (plan->zero == 3 && plan->reshard_after_forward && plan->size[MS_PP] > 1 &&
-        !r->stack->can_zero3_with_pp) {
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                "stack \"%s\" keeps parameters gathered with %ld pipeline stages, but "
-                "reshard_after_forward is on",
-                plan->stack, plan->size[MS_PP]);
-        return ms_hint(r->cx, "--reshard-after-forward off, or --stack generic");
-    }
-    return MS_OK;
 }
 
-/* Hints at a value that the stack supports; every choice but cp_method has one. */
-static void hint_stack(const resolver *r, ms_choice choice)
-{
-    const ms_plan_field *field = &ms_plan_fields[choice];
-    for (long value = 0; value <= ms_choice_last(choice); value++) {
-        if (field->can(r->stack, value)) {
-            ms_hint(r->cx, "%s %s, or --stack generic", field->flag,
-                    ms_choice_value_text(r->cx->arena, choice, value));
-            return;
-        }
-    }
-    ms_hint(r->cx, "--cp 1, or --stack generic");
-}
-
-/* MS_EINPUT for a choice that the stack does not support. */
-static ms_status check_stack(const resolver *r)
-{
-    const ms_plan *plan = r->plan;
-    for (ms_choice choice = 0; choice < MS_NUM_CHOICES; choice++) {
-        const ms_plan_field *field = &ms_plan_fields[choice];
-        if (field->can == NULL || !ms_plan_matters(plan, choice) ||
-            field->can(r->stack, ms_plan_get(plan, choice)))
-            continue;
-        const char *value = ms_plan_value_text(r->cx->arena, plan, choice);
-        ms_status status =
-            choice == MS_CHOOSE_CP_METHOD
-                ? ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                          "stack \"%s\" has no context parallelism by %s, and cp is %ld",
-                          plan->stack, value, plan->size[MS_CP])
-                : ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "stack \"%s\" has no %s %s",
-                          plan->stack, field->flag, value);
-        hint_stack(r, choice);
-        return status;
-    }
-    return MS_OK;
-}
-
-static ms_status resolve_context(const resolver *r)
+static void resolve_context(const resolver *r)
 {
     const ms_plan *plan = r->plan;
     pick_all(r, MS_CHOOSE_SEQUENCE_PARALLEL, MS_CHOOSE_RECOMPUTE);
-    if (r->silent)
-        return MS_OK;
-    if (plan->size[MS_CP] > 1 && plan->cp_method == MS_CP_ULYSSES &&
+    if (!r->silent && plan->size[MS_CP] > 1 && plan->cp_method == MS_CP_ULYSSES &&
         ms_plan_is_given(r->opts, MS_CHOOSE_CP_BALANCE))
         ms_note(r->cx, "--cp-balance has no effect with ulysses: every rank sees whole "
                        "sequences, with some of the heads");
-    return check_stack(r);
 }
 
 /* Refuses the recomputation flag of `choice`, which has no effect in the plan's mode but
@@ -406,8 +355,8 @@ static ms_status resolve_rest(const resolver *r)
 {
     pick_all(r, MS_CHOOSE_EP, MS_CHOOSE_ORDER);
     MS_TRY(resolve_pipeline(r));
-    MS_TRY(resolve_sharding(r));
-    MS_TRY(resolve_context(r));
+    resolve_sharding(r);
+    resolve_context(r);
     MS_TRY(resolve_recompute(r));
     if (ms_plan_is_given(r->opts, MS_CHOOSE_ORDER))
         return ms_order_parse(r->cx, r->opts->of[MS_CHOOSE_ORDER].text, r->plan);

@@ -19,6 +19,7 @@ typedef union ms_plan_option {
 
 typedef struct ms_plan_options {
     const char *plan_file; /* path of the plan file; "-": standard input */
+    bool ignore_rules;     /* take plans that break rules of their stack */
     ms_plan_option of[MS_NUM_CHOICES];
 } ms_plan_options;
 

@@ -145,7 +145,7 @@ static void print_tensors(FILE *out, const einsum_report *report)
     const ms_einsum_problem *problem = &report->problem;
     const ms_einsum_choice *choice = &report->strategy.chosen;
     ms_table *table =
-        MS_TABLE(report->arena, "llllll", "tensor", "dims", "global shape", SPEC_TITLES);
+        MS_TABLE(report->arena, "lll2LLl", "tensor", "dims", "global shape", SPEC_TITLES);
     for (int i = 0; i < problem->einsum.num_inputs; i++)
         add_move(table, report, &problem->inputs[i],
                  global_shape(report, &problem->inputs[i]), &choice->inputs[i]);
@@ -160,7 +160,7 @@ static void print_gradients(FILE *out, const einsum_report *report)
     const ms_einsum_problem *problem = &report->problem;
     const ms_einsum_backward *backward = &report->backward;
     ms_table *table =
-        MS_TABLE(report->arena, "llllll", "gradient of", "dims", "einsum", SPEC_TITLES);
+        MS_TABLE(report->arena, "lllLLl1", "gradient of", "dims", "einsum", SPEC_TITLES);
     add_move(table, report, &problem->output, "given", &backward->output);
     bool some_partial = false;
     for (int i = 0; i < problem->einsum.num_inputs; i++) {
@@ -201,7 +201,7 @@ static void print_legality(FILE *out, const einsum_report *report)
 
 static void print_strategy(FILE *out, const einsum_report *report)
 {
-    ms_table *table = MS_TABLE(report->arena, "lrlll", "axis", "size", "spread by",
+    ms_table *table = MS_TABLE(report->arena, "lrllL", "axis", "size", "spread by",
                                "inputs -> output", "rule");
     for (int axis = 0; axis < report->mesh.num_axes; axis++) {
         ms_spread spread = report->strategy.chosen.spread[axis];
@@ -281,7 +281,7 @@ static void print_events(FILE *out, const einsum_report *report)
         fputs("none\n", out);
         return;
     }
-    ms_table *table = MS_TABLE(report->arena, "llllrrrl", "tensor", "kind", "axis",
+    ms_table *table = MS_TABLE(report->arena, "Llll2rr1rL", "tensor", "kind", "axis",
                                "tier", "size (MB)", "sent (MB)", "time (ms)", "change");
     for (int i = 0; i < report->num_events; i++)
         add_event(table, report, &report->events[i]);
@@ -376,7 +376,7 @@ void ms_redistribution_report_print(FILE *out, const einsum_report *report,
     const ms_global_tensor *tensor = &report->problem.output;
     print_head(out, report, false);
     ms_table *table =
-        MS_TABLE(report->arena, "llllll", "tensor", "dims", "global shape", SPEC_TITLES);
+        MS_TABLE(report->arena, "lll2LLl", "tensor", "dims", "global shape", SPEC_TITLES);
     add_move(table, report, tensor, global_shape(report, tensor), move);
     fputc('\n', out);
     ms_table_print(table, out);

@@ -149,8 +149,8 @@ static void print_sources(FILE *out, ms_arena *arena, const ms_explanation *e)
 static void print_figures(FILE *out, ms_arena *arena, const ms_explanation *e,
                           const ms_explain_view *view)
 {
-    ms_table *table = MS_TABLE(arena, "llrlrr", "file", "coefficient", "value", "from",
-                               "step (% per %)", "memory (% per %)");
+    ms_table *table = MS_TABLE(arena, "Llrlrr", "file", "coefficient", "value", "from",
+                               "step (%/%)", "memory (%/%)");
     int shown =
         view->sources || e->num_figures < NUM_FIGURES ? e->num_figures : NUM_FIGURES;
     for (int i = 0; i < shown; i++)

@@ -1,5 +1,6 @@
 /* Prints the lists of an explanation: collectives with their reasons, and tensors. */
 #include "base/print.h"
+#include "base/wrap.h"
 #include "cli/report/explain_print_priv.h"
 
 #include "sim/explain/explain_reason.h"
@@ -8,32 +9,19 @@
 #include <math.h>
 #include <string.h>
 
-#define WIDTH 120
+#define WIDTH 120 /* characters of a line with --wide */
 
 /* ---- wrapped text ---- */
 
-/* Prints `text` wrapped at WIDTH columns. The caller has indented the first line by
- * `indent`; here all further lines are. */
-static void print_wrapped(FILE *out, const char *text, int indent)
-{
-    int column = indent;
-    for (const char *word = text; *word != '\0';) {
-        int length = (int)strcspn(word, " ");
-        if (column > indent && column + 1 + length > WIDTH) {
-            ms_print(out, "\n%*s", indent, "");
-            column = indent;
-        }
-        ms_print(out, "%s%.*s", column > indent ? " " : "", length, word);
-        column += length + (column > indent);
-        word += length + (word[length] == ' ');
-    }
-    fputc('\n', out);
-}
-
 void ms_print_paragraph(FILE *out, const char *text, int indent)
 {
-    ms_print(out, "%*s", indent, "");
-    print_wrapped(out, text, indent);
+    int most = ms_table_most_width() > 0 ? ms_table_most_width() : WIDTH;
+    do {
+        size_t bytes =
+            ms_wrap_bytes(text, (size_t)(most > indent ? most - indent : 1), "");
+        ms_print(out, "%*s%.*s\n", indent, "", (int)bytes, text);
+        text = ms_wrap_rest(text, bytes);
+    } while (*text != '\0');
 }
 
 /* ---- collectives ---- */
@@ -121,28 +109,14 @@ static int add_reason(ms_arena *arena, reason *reasons, int num, int number,
     return num + 1;
 }
 
-static int column_width(const reason *reasons, int num, int column)
+static void print_reasons(FILE *out, ms_arena *arena, const reason *reasons, int num)
 {
-    int width = 1;
     for (int i = 0; i < num; i++) {
         const ms_explain_cause *c = reasons[i].cause;
-        const char *texts[] = {reasons[i].numbers, c->pass, c->tensor, c->change};
-        int length = (int)strlen(texts[column]);
-        width = length > width ? length : width;
-    }
-    return width;
-}
-
-static void print_reasons(FILE *out, const reason *reasons, int num)
-{
-    int width[4], indent = 8;
-    for (int i = 0; i < 4; i++)
-        indent += width[i] = column_width(reasons, num, i);
-    for (int i = 0; i < num; i++) {
-        const ms_explain_cause *c = reasons[i].cause;
-        ms_print(out, "%*s  %-*s  %-*s  %-*s  ", width[0], reasons[i].numbers, width[1],
-                 c->pass, width[2], c->tensor, width[3], c->change);
-        print_wrapped(out, c->why, indent);
+        const char *text =
+            ms_arena_printf(arena, "%-3s %-9s %s  %s: %s", reasons[i].numbers, c->pass,
+                            c->tensor, c->change, c->why);
+        ms_wrap_print(out, text, (size_t)ms_table_most_width(), 4);
     }
 }
 
@@ -150,7 +124,7 @@ void ms_print_collectives(FILE *out, ms_arena *arena, const ms_explanation *e,
                           const ms_explain_view *view)
 {
     ms_table *table =
-        MS_TABLE(arena, "rllllrlrrr", "#", "part", "pass", "over", "collective",
+        MS_TABLE(arena, "rllllrL3r2rr", "#", "part", "pass", "over", "collective",
                  "size (MB)", "tier, per node", "one (ms)", "a step", "exposed (s)");
     int num_reasons = 0, most = 1;
     for (int i = 0; i < e->num_collectives; i++)
@@ -172,7 +146,7 @@ void ms_print_collectives(FILE *out, ms_arena *arena, const ms_explanation *e,
     ms_table_print(table, out);
     print_elsewhere(out, e, view);
     fputs("\nwhy they are there\n", out);
-    print_reasons(out, reasons, num_reasons);
+    print_reasons(out, arena, reasons, num_reasons);
 }
 
 /* ---- tensors ---- */
@@ -267,7 +241,7 @@ static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_block *bl
 {
     const ms_program *program = block->program;
     ms_table *table =
-        MS_TABLE(arena, "llllllrl", "tensor", "made by", "dims", "global shape",
+        MS_TABLE(arena, "lll1l3Ll2rl", "tensor", "made by", "dims", "global shape",
                  "placement", "on one rank", "MB", "backward");
     for (int t = 0; t < program->num_tensors; t++)
         if (ms_tensor_is_forward(program, &program->tensors[t]))

@@ -111,7 +111,7 @@ static const char *change_text(ms_arena *arena, const ms_spmd_change *change)
 
 static void print_changes(FILE *out, ms_arena *arena, const typed_block *p)
 {
-    ms_table *table = MS_TABLE(arena, "llll", "change of", "over", "forward", "backward");
+    ms_table *table = MS_TABLE(arena, "llLL", "change of", "over", "forward", "backward");
     int num_changes = 0;
     for (int n = 0; n < p->program->num_forward_nodes; n++) {
         type_change change;

@@ -42,7 +42,7 @@ void ms_skipped_print(FILE *out, ms_arena *arena, const ms_skipped *skipped)
         return;
     const char **reasons = sorted_reasons(arena, skipped);
     ms_print(out, "\nskipped\n");
-    ms_table *table = MS_TABLE(arena, "lr", "reason", "rows");
+    ms_table *table = MS_TABLE(arena, "Lr", "reason", "rows");
     for (int first = 0, end; first < skipped->num_rows; first = end) {
         end = first + 1;
         while (end < skipped->num_rows && strcmp(reasons[first], reasons[end]) == 0)
@@ -57,7 +57,7 @@ void ms_skipped_print(FILE *out, ms_arena *arena, const ms_skipped *skipped)
 static void print_kernel_scores(FILE *out, ms_arena *arena, const ms_kernel_score *scores,
                                 int num_scores, bool detail)
 {
-    ms_table *table = MS_TABLE(arena, "ll", "GPU", "source");
+    ms_table *table = MS_TABLE(arena, "lL", "GPU", "source");
     if (detail)
         MS_COLUMNS(table, "ll", "operation", "type");
     MS_COLUMNS(table, "rrrrrrrrrrr", "fitted", "median (%)", "bias (%)", "p90 (%)",
@@ -129,9 +129,9 @@ static void print_collective_scores(FILE *out, ms_arena *arena,
                                     bool detail)
 {
     ms_table *table =
-        MS_TABLE(arena, detail ? "llrrrrrrrrr" : "lllrrrrrrrr", "system",
+        MS_TABLE(arena, detail ? "Llrrrr1r2rrr1r2" : "Lllrrr1r2rrr1r2", "system",
                  detail ? "collective" : "cluster", detail ? "nodes" : "fitted",
-                 ">= 1 MiB", "median (%)", "bias (%)", "p90 (%)", "below", "median (%)",
+                 ">=1 MiB", "median (%)", "bias (%)", "p90 (%)", "below", "median (%)",
                  "bias (%)", "p90 (%)");
     for (int i = 0; i < num_scores; i++) {
         const ms_collective_score *score = &scores[i];
@@ -149,9 +149,9 @@ static void print_collective_scores(FILE *out, ms_arena *arena,
 static void print_collective_rows(FILE *out, ms_arena *arena,
                                   const ms_collective_validation *v)
 {
-    ms_table *table =
-        MS_TABLE(arena, "rlllrrrrrr", "line", "system", "collective", "algorithm", "GPUs",
-                 "nodes", "bytes", "measured (us)", "predicted (us)", "error (%)");
+    ms_table *table = MS_TABLE(arena, "rLllr1r1r1r2r2r", "line", "system", "collective",
+                               "algorithm", "GPUs", "nodes", "bytes", "measured (us)",
+                               "predicted (us)", "error (%)");
     for (int i = 0; i < v->rows->num_rows; i++) {
         const ms_collective_row *row = &v->rows->rows[i];
         if (row->reason != NULL)
@@ -265,8 +265,8 @@ static void print_systems(FILE *out, ms_arena *arena, const ms_collectives_fit *
           "that the law prices, median errors\n\n",
           out);
     ms_table *table =
-        MS_TABLE(arena, "lllrrrrrr", "system", "profile", "law", ">= 1 MiB",
-                 "shipped (%)", "by others (%)", "below", "shipped (%)", "by others (%)");
+        MS_TABLE(arena, "Lllrrrrrr", "system", "profile", "law", ">=1 MiB", "shipped (%)",
+                 "by others (%)", "below", "shipped (%)", "by others (%)");
     for (int i = 0; i < fit->num_systems; i++) {
         const ms_system_errors *system = &fit->systems[i];
         ms_table_cells(
@@ -288,7 +288,7 @@ static void print_undetermined(FILE *out, ms_arena *arena, const ms_collectives_
           "lacks or has too few of\n\n",
           out);
     ms_table *table =
-        MS_TABLE(arena, "llrll", "profile", "coefficient", "shipped", "from", "source");
+        MS_TABLE(arena, "llrll9", "profile", "coefficient", "shipped", "from", "source");
     for (int i = 0; i < fit->num_undetermined; i++) {
         const ms_undetermined *untold = &fit->untold[i];
         ms_table_cells(table, "%s\t%s", untold->profile, untold->key);

@@ -30,7 +30,7 @@ static void print_costs(FILE *out, const comparison *c)
 {
     const ms_order_cost *best = &c->orders->costs[0];
     ms_table *table =
-        MS_TABLE(c->arena, "rlrr", "#", "axes, outer to inner", "step (s)", "slower (%)");
+        MS_TABLE(c->arena, "rLrr", "#", "axes, outer to inner", "step (s)", "slower (%)");
     for (int i = 0; i < best->num_axes; i++)
         if (best->axes[i].group != MS_TRAFFIC_PP)
             MS_COLUMNS(table, "r",

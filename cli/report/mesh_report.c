@@ -368,7 +368,7 @@ void ms_mesh_write_fields(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view)
 
 void ms_zoo_print(FILE *out, ms_arena *arena)
 {
-    ms_table *table = MS_TABLE(arena, "rll", "row", "strategy", "mesh, outer to inner");
+    ms_table *table = MS_TABLE(arena, "rLL", "row", "strategy", "mesh, outer to inner");
     for (int i = 0; i < MS_NUM_ZOO_ROWS; i++)
         ms_table_cells(table, "%d\t%s\t%s", ms_zoo_rows[i].row, ms_zoo_rows[i].name,
                        ms_zoo_rows[i].mesh);

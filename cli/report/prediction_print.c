@@ -109,7 +109,7 @@ static void print_times(FILE *out, ms_arena *arena, const ms_prediction *p)
                               p->optimizer_s, p->host_s};
     int decimals = ms_decimals(p->step_s) + 1;
     ms_table *table =
-        MS_TABLE(arena, "lrrl", "where the step goes", "time (s)", "share (%)", "");
+        MS_TABLE(arena, "lrrl9", "where the step goes", "time (s)", "share (%)", "");
     for (int i = 0; i < 5; i++) {
         double frac = seconds[i] / p->step_s;
         int length = (int)fmin(fmax(round(frac * BAR_WIDTH), 0.0), BAR_WIDTH);

@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "cli/options/output.h"
 #include "costmodel/calibrate/calibration.h"
+#include "sim/explain/advise.h"
 #include "sim/explain/explain_view.h"
 #include "sim/search/mesh_orders.h"
 #include "sim/search/search_report.h"
@@ -18,6 +19,11 @@
 /* Prints a prediction: inputs, step time, memory, stages and axes. */
 void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,
                          const ms_prediction *prediction);
+/* The title and alignment (ms_table_columns) of a choice's column in tables of plans. In
+ * short lines, columns of rare choices are left out first, then switches and methods; the
+ * figures that follow from others have higher digits. */
+const char *ms_choice_title(ms_choice choice);
+const char *ms_choice_alignment(ms_choice choice);
 /* Prints the inputs of a search, its plans, counts of rejected ones and the certificate
  * that no plan of the space is faster. */
 void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report);
@@ -25,6 +31,10 @@ void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)
 void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why);
 void ms_explanation_print(FILE *out, ms_arena *arena, const ms_explanation *explanation,
                           const ms_explain_view *view);
+
+/* Prints advice on a plan: at most `rows` single changes that fit, the best pair, and what
+ * to measure. */
+void ms_advice_print(FILE *out, ms_arena *arena, const ms_advice *advice, int rows);
 
 /* Prints costs of a plan in all orders of its axes, and the reasons. */
 void ms_mesh_orders_print(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,

@@ -144,7 +144,7 @@ static void print_times(FILE *out, ms_arena *arena, const ms_run_report *r)
 static void print_kinds(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     const ms_measured *m = &r->measured;
-    ms_table *table = MS_TABLE(arena, "lrrrr", "kind of node", "count", "measured (ms)",
+    ms_table *table = MS_TABLE(arena, "Lrrrr", "kind of node", "count", "measured (ms)",
                                "predicted (ms)", "predicted/measured");
     for (int i = 0; i < m->kinds.num && i < MAX_KINDS; i++) {
         const ms_node_kind *kind = &m->kinds.kinds[i];
@@ -188,9 +188,9 @@ static void memory_row(ms_table *table, const ms_run_report *r,
 static void print_memory(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     const ms_outcome *outcome = r->outcome;
-    ms_table *table = MS_TABLE(arena, "rrrrrrrrrrrr", "rank", "pp", "peak", "predicted",
-                               "params", "grads", "optimizer", "activations", "logits",
-                               "gathered", "buffers", "scratch");
+    ms_table *table = MS_TABLE(arena, "rrrrrrrrrr1r1r1", "rank", "pp", "peak",
+                               "predicted", "params", "grads", "optimizer", "activations",
+                               "logits", "gathered", "buffers", "scratch");
     for (long i = 0; i < outcome->num_ranks && i < MAX_RANKS; i++)
         memory_row(table, r, &outcome->ranks[i]);
     fputs("\nmemory of ranks at their peak (MiB); scratch memory is extra", out);
@@ -224,7 +224,7 @@ static void print_check(FILE *out, ms_arena *arena, const ms_run_report *r)
     const char *passed = r->device != NULL
                              ? "passed: the run on GPUs does what one rank on CPUs does"
                              : "passed: the sharded run does what one rank does";
-    ms_table *table = MS_TABLE(arena, "lrrl", "against one rank",
+    ms_table *table = MS_TABLE(arena, "LrrL", "against one rank",
                                "largest relative difference", "tolerance", "where");
     check_row(table, "loss of step 1", c->first_loss, c->tolerance.first_loss, "");
     if (c->num_steps > 1)

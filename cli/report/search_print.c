@@ -51,24 +51,38 @@ static int list_columns(const columns *c, ms_choice list[MS_NUM_CHOICES])
 
 /* ---- rows ---- */
 
+const char *ms_choice_title(ms_choice choice)
+{
+    const ms_plan_field *field = &ms_plan_fields[choice];
+    return field->short_name != NULL ? field->short_name : field->name;
+}
+
+const char *ms_choice_alignment(ms_choice choice)
+{
+    const ms_plan_field *field = &ms_plan_fields[choice];
+    if (choice == MS_CHOOSE_ORDER)
+        return "L4";
+    if (!field->in_table)
+        return "L5";
+    if (field->kind == MS_CHOICE_SWITCH || choice == MS_CHOOSE_CP_METHOD)
+        return "l2";
+    return field->kind != MS_CHOICE_WHOLE || choice == MS_CHOOSE_ZERO ? "l" : "r";
+}
+
 static void name_columns(ms_table *table, const columns *c, const ms_choice *list,
                          int num)
 {
     MS_COLUMNS(table, "rrr", "#", "step (s)", "slower by (%)");
     if (c->events)
-        MS_COLUMNS(table, "r", "by replay (s)");
-    MS_COLUMNS(table, "rrrrr", "tokens/s/GPU", "MFU (%)", "peak (GiB)", "spare (GiB)",
+        MS_COLUMNS(table, "r5", "by replay (s)");
+    MS_COLUMNS(table, "r8r6r7rr3", "tokens/s/GPU", "MFU (%)", "peak (GiB)", "spare (GiB)",
                "P(fit)");
     if (c->faster)
-        MS_COLUMNS(table, "r", "P(#1 faster)");
-    for (int i = 0; i < num; i++) {
-        const ms_plan_field *field = &ms_plan_fields[list[i]];
-        bool is_word = field->kind != MS_CHOICE_WHOLE || list[i] == MS_CHOOSE_ZERO;
-        MS_COLUMNS(table, is_word ? "l" : "r",
-                   field->short_name != NULL ? field->short_name : field->name);
-    }
+        MS_COLUMNS(table, "r1", "P(#1 faster)");
+    for (int i = 0; i < num; i++)
+        MS_COLUMNS(table, ms_choice_alignment(list[i]), ms_choice_title(list[i]));
     if (c->order)
-        MS_COLUMNS(table, "l", "order");
+        MS_COLUMNS(table, ms_choice_alignment(MS_CHOOSE_ORDER), "order");
 }
 
 static const char *order_text(ms_arena *arena, const ms_plan *plan)

@@ -153,6 +153,8 @@ void ms_simulate_write_json(ms_jout *out, ms_arena *arena, const ms_simulate_rep
     write_links(out, arena, s);
     ms_jout_key(out, "plan");
     ms_plan_write_json(out, &used);
+    if (r->lists_rules)
+        ms_broken_rules_write_json(out, &r->broken);
     if (r->shortfall != NULL) {
         ms_jout_key(out, "shortfall");
         ms_shortfall_write_json(out, r->shortfall);

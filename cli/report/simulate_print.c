@@ -73,6 +73,9 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_simulate_report *r
     const char *slow = slow_text(arena, &s->options);
     ms_print(out, "%s\n", ms_plan_inputs_text(arena, r->plan, r->prediction->unit));
     ms_print(out, "plan     %s\n", ms_plan_text(arena, r->plan));
+    for (int i = 0; i < r->broken.num; i++)
+        ms_print(out, "ignored  rule %s: %s\n", r->broken.rules[i]->name,
+                 r->broken.rules[i]->says);
     print_engine(out, s);
     print_sync(out, r);
     ms_print(out, "ranks    %d of %ld simulated%s\n", s->num_actors, s->fold.num_ranks,
@@ -153,8 +156,9 @@ static void print_times(FILE *out, ms_arena *arena, const ms_simulate_report *r)
 {
     const ms_simulation *s = r->simulation;
     int decimals = ms_decimals(s->step_s);
-    ms_table *table = MS_TABLE(arena, "rrrrrrrrrl", "rank", "pp", "stands for", "compute",
-                               "exposed comm", "bubble", "optimizer", "host", "ends", "");
+    ms_table *table =
+        MS_TABLE(arena, "rrr1rrrrrrL", "rank", "pp", "stands for", "compute",
+                 "exposed comm", "bubble", "optimizer", "host", "ends", "");
     for (int i = 0; i < r->num_actors; i++) {
         const ms_actor *actor = &s->actors[r->actors[i]];
         const double seconds[] = {actor->compute_s, actor->exposed_comm_s,
@@ -188,7 +192,7 @@ static void memory_row(ms_table *table, ms_arena *arena, const ms_simulation *s,
 
 static void print_memory(FILE *out, ms_arena *arena, const ms_simulate_report *r)
 {
-    ms_table *table = MS_TABLE(arena, "rrrrlrrrrrrr", "rank", "pp", "peak", "at (ms)",
+    ms_table *table = MS_TABLE(arena, "rrrrl2rrrrrrr1", "rank", "pp", "peak", "at (ms)",
                                "during", "params", "grads", "optimizer", "activations",
                                "logits", "gathered", "other");
     bool any = false;

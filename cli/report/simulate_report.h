@@ -4,6 +4,7 @@
 
 #include "sim/search/shortfall.h"
 #include "sim/simulate/simulation.h"
+#include "sim/step/framework_rules.h"
 
 typedef enum ms_simulate_gantt {
     MS_SIMULATE_GANTT_COMPUTE, /* one line per rank shown */
@@ -19,6 +20,8 @@ typedef struct ms_simulate_report {
     const ms_simulation *undisturbed;
     /* simulation of a later step; NULL unless `simulation` is of the first step */
     const ms_simulation *steady;
+    bool lists_rules;              /* --ignore-rules: list the broken rules */
+    ms_broken_rules broken;
     bool own_sync;                 /* the user gave --optimizer-sync */
     const ms_shortfall *shortfall; /* missing memory; NULL if the plan fits */
     int num_actors;                /* actors shown in tables, diagram and trace */

@@ -49,7 +49,7 @@ static void print_scores(FILE *out, ms_arena *arena, const char *shared,
                          const ms_source_score *scores, int num_scores)
 {
     bool covered = any_covered(scores, num_scores);
-    ms_table *table = MS_TABLE(arena, "lrrrrr", shared, "runs", "median error (%)",
+    ms_table *table = MS_TABLE(arena, "Lrrrrr", shared, "runs", "median error (%)",
                                "mean (%)", "bias (%)", "p90 (%)");
     if (covered)
         MS_COLUMNS(table, "r", "in interval (%)");
@@ -89,7 +89,7 @@ static void print_ranking_summaries(FILE *out, ms_arena *arena, const ms_validat
         return;
     ms_print(out, "\nover the groups of a source that have at least %d layouts\n",
              MS_RANKING_LAYOUTS);
-    ms_table *table = MS_TABLE(arena, "lrrr", "source", "groups", "mean Kendall tau",
+    ms_table *table = MS_TABLE(arena, "Lrrr", "source", "groups", "mean Kendall tau",
                                "first choice above the best, median (%)");
     for (int i = 0; i < v->num_summaries; i++) {
         const ms_ranking_summary *summary = &v->summaries[i];
@@ -139,7 +139,7 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
     if (v->num_groups == 0)
         return;
     ms_print(out, "\nlayouts in the order of their speed\n");
-    ms_table *table = MS_TABLE(arena, "lrrr", "group", "layouts", "Kendall tau",
+    ms_table *table = MS_TABLE(arena, "Lrrr", "group", "layouts", "Kendall tau",
                                "first choice above the best (%)");
     int num_small = 0;
     for (int i = 0; i < v->num_groups; i++) {
@@ -188,11 +188,11 @@ static void print_worst(FILE *out, ms_arena *arena, const ms_validation *v)
              "\nthe worst step times (%d), with the components of the prediction; MFU as "
              "measured; others: measured step times of the same layout (s)\n",
              v->num_worst);
-    ms_table *table = MS_TABLE(arena, "lrrrrr", "id", "measured (s)", "predicted (s)",
+    ms_table *table = MS_TABLE(arena, "lrrrr9r9", "id", "measured (s)", "predicted (s)",
                                "error (%)", "MFU (%)", "others");
     for (int component = 0; component < MS_NUM_STEP_COMPONENTS; component++)
         MS_COLUMNS(table, "r", ms_step_components[component].title);
-    MS_COLUMNS(table, "ll", "workload", "layout");
+    MS_COLUMNS(table, "L8L", "workload", "layout");
     for (int i = 0; i < v->num_worst; i++) {
         const ms_pubrun *run = &v->runs->runs[v->worst[i]];
         const ms_pubrun_score *score = &v->scores[v->worst[i]];

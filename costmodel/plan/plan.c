@@ -54,7 +54,7 @@ ms_plan ms_plan_default(long gpus)
 {
     ms_plan plan = {
         .cluster = "hgx-h100",
-        .stack = "generic",
+        .stack = "megatron",
         .gpus = gpus,
         .order = {MS_PP, MS_DP_REPLICATE, MS_DP_SHARD, MS_CP, MS_TP},
     };

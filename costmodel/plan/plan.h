@@ -159,8 +159,10 @@ typedef enum ms_refusal {
     MS_REFUSE_LAYERS,
     /* the schedule does not allow these virtual stages, groups or micro-batches */
     MS_REFUSE_SCHEDULE,
-    MS_REFUSE_ZERO,  /* ZeRO stage that this plan or stack cannot have */
-    MS_REFUSE_ORDER, /* experts need dp_shard, cp, tp innermost, in this order */
+    MS_REFUSE_ZERO,      /* ZeRO stage that this plan or stack cannot have */
+    MS_REFUSE_ORDER,     /* experts need dp_shard, cp, tp innermost, in this order */
+    MS_REFUSE_FRAMEWORK, /* a rule of the stack's framework (stack_rules.h); not found
+                            by ms_plan_refusal */
     MS_NUM_REFUSALS
 } ms_refusal;
 extern const char *const ms_refusal_names[]; /* names of refusals: "ranks", ..., NULL */
@@ -176,7 +178,7 @@ ms_status ms_plan_check_positions(ms_ctx *cx, const ms_plan *plan, const ms_mode
 bool ms_plan_order_is_legal(const ms_plan *plan);
 
 /* The default plan on `gpus` GPUs: sequence 8192, global batch max(4 Mi, 1 Ki x GPUs)
- * tokens, bf16, stack generic. Axes are 1, except dp_shard 0, which stands for all
+ * tokens, bf16, stack megatron. Axes are 1, except dp_shard 0, which stands for all
  * remaining GPUs; zero is -1, which stands for 3 if dp_shard > 1, else for 0. */
 ms_plan ms_plan_default(long gpus);
 /* Default global batch: sequences of max(4 Mi, 1 Ki x GPUs) tokens, at least one. */

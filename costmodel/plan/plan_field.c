@@ -60,19 +60,19 @@ static long usual_zero(const ms_plan *plan, const ms_stack *stack)
 {
     if (plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
         return 0;
-    return stack->default_zero >= 0 ? stack->default_zero : 3;
+    long zero = plan->size[MS_PP] > 1 && stack->pipeline_zero >= 0 ? stack->pipeline_zero
+                                                                   : stack->default_zero;
+    return zero >= 0 ? zero : 3;
 }
 
 static long usual_reshard(const ms_plan *plan, const ms_stack *stack)
 {
-    (void)stack;
-    return plan->zero == 3 && plan->size[MS_PP] == 1;
+    return plan->zero == 3 && (plan->size[MS_PP] == 1 || stack->reshards_in_pipelines);
 }
 
 static long usual_sequence_parallel(const ms_plan *plan, const ms_stack *stack)
 {
-    (void)stack;
-    return plan->size[MS_TP] > 1;
+    return plan->size[MS_TP] > 1 && !stack->lacks_sequence_parallel;
 }
 
 static long usual_cp_method(const ms_plan *plan, const ms_stack *stack)
@@ -250,14 +250,14 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_RESHARD] =
         {SWITCH(reshard_after_forward, "reshard_after_forward"), .short_name = "reshard",
          JSON("sharding", "reshard_after_forward"), .plain = true, .usual = usual_reshard,
-         .matters = shards_parameters, .flag_rule = MS_FLAG_IN_USE,
+         .matters = shards_parameters, .flag_rule = MS_FLAG_IN_EFFECT,
          .search = MS_SEARCH_TRIES,
          FLAG("--reshard-after-forward", NULL,
               "gather again for backward (default: on with zero 3 and no pipeline)")},
     [MS_CHOOSE_SEQUENCE_PARALLEL] =
         {SWITCH(sequence_parallel, "sequence_parallel"), .short_name = "sp",
          JSON("tensor", "sequence_parallel"), .usual = usual_sequence_parallel,
-         .matters = has_tensor, .renewed = true, .flag_rule = MS_FLAG_NOT_DEFAULT,
+         .matters = has_tensor, .renewed = true, .flag_rule = MS_FLAG_IN_EFFECT,
          .decides = MS_DECIDES_LAYERS, .search = MS_SEARCH_TRIES, .in_table = true,
          .text_on = "sp",
          FLAG("--sequence-parallel", NULL,
@@ -277,7 +277,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_CP_METHOD] =
         {WORD(cp_method, "cp_method", ms_cp_method_names), .short_name = "cp by",
          JSON("context", "method"), .find = find_cp_method, .usual = usual_cp_method,
-         .matters = has_context, .can = can_cp, .flag_rule = MS_FLAG_OF_STACK,
+         .matters = has_context, .can = can_cp, .flag_rule = MS_FLAG_IN_EFFECT,
          .decides = MS_DECIDES_LAYERS, .search = MS_SEARCH_TRIES, .in_table = true,
          .hidden = true,
          FLAG("--cp-method", NULL,
@@ -316,7 +316,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_STACK] =
         {TEXT(stack), JSON(NULL, "stack"),
          FLAG("--stack", "NAME|FILE",
-              "training framework whose conventions apply (default generic; "
+              "training framework whose conventions apply (default megatron; "
               "of run: meshsim)")},
 };
 
@@ -498,14 +498,10 @@ bool ms_plan_needs_flag(const ms_plan *plan, ms_choice choice)
     case MS_FLAG_UNUSUAL:
         return !ms_plan_is_plain(plan, choice) ||
                (field->usual != NULL && is_not_default(plan, choice));
-    case MS_FLAG_IN_USE:
-        return ms_plan_matters(plan, choice) && is_not_default(plan, choice);
     case MS_FLAG_NOT_DEFAULT:
         return is_not_default(plan, choice);
-    case MS_FLAG_OF_STACK:
-        return !ms_plan_is_plain(plan, choice) ||
-               (ms_plan_matters(plan, choice) &&
-                !ms_plan_is_plain(plan, MS_CHOOSE_STACK));
+    case MS_FLAG_IN_EFFECT:
+        return ms_plan_matters(plan, choice);
     case MS_FLAG_ALWAYS:
         return true;
     case MS_FLAG_NEVER:

@@ -249,6 +249,7 @@ ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
             "experts with ep %ld and etp %ld need the axes dp_shard, cp, tp innermost "
             "and in this order",
             plan->ep, plan->etp);
+    case MS_REFUSE_FRAMEWORK:
     case MS_LEGAL:
     case MS_NUM_REFUSALS:
         break;

@@ -46,6 +46,8 @@ typedef struct stack_file {
 static const ms_field stack_fields[] = {
     TEXT("name", stack.name, "name of the stack"),
     TEXT("source", stack.source, "framework and version, and the runs its figures fit"),
+    ROW(TEXT, "rules", stack.rules, false, 0, 0, NULL,
+        "rules of the framework: a name in configs/rules, or NAME@VERSION"),
     CHOICE(attention, ms_attention_kernel_names, "attention kernel"),
     FIGURE(unfused_traffic, 0, 20, "extra passes of pointwise chains over memory"),
     SECONDS(host_s_per_layer, "host_per_layer", true, 1,
@@ -144,6 +146,8 @@ static const ms_field stack_fields[] = {
     SWITCH(lacks_sequence_parallel, "by default, runs have no sequence parallelism"),
     SWITCH(whole_microbatch,
            "by default, runs without a pipeline do not accumulate gradients"),
+    SWITCH(selective_is_core_attention,
+           "selective recomputation repeats the attention core alone"),
     SWITCH(selective_is_full, "selective recomputation in runs repeats whole layers"),
     SWITCH(casts_once_by_tensor, "casts_once does not hold with one scale per row"),
     SWITCH(reports_first_rank, "its memory figure is the first rank's"),
@@ -154,12 +158,15 @@ static const ms_field stack_fields[] = {
     CHOICE(recompute, recompute_modes, "default recomputation"),
     ROW(INTEGER, "default_zero", stack.default_zero, true, -1, 3, NULL,
         "default ZeRO stage; -1: 3 if sharded, else 0"),
-    MUST_SWITCH(can_zero3_with_pp, "shards parameters under pipeline parallelism"),
+    ROW(INTEGER, "pipeline_zero", stack.pipeline_zero, false, -1, 3, NULL,
+        "default ZeRO stage with a pipeline, if it differs"),
+    SWITCH(reshards_in_pipelines, "by default, ZeRO 3 reshards with pipelines, too"),
     CHOICE(cp_method, ms_cp_method_names, "default method of context parallelism"),
     CAN_CP("can_cp_all_gather", MS_CP_ALL_GATHER, "gathers keys and values over cp"),
     CAN_CP("can_cp_ring", MS_CP_RING, "passes keys and values around a ring"),
     CAN_CP("can_cp_ulysses", MS_CP_ULYSSES, "splits heads over cp by all-to-all"),
-    TEXT("schedules", schedules, "supported pipeline schedules, by commas, or \"all\""),
+    TEXT("schedules", schedules,
+         "pipeline schedules, by commas (\"file\": those from files), or \"all\""),
     CHOICE(optimizer_sync, ms_optimizer_sync_names, "event that the optimizer waits for"),
     CHOICE(layer_split, layer_split_names,
            "default distribution of layers over pipeline stages"),
@@ -186,6 +193,10 @@ static ms_status read_schedules(ms_ctx *cx, ms_jval root, const char *text, bool
     }
     for (const char *at = text; at[strspn(at, " ,")] != '\0';) {
         const char *name = next_name(cx->arena, &at);
+        if (strcmp(name, "file") == 0) {
+            can[MS_CUSTOM] = true;
+            continue;
+        }
         if (!ms_schedule_parse(name, &kind)) {
             ms_fail(cx, MS_EINPUT, ms_json_loc(cx, root),
                     "\"%s\" is no pipeline schedule", name);
@@ -203,7 +214,8 @@ static ms_status read_schedules(ms_ctx *cx, ms_jval root, const char *text, bool
 
 ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
 {
-    stack_file file = {0}; /* absent numbers are 0 without a source */
+    /* absent numbers are 0 without a source */
+    stack_file file = {.stack = {.pipeline_zero = -1}};
     MS_TRY(ms_coefficients_read(cx, root, stack_fields, &file));
     *out = file.stack;
     out->attention = (ms_attention_kernel)file.attention;
@@ -217,6 +229,9 @@ ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
 ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out)
 {
     const char *path = NULL;
+    const char *at = ms_config_is_path(name) ? NULL : strchr(name, '@');
+    if (at != NULL)
+        name = ms_arena_strndup(cx->arena, name, (size_t)(at - name));
     MS_TRY(ms_config_resolve(cx, "stacks", "stack", name, &path));
     ms_jdoc *doc = NULL;
     ms_jval root;
@@ -224,6 +239,7 @@ ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out)
     ms_stack *stack = MS_NEW(cx->arena, ms_stack);
     ms_status status = ms_stack_read(cx, root, stack);
     ms_json_close(doc);
+    stack->version = at == NULL ? NULL : at + 1;
     *out = stack;
     return status;
 }

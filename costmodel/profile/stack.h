@@ -31,6 +31,10 @@ extern const char *const ms_optimizer_sync_names[]; /* "global" "post-validation
 typedef struct ms_stack {
     const char *name;
     const char *source;
+    /* rules of the framework and their version, configs/rules: "megatron@0.20"; NULL: none
+     * are known, and every plan is accepted */
+    const char *rules;
+    const char *version; /* version asked for by "NAME@VERSION"; NULL: that of `rules` */
     ms_attention_kernel attention;  /* kernel; if the profile lacks it, next older one */
     ms_coefficient unfused_traffic; /* u: factor on unfused kernels' extra HBM passes */
     /* host seconds per layer and micro-batch; NaN: number of kernels x launch_s */
@@ -141,6 +145,9 @@ typedef struct ms_stack {
     bool uses_dropout; /* trains with dropout if the model has it */
     bool lacks_sequence_parallel; /* plan default: no sequence parallelism */
     bool whole_microbatch;  /* plan default without pipeline: no gradient accumulation */
+    /* selective recomputation repeats the attention core alone: scores or log-sum-exp,
+     * no norms and activations (Megatron-LM, core/transformer/attention.py) */
+    bool selective_is_core_attention;
     bool selective_is_full; /* "selective" recomputation repeats whole layers */
     bool casts_once_by_tensor; /* casts_once needs scales per tensor, not per row */
     /* reported memory is that of rank 0 (nanotron logs max_memory_allocated,
@@ -154,16 +161,17 @@ typedef struct ms_stack {
     long stages_split_batch_before;
     /* ---- defaults and capabilities ---- */
     const char *recompute; /* default recompute mode: "none" "selective" ... */
+    long pipeline_zero;    /* default_zero of plans with a pipeline; -1: default_zero */
     long default_zero; /* ZeRO stage of plans by default, if dp_shard * cp > 1; -1: 3 */
-    bool can_zero3_with_pp;
-    ms_cp_method cp_method; /* context-parallel method of plans by default */
+    bool reshards_in_pipelines; /* plan default: ZeRO 3 reshards with pipelines, too */
+    ms_cp_method cp_method;     /* context-parallel method of plans by default */
     bool can_cp[MS_NUM_CP_METHODS];
-    bool can_schedule[MS_NUM_SCHEDULES];
+    bool can_schedule[MS_NUM_SCHEDULES]; /* [MS_CUSTOM]: schedules from files */
     ms_optimizer_sync optimizer_sync;
     ms_layer_split layer_split;
 } ms_stack;
 
-/* Loads a stack by name or path. Errors: MS_EIO, or as ms_stack_read. */
+/* Loads a stack by name, "NAME@VERSION" or path. Errors: MS_EIO, or as ms_stack_read. */
 ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out);
 /* Reads a parsed stack file. MS_EINPUT: missing, unknown or out-of-range fields. */
 ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out);

@@ -137,6 +137,7 @@ typedef struct ms_program_key {
     bool holds_gathers;      /* gathered tensors stay in memory until backward */
     unsigned char recompute; /* recompute mode (ms_recompute) */
     bool reruns_layer;       /* MS_RECOMPUTE_FULL repeats the whole layer */
+    bool core_attention;     /* MS_RECOMPUTE_SELECTIVE repeats the attention core alone */
     ms_saved keep;           /* MS_RECOMPUTE_AUTO: nodes that save their results */
     short tp, cp, ep, etp;
     int microbatch; /* sequences per micro-batch and dp rank */

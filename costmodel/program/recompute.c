@@ -70,6 +70,10 @@ static bool policy_keeps(const ms_builder *b, int tensor, int producer)
     case MS_RECOMPUTE_PER_OP:
         return per_op_keeps(b, producer);
     case MS_RECOMPUTE_SELECTIVE:
+        /* the projection after the attention core saves its result as its own input */
+        if (b->program->key.core_attention)
+            return (node->op != MS_OP_ATTENTION || output_index(node, tensor) == 0) &&
+                   !ms_node_is_gathered_again(b->program, node);
         if (node->op == MS_OP_NORM || node->op == MS_OP_GROUP_NORM ||
             node->op == MS_OP_ACTIVATION)
             return false;

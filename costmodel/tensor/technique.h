@@ -6,7 +6,8 @@
 
 typedef enum ms_recompute {
     MS_RECOMPUTE_NONE, /* save all activations that backward needs */
-    /* recompute outputs of norms and activations, and unfused attention scores */
+    /* recompute unfused attention scores and, unless the stack's selective is of the
+     * attention core alone (Megatron), outputs of norms and activations */
     MS_RECOMPUTE_SELECTIVE,
     /* TorchTitan's selective policy: save attention, every second GEMM, collectives */
     MS_RECOMPUTE_PER_OP,

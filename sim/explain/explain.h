@@ -41,6 +41,8 @@ typedef struct ms_explain_collective {
 typedef struct ms_explain_figure {
     const char *file; /* "profile h100-sxm", "stack generic" or "cluster hgx-h100" */
     const char *key, *help;
+    const ms_figure *number; /* where it is in the struct of its file */
+    int file_kind;           /* which file: explain_sensitivity.c numbers them */
     ms_unit unit;
     double value;
     ms_provenance from; /* kind of source; MS_SPEC for a cluster's numbers */

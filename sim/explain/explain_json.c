@@ -1,4 +1,5 @@
 /* Writes the explanation of a plan as JSON, schema meshsim.explain/1. */
+#include "sim/explain/explain_priv.h"
 #include "sim/explain/explain_reason.h"
 #include "sim/explain/explain_view.h"
 #include "sim/step/prediction_text.h"
@@ -144,15 +145,20 @@ static void write_collective(ms_jout *out, const ms_explain_collective *c)
 
 /* ---- figures and answers ---- */
 
-static void write_figure(ms_jout *out, const ms_explain_figure *f)
+const char *ms_explain_unit(const ms_explain_figure *figure)
 {
     static const char *const units[] = {"B", "B/s", "s", "FLOP/s", ""};
+    return units[figure->unit];
+}
+
+static void write_figure(ms_jout *out, const ms_explain_figure *f)
+{
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "file", f->file);
     ms_jout_text_field(out, "key", f->key);
     ms_jout_text_field(out, "help", f->help);
     ms_jout_number_field(out, "value", f->value);
-    ms_jout_text_field(out, "unit", units[f->unit]);
+    ms_jout_text_field(out, "unit", ms_explain_unit(f));
     ms_jout_text_field(out, "from", ms_provenance_names[f->from]);
     ms_jout_text_field(out, "source", f->source);
     ms_jout_number_field(out, "step_effect", f->step_effect);

@@ -41,35 +41,48 @@ typedef struct outcome {
     double change; /* relative change of the input number */
 } outcome;
 
-/* Predicts the plan with a number of `file` set to `value`; false if that is illegal. */
-static bool predict_changed(study *s, file_kind file, const ms_figure *figure,
-                            double value, outcome *out)
+/* Predicts a plan with a number of `file` set to `value`; false if that is illegal. */
+static bool predict_changed(const ms_workload_inputs *given, const ms_plan *plan,
+                            file_kind file, const ms_figure *figure, double value,
+                            outcome *out)
 {
     ms_ctx scratch = {.arena = ms_arena_open()};
     ms_cluster *cluster = MS_NEW(scratch.arena, ms_cluster);
     ms_profile *profile = MS_NEW(scratch.arena, ms_profile);
     ms_stack *stack = MS_NEW(scratch.arena, ms_stack);
-    *cluster = *s->inputs.cluster;
-    *profile = *s->inputs.profile;
-    *stack = *s->inputs.stack;
+    *cluster = *given->cluster;
+    *profile = *given->profile;
+    *stack = *given->stack;
     void *files[NUM_FILES] = {cluster, profile, stack};
     double before = ms_figure_value(figure, files[file]);
     ms_figure_set(figure, files[file], value);
     double after = ms_figure_value(figure, files[file]);
-    ms_workload_inputs inputs = {s->inputs.model, cluster, profile, stack};
+    ms_workload_inputs inputs = {given->model, cluster, profile, stack};
     ms_workload *workload;
     ms_prediction prediction;
     bool done = false;
     bool allowed = figure->low >= figure->high || after >= figure->low;
     if (after != before && allowed &&
-        ms_workload_make(&scratch, &inputs, s->out->plan, &workload) == MS_OK) {
-        done = ms_predict(&scratch, workload, s->out->plan, &prediction) == MS_OK;
+        ms_workload_make(&scratch, &inputs, plan, &workload) == MS_OK) {
+        done = ms_predict(&scratch, workload, plan, &prediction) == MS_OK;
         *out = (outcome){prediction.step_s, prediction.peak_bytes,
                          before != 0.0 ? after / before - 1.0 : (double)NAN};
         ms_workload_close(workload);
     }
     ms_arena_close(scratch.arena);
     return done;
+}
+
+double ms_explain_step_with(const ms_workload *workload, const ms_plan *plan,
+                            const ms_explain_figure *figure, double value)
+{
+    ms_workload_inputs inputs = {workload->model, workload->cluster, workload->profile,
+                                 workload->stack};
+    outcome o;
+    return predict_changed(&inputs, plan, (file_kind)figure->file_kind, figure->number,
+                           value, &o)
+               ? o.step_s
+               : (double)NAN;
 }
 
 /* Whether two predictions differ by more than rounding, a few parts in 10^16. */
@@ -81,7 +94,7 @@ static bool moves(double a, double b)
 static bool has_effect(study *s, file_kind file, const ms_figure *figure, double value,
                        outcome *out)
 {
-    return predict_changed(s, file, figure, value, out) &&
+    return predict_changed(&s->inputs, s->out->plan, file, figure, value, out) &&
            (moves(out->step_s, s->out->prediction.step_s) ||
             moves(out->peak_bytes, s->out->prediction.peak_bytes));
 }
@@ -124,6 +137,8 @@ static void add_figure(study *s, file_kind file, const ms_figure *figure, double
     *to = (ms_explain_figure){
         .file = ms_arena_printf(s->cx->arena, "%s %s", words[file], names[file]),
         .key = figure->key,
+        .number = figure,
+        .file_kind = file,
         .help = figure->help,
         .unit = figure->unit,
         .value = value,

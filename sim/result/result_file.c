@@ -8,6 +8,7 @@ const char *const ms_result_kind_names[] = {
     [MS_RESULT_SIMULATION] = "simulation",
     [MS_RESULT_RUN] = "run",
     [MS_RESULT_TRACE] = "trace",
+    [MS_RESULT_PLAN] = "plan",
     NULL,
 };
 const char *const ms_result_time_names[] = {
@@ -47,6 +48,15 @@ static ms_status read_number(ms_ctx *cx, ms_jval object, const char *key, double
     return ms_json_number(cx, value, -MAX_BYTES, MAX_BYTES, out);
 }
 
+/* read_number for keys that files may lack: NaN. */
+static ms_status read_optional(ms_ctx *cx, ms_jval object, const char *key, double *out)
+{
+    ms_jval value;
+    *out = NAN;
+    return ms_json_member(cx, object, key, &value) ? read_number(cx, object, key, out)
+                                                   : MS_OK;
+}
+
 static ms_status read_step_time(ms_ctx *cx, ms_jval object, double *out)
 {
     MS_TRY(read_number(cx, object, "step_s", out));
@@ -62,6 +72,15 @@ static ms_status read_times(ms_ctx *cx, ms_jval object, double out[MS_NUM_RESULT
         MS_TRY(read_number(cx, object, key, &out[i]));
     }
     return MS_OK;
+}
+
+/* Reads the peak of a prediction or simulation, and what else it says of memory. */
+static ms_status read_peak(ms_ctx *cx, ms_jval memory, ms_result *out)
+{
+    MS_TRY(read_number(cx, memory, "peak_bytes", &out->peak_bytes));
+    MS_TRY(read_optional(cx, memory, "device_bytes", &out->device_bytes));
+    MS_TRY(read_optional(cx, memory, "capacity_bytes", &out->capacity_bytes));
+    return read_optional(cx, memory, "fits_probability", &out->fits_probability);
 }
 
 static ms_status read_categories(ms_ctx *cx, ms_jval object, const char *suffix,
@@ -122,7 +141,8 @@ static ms_status read_prediction(ms_ctx *cx, ms_jval root, ms_result *out)
         ms_json_member(cx, root, "step_s_low", &low) && !ms_json_is_null(low);
     MS_TRY(read_times(cx, root, out->times_s));
     MS_TRY(require_member(cx, root, "memory", &memory));
-    MS_TRY(read_number(cx, memory, "peak_bytes", &out->peak_bytes));
+    MS_TRY(read_peak(cx, memory, out));
+    MS_TRY(read_optional(cx, root, "mfu_frac", &out->mfu_frac));
     MS_TRY(require_member(cx, memory, "parts", &parts));
     return read_categories(cx, parts, "", out->memory);
 }
@@ -177,7 +197,7 @@ static ms_status read_simulation(ms_ctx *cx, ms_jval root, ms_result *out)
     MS_TRY(read_step_time(cx, root, &out->step_s));
     MS_TRY(read_times(cx, root, out->times_s));
     MS_TRY(require_member(cx, root, "memory", &memory));
-    MS_TRY(read_number(cx, memory, "peak_bytes", &out->peak_bytes));
+    MS_TRY(read_peak(cx, memory, out));
     MS_TRY(read_number(cx, memory, "worst_rank", &worst));
     MS_TRY(read_worst_rank(cx, root, worst, out));
     return read_simulated_nodes(cx, root, out);
@@ -245,28 +265,71 @@ static ms_status read_trace(ms_ctx *cx, ms_jval root, ms_jval events, ms_result 
     return read_nodes(cx, data, ranks, out);
 }
 
-/* ---- all kinds ---- */
+/* ---- plans ---- */
 
-static ms_status refuse(ms_ctx *cx, ms_jval root)
+static void set_plan(ms_ctx *cx, const ms_plan *plan, ms_result *out)
 {
-    ms_json_fail(cx, root, "this is no prediction, simulation, run or trace");
-    ms_hint(cx, "predict, simulate and run write them with --json, and --trace");
-    return MS_EINPUT;
-}
-
-static ms_status read_plan(ms_ctx *cx, ms_jval root, ms_result *out)
-{
-    ms_jval value;
-    if (!ms_json_member(cx, root, "plan", &value) || !ms_json_is_object(value))
-        return MS_OK;
-    ms_plan *plan = MS_NEW(cx->arena, ms_plan);
-    MS_TRY(ms_plan_read(cx, value, plan));
-    out->made_for = plan;
+    ms_plan *choices = MS_NEW(cx->arena, ms_plan);
+    *choices = *plan;
+    out->made_for = choices;
     out->plan = ms_arena_printf(cx->arena, "%s on %ld of %s: %s",
                                 plan->model == NULL ? "a model" : plan->model, plan->gpus,
                                 plan->cluster == NULL ? "a cluster" : plan->cluster,
                                 ms_plan_text(cx->arena, plan));
+}
+
+/* Reads the member "plan" of a result; some results have none. */
+static ms_status read_plan(ms_ctx *cx, ms_jval root, ms_result *out)
+{
+    ms_jval value;
+    ms_plan plan;
+    if (!ms_json_member(cx, root, "plan", &value) || !ms_json_is_object(value))
+        return MS_OK;
+    MS_TRY(ms_plan_read(cx, value, &plan));
+    set_plan(cx, &plan, out);
     return MS_OK;
+}
+
+void ms_result_predicted(ms_result *result, const ms_prediction *p)
+{
+    const double times_s[] = {p->compute_s, p->exposed_comm_s, p->bubble_s,
+                              p->optimizer_s, p->host_s};
+    result->step_s = p->step_s;
+    result->has_interval = !isnan(p->step_low_s);
+    result->mfu_frac = p->mfu_frac;
+    result->peak_bytes = p->peak_bytes;
+    result->device_bytes = p->peak_bytes + p->outside_bytes;
+    result->capacity_bytes = p->capacity_bytes;
+    result->fits_probability = p->fits_probability;
+    memcpy(result->times_s, times_s, sizeof result->times_s);
+    memcpy(result->memory, p->memory, sizeof result->memory);
+}
+
+/* ---- all kinds ---- */
+
+static ms_result empty_result(void)
+{
+    ms_result result = {.step_s = NAN,
+                        .predicted_step_s = NAN,
+                        .first_faster_probability = NAN,
+                        .mfu_frac = NAN,
+                        .peak_bytes = NAN,
+                        .device_bytes = NAN,
+                        .capacity_bytes = NAN,
+                        .fits_probability = NAN};
+    for (int i = 0; i < MS_NUM_RESULT_TIMES; i++)
+        result.times_s[i] = NAN;
+    for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++)
+        result.memory[i] = NAN;
+    return result;
+}
+
+static ms_status refuse(ms_ctx *cx, ms_jval root)
+{
+    ms_json_fail(cx, root,
+                 "this is no plan, prediction, simulation, run, trace or search");
+    ms_hint(cx, "predict, search, simulate and run write them with --json, and --trace");
+    return MS_EINPUT;
 }
 
 static ms_status read_by_schema(ms_ctx *cx, ms_jval root, ms_result *out)
@@ -295,11 +358,7 @@ static ms_status read_by_schema(ms_ctx *cx, ms_jval root, ms_result *out)
 
 ms_status ms_result_read(ms_ctx *cx, ms_jval root, ms_result *out)
 {
-    *out = (ms_result){.step_s = NAN, .predicted_step_s = NAN, .peak_bytes = NAN};
-    for (int i = 0; i < MS_NUM_RESULT_TIMES; i++)
-        out->times_s[i] = NAN;
-    for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++)
-        out->memory[i] = NAN;
+    *out = empty_result();
     if (!ms_json_is_object(root))
         return refuse(cx, root);
     ms_jval events;
@@ -309,13 +368,64 @@ ms_status ms_result_read(ms_ctx *cx, ms_jval root, ms_result *out)
     return read_trace(cx, root, events, out);
 }
 
-ms_status ms_result_load(ms_ctx *cx, const char *path, ms_result *out)
+/* ---- several files ---- */
+
+static ms_result *append(ms_ctx *cx, ms_results *results)
+{
+    MS_MAKE_ROOM(cx->arena, results->items, results->num, results->capacity, 8);
+    ms_result *result = &results->items[results->num++];
+    *result = empty_result();
+    return result;
+}
+
+static ms_status add_search(ms_ctx *cx, ms_jval root, const char *path,
+                            ms_results *results)
+{
+    ms_jval plans, prediction;
+    MS_TRY(require_array(cx, root, "plans", &plans));
+    if (ms_json_length(plans) == 0)
+        return ms_json_fail(cx, plans, "the search found no plan");
+    for (int i = 0; i < ms_json_length(plans); i++) {
+        ms_jval entry = ms_json_element(cx, plans, i);
+        ms_result *result = append(cx, results);
+        MS_TRY(require_member(cx, entry, "prediction", &prediction));
+        MS_TRY(read_prediction(cx, prediction, result));
+        MS_TRY(read_plan(cx, entry, result));
+        result->path = path;
+        result->kind = MS_RESULT_PLAN;
+        result->search_rank = i + 1;
+    }
+    return MS_OK;
+}
+
+static ms_status add_document(ms_ctx *cx, ms_jval root, const char *path,
+                              ms_results *results)
+{
+    ms_jval schema;
+    const char *name = "";
+    if (ms_json_is_object(root) && ms_json_member(cx, root, "schema", &schema))
+        MS_TRY(ms_json_text(cx, schema, &name));
+    if (strcmp(name, "meshsim.search/1") == 0)
+        return add_search(cx, root, path, results);
+    ms_result *result = append(cx, results);
+    if (strcmp(name, "meshsim.plan/1") == 0) {
+        ms_plan plan;
+        MS_TRY(ms_plan_read(cx, root, &plan));
+        set_plan(cx, &plan, result);
+        result->kind = MS_RESULT_PLAN;
+    } else {
+        MS_TRY(ms_result_read(cx, root, result));
+    }
+    result->path = path;
+    return MS_OK;
+}
+
+ms_status ms_results_add_file(ms_ctx *cx, const char *path, ms_results *results)
 {
     ms_jdoc *doc;
     ms_jval root;
     MS_TRY(ms_json_load(cx, path, &doc, &root));
-    ms_status status = ms_result_read(cx, root, out);
-    out->path = path;
+    ms_status status = add_document(cx, root, path, results);
     ms_json_close(doc);
     return status;
 }

@@ -44,7 +44,7 @@ static bool set_schedule(ms_explore_level *l, ms_schedule_kind kind, long virtua
     ms_refusal refusal = ms_plan_refusal(&l->plan, l->explorer->workload->model);
     if (refusal != MS_LEGAL)
         l->explorer->counts.refused[refusal]++;
-    return refusal == MS_LEGAL;
+    return refusal == MS_LEGAL && !ms_explore_breaks_rule(l, MS_RULES_OF_SCHEDULE);
 }
 
 /* Iteration over the pipeline schedules that the search tries for one micro-batch. */
@@ -158,6 +158,8 @@ static bool set_batch(ms_explore_level *l)
         l->explorer->counts.refused[refusal]++;
         return false;
     }
+    if (ms_explore_breaks_rule(l, MS_RULES_OF_BATCH))
+        return false;
     ms_bill_key key = ms_plan_bill_key(l->explorer->workload, &l->plan);
     l->bills = ms_workload_bills(l->explorer->workload, &key);
     return true;
@@ -208,7 +210,8 @@ static bool next_layers(ms_explore_level *l, batches *b)
 
 static bool is_skipped(const ms_explore_level *l)
 {
-    if (!l->plan.sequence_parallel || l->plan.async_tp || !async_dominates(l->explorer))
+    if (!l->plan.sequence_parallel || l->plan.async_tp || !async_dominates(l->explorer) ||
+        !ms_explore_accepts_async(l))
         return false;
     ms_watch_async(l);
     return true;
@@ -282,13 +285,15 @@ double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
                           ms_plan *least)
 {
     ms_explore_level l = {.explorer = explorer,
-                          .plan = ms_space_plan(explorer->space, mesh)};
+                          .plan = ms_space_plan(explorer->space, mesh),
+                          .any_replicas = true};
     mesh_bound bound = {.least_s = INFINITY, .priced = {.known = explorer->stages}};
     ms_counts counts = explorer->counts;
     bound.ideal = ms_links_ideal(explorer->workload, &l.plan);
     if (explorer->noted != NULL)
         explorer->noted->num = 0;
-    for (batches b = {0}; next_batch(&l, &b);) {
+    bool refused = ms_explore_breaks_rule(&l, MS_RULES_OF_MESH);
+    for (batches b = {0}; !refused && next_batch(&l, &b);) {
         forget_prices(&bound.priced);
         for (schedules s = schedules_of(&l); next_schedule(&l, &s);)
             bound_schedule(&l, &bound);
@@ -335,11 +340,12 @@ long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
     all.exhaustive = true;
     ms_explore_level l = {.explorer = &all, .plan = ms_space_plan(explorer->space, mesh)};
     ms_orders *orders = MS_NEW(explorer->scratch, ms_orders);
-    ms_space_orders(explorer->space, &l.plan, workload->cluster, orders);
+    ms_space_orders(explorer->space, &l.plan, workload, orders);
     ms_links links = ms_links_make(workload, &l.plan);
     l.pipeline.shards = ms_shard_sizes_of(&links);
     long num_plans = 0;
-    for (batches b = {0}; next_batch(&l, &b);) {
+    bool refused = orders->num == 0 || ms_explore_breaks_rule(&l, MS_RULES_OF_MESH);
+    for (batches b = {0}; !refused && next_batch(&l, &b);) {
         for (schedules s = schedules_of(&l); next_schedule(&l, &s);) {
             make_shape(&l);
             num_plans += orders->num * ms_explore_count_states(&l);
@@ -438,7 +444,7 @@ void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
     ms_orders *orders = MS_NEW(explorer->scratch, ms_orders);
     l->explorer = explorer;
     l->plan = ms_space_plan(explorer->space, mesh);
-    ms_space_orders(explorer->space, &l->plan, workload->cluster, orders);
+    ms_space_orders(explorer->space, &l->plan, workload, orders);
     mesh_links links = {
         .num = orders->num,
         .orders = orders,
@@ -453,7 +459,8 @@ void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
     memcpy(l->plan.order, orders->order[0], sizeof l->plan.order);
     explorer->num_found = explorer->num_passed = 0;
     explorer->threshold_s = threshold_s;
-    for (batches b = {0}; next_batch(l, &b);)
+    bool refused = ms_explore_breaks_rule(l, MS_RULES_OF_MESH) || orders->num == 0;
+    for (batches b = {0}; !refused && next_batch(l, &b);)
         explore_batch(l, &links);
     ms_arena_rewind(explorer->scratch, mark);
 }

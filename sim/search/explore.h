@@ -20,6 +20,7 @@ typedef struct ms_counts {
     long evaluated;                /* plans whose time bound or memory was computed */
     long replayed;                 /* plans whose exact step time was computed */
     long refused[MS_NUM_REFUSALS]; /* illegal plans, by the rule that they break */
+    long broken[MS_MAX_RULES];     /* plans that MS_REFUSE_FRAMEWORK counts, by rule */
     long over_memory;              /* plans that exceed device memory */
     long over_bound; /* skipped: step-time bound above the best plans' times */
     long dominated;  /* skipped: a similar plan that fits is at least as fast */

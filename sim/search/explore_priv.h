@@ -16,7 +16,9 @@ typedef struct ms_priced_blocks {
 /* Choices made by the nested loops over a mesh's plans, and what follows from them. */
 typedef struct ms_explore_level {
     ms_explorer *explorer;
-    ms_plan plan;                 /* the plan, with defaults for choices not yet made */
+    ms_plan plan;      /* the plan, with defaults for choices not yet made */
+    ms_facts facts;    /* facts of the plan, for the framework's rules */
+    bool any_replicas; /* leave out rules on dp_replicate or dp_shard: a bound of all */
     unsigned long long batch_key; /* micro-batch and options of the plan, as one number */
     ms_bill_set *bills;
     const ms_links *links;
@@ -71,6 +73,14 @@ void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int 
 /* Number of shardings x recomputations that ms_explore_states visits. Needs
  * l->pipeline.shards and l->split. */
 long ms_explore_count_states(const ms_explore_level *l);
+
+/* Whether the framework refuses the plan by a rule whose last variable `level` sets;
+ * counts the refusal. Levels must be asked in their order, ORDER excepted. */
+bool ms_explore_breaks_rule(ms_explore_level *l, ms_rule_level level);
+/* Whether the framework refuses the plan with this sharding and recomputation. */
+bool ms_explore_refuses_state(const ms_explore_level *l, const ms_plan *plan);
+/* Whether the framework accepts asynchronous TP wherever it accepts the plan without. */
+bool ms_explore_accepts_async(const ms_explore_level *l);
 
 /* The ms_watch_ functions record a decision in explorer->watch (NULL: nothing) if the
  * watched plan has all choices made so far: async: plans without asynchronous TP are

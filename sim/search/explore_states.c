@@ -6,6 +6,7 @@
 #include "sim/search/explore_priv.h"
 
 #include "base/number.h"
+#include "sim/step/framework_rules.h"
 
 #include <math.h>
 
@@ -132,6 +133,8 @@ static void insert_found(ms_explorer *explorer, const ms_found *found)
 static void replay_plan(ms_explore_level *l, double peak_bytes)
 {
     ms_explorer *explorer = l->explorer;
+    if (ms_workload_broken_rule(explorer->workload, &l->plan) != NULL)
+        return; /* a rule on the order of axes and on choices made after it */
     const ms_schedule *schedule =
         ms_schedule_cached(explorer->schedules, &l->pipeline.shape);
     ms_found found = {.plan = l->plan, .peak_bytes = peak_bytes};
@@ -179,6 +182,27 @@ static bool evaluate(ms_explore_level *l, recomputed *r)
 
 /* ---- recomputation ---- */
 
+/* Whether space and framework allow the recomputation with the chosen sharding. */
+static bool allows_state(const ms_explore_level *l, ms_recompute mode, long layers)
+{
+    ms_plan plan = l->plan;
+    plan.recompute = mode;
+    plan.recompute_layers = layers;
+    return ms_space_allows(l->explorer->space, MS_CHOOSE_RECOMPUTE, mode) &&
+           !ms_explore_refuses_state(l, &plan);
+}
+
+static bool allows_mode(const ms_explore_level *l, ms_recompute mode)
+{
+    return allows_state(l, mode, 0);
+}
+
+/* Whether full recomputation may leave out layers of a chunk. */
+static bool allows_partial(const ms_explore_level *l)
+{
+    return allows_state(l, MS_RECOMPUTE_FULL, 1);
+}
+
 static long most_layers(const ms_split *split)
 {
     long most = 0;
@@ -213,7 +237,8 @@ static bool try_full(ms_explore_level *l, long recompute_layers, long most, bool
 /* The fewest layers per chunk that make the plan fit if fully recomputed; else `most`. */
 static long least_full(ms_explore_level *l, long most)
 {
-    long low = try_full(l, most, most, false) ? 1 : most, high = most;
+    bool partial = allows_partial(l) && try_full(l, most, most, false);
+    long low = partial ? 1 : most, high = most;
     while (low < high) {
         long middle = low + (high - low) / 2;
         if (try_full(l, middle, most, false))
@@ -229,7 +254,8 @@ static void explore_full(ms_explore_level *l, long most)
     ms_explorer *explorer = l->explorer;
     if (explorer->bounds_only || !explorer->exhaustive)
         try_full(l, explorer->bounds_only ? most : least_full(l, most), most, true);
-    for (long layers = 1; explorer->exhaustive && layers <= most; layers++)
+    long fewest = allows_partial(l) ? 1 : most;
+    for (long layers = fewest; explorer->exhaustive && layers <= most; layers++)
         try_full(l, layers, most, true);
 }
 
@@ -239,8 +265,8 @@ static bool allowed_sharding(const ms_explore_level *l, ms_sharding sharding)
 {
     bool keep = sharding == MS_ZERO_3_NO_RESHARD;
     bool shards = l->pipeline.shards.dense > 1.0 || l->pipeline.shards.expert > 1.0;
-    return ms_space_tries_sharding(l->explorer->space, l->plan.size[MS_PP], shards,
-                                   keep ? 3 : (long)sharding, !keep);
+    return ms_space_tries_sharding(l->explorer->space, shards, keep ? 3 : (long)sharding,
+                                   !keep);
 }
 
 static void set_sharding(ms_explore_level *l, ms_sharding sharding)
@@ -253,14 +279,10 @@ static const ms_recompute simple_modes[] = {MS_RECOMPUTE_NONE, MS_RECOMPUTE_SELE
                                             MS_RECOMPUTE_PER_OP};
 #define NUM_SIMPLE_MODES 3
 
-static bool allows_mode(const ms_explore_level *l, ms_recompute mode)
-{
-    return ms_space_allows(l->explorer->space, MS_CHOOSE_RECOMPUTE, mode);
-}
-
 static long count_recomputations(const ms_explore_level *l, long most)
 {
-    long count = allows_mode(l, MS_RECOMPUTE_FULL) ? most : 0;
+    long fewest = allows_partial(l) ? 1 : most;
+    long count = allows_mode(l, MS_RECOMPUTE_FULL) ? most - fewest + 1 : 0;
     for (int i = 0; i < NUM_SIMPLE_MODES; i++)
         count += allows_mode(l, simple_modes[i]);
     return count;
@@ -374,7 +396,7 @@ static void sift_full(sieve *s)
 {
     ms_explore_level *l = s->l;
     ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
-    recomputed r = use_full(l, 1, s->most);
+    recomputed r = use_full(l, allows_partial(l) ? 1 : s->most, s->most);
     if (!is_state_beaten(s)) {
         r = use_full(l, least_full(l, s->most), s->most);
         if (!is_state_beaten(s))
@@ -496,10 +518,13 @@ void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int 
 
 long ms_explore_count_states(const ms_explore_level *l)
 {
+    ms_explore_level one = *l;
     long count = 0;
-    for (int s = 0; s < MS_NUM_SHARDINGS; s++)
+    for (int s = 0; s < MS_NUM_SHARDINGS; s++) {
+        set_sharding(&one, (ms_sharding)s);
         if (allowed_sharding(l, (ms_sharding)s))
-            count += count_recomputations(l, most_layers(l->split));
+            count += count_recomputations(&one, most_layers(l->split));
+    }
     return count;
 }
 

@@ -53,7 +53,7 @@ ms_status ms_mesh_orders_compare(ms_ctx *cx, ms_workload *workload, const ms_pla
                                  ms_mesh_orders *out)
 {
     ms_order_list *list = MS_NEW(cx->arena, ms_order_list);
-    ms_space_list_orders(plan, workload->cluster, list);
+    ms_space_list_orders(plan, workload, list);
     out->num = out->num_refused = 0;
     out->costs = MS_NEW_ARRAY(cx->arena, list->num, ms_order_cost);
     for (int i = 0; i < list->num; i++) {

@@ -85,6 +85,8 @@ static void add_counts(ms_counts *sum, const ms_counts *one)
     sum->dominated += one->dominated;
     for (int i = 0; i < MS_NUM_REFUSALS; i++)
         sum->refused[i] += one->refused[i];
+    for (int i = 0; i < MS_MAX_RULES; i++)
+        sum->broken[i] += one->broken[i];
 }
 
 /* ---- threads ---- */

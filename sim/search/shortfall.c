@@ -1,6 +1,7 @@
 /* Finds the nearest change with which a plan fits device memory, by predictions. */
 #include "sim/search/shortfall.h"
 
+#include "sim/step/framework_rules.h"
 #include "sim/step/prediction_text.h"
 
 #include <limits.h>
@@ -38,6 +39,7 @@ static bool try_plan(const attempt *a, const ms_plan *plan, const char *flags)
 {
     long most = a->workload->cluster->max_gpus;
     if (ms_plan_refusal(plan, a->workload->model) != MS_LEGAL ||
+        ms_workload_broken_rule(a->workload, plan) != NULL ||
         (most > 0 && plan->gpus > most) || !states_can_fit(a->workload, plan->gpus))
         return false;
     ms_ctx scratch = {.arena = ms_arena_open()};
@@ -56,7 +58,7 @@ static bool try_plan(const attempt *a, const ms_plan *plan, const char *flags)
 
 static bool can_reshard(const attempt *a, const ms_plan *plan)
 {
-    return plan->size[MS_PP] == 1 || a->workload->stack->can_zero3_with_pp;
+    return plan->size[MS_PP] == 1 || a->workload->stack->reshards_in_pipelines;
 }
 
 static const char *reshard_flag(const ms_plan *plan)

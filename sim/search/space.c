@@ -188,7 +188,7 @@ static ms_status check_schedule(ms_ctx *cx, const ms_space *space, long kind)
                                     names[0] == '\0' ? "" : ", ", ms_schedule_names[i]);
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "stack %s does not run schedule %s",
             space->base.stack, ms_schedule_names[kind]);
-    ms_hint(cx, "it runs %s; --stack generic runs all", names);
+    ms_hint(cx, "it runs %s; --stack ideal runs all", names);
     return MS_EINPUT;
 }
 
@@ -335,15 +335,14 @@ void ms_space_copy(const ms_choice_list *choices, const ms_plan *from, ms_plan *
         ms_plan_set(to, choices->of[i], ms_plan_get(from, choices->of[i]));
 }
 
-bool ms_space_tries_sharding(const ms_space *space, long pp, bool shards, long zero,
+bool ms_space_tries_sharding(const ms_space *space, bool shards, long zero,
                              bool reshard_after_forward)
 {
     if (!ms_space_allows(space, MS_CHOOSE_ZERO, zero))
         return false;
     if (zero < 3)
         return shards || zero == 0;
-    return shards && ms_space_allows(space, MS_CHOOSE_RESHARD, reshard_after_forward) &&
-           (!reshard_after_forward || pp == 1 || space->stack->can_zero3_with_pp);
+    return shards && ms_space_allows(space, MS_CHOOSE_RESHARD, reshard_after_forward);
 }
 
 /* ---- meshes ---- */
@@ -507,7 +506,39 @@ static void place_active(ms_plan *plan, const unsigned char *active)
         plan->order[axis] = plan->size[axis] > 1 ? *active++ : (unsigned char)axis;
 }
 
-void ms_space_list_orders(const ms_plan *plan, const ms_cluster *cluster,
+unsigned long long ms_rule_level_variables(ms_rule_level level)
+{
+#define BIT(variable) (1ULL << (variable))
+    static const unsigned long long later[MS_NUM_RULE_LEVELS] = {
+        [MS_RULES_OF_ORDER] = BIT(MS_FACT_AXES),
+        [MS_RULES_OF_BATCH] = BIT(MS_CHOOSE_MICROBATCH) | BIT(MS_FACT_MICROBATCHES) |
+                              BIT(MS_CHOOSE_SEQUENCE_PARALLEL) | BIT(MS_CHOOSE_CP_METHOD),
+        [MS_RULES_OF_SCHEDULE] = BIT(MS_CHOOSE_ASYNC_TP) | BIT(MS_CHOOSE_SCHEDULE) |
+                                 BIT(MS_CHOOSE_VIRTUAL_STAGES) | BIT(MS_CHOOSE_GROUP) |
+                                 BIT(MS_FACT_GROUP) | BIT(MS_FACT_SCHEDULE_FILE) |
+                                 BIT(MS_FACT_LAYER_SPLIT) | BIT(MS_FACT_OWN_SPLIT),
+        [MS_RULES_OF_STATES] = BIT(MS_CHOOSE_ZERO) | BIT(MS_CHOOSE_RESHARD) |
+                               BIT(MS_CHOOSE_RECOMPUTE) |
+                               BIT(MS_CHOOSE_RECOMPUTE_LAYERS)};
+#undef BIT
+    unsigned long long all_later = 0;
+    for (int i = 0; i < MS_NUM_RULE_LEVELS; i++)
+        all_later |= later[i];
+    return level == MS_RULES_OF_MESH ? ~all_later : later[level];
+}
+
+/* Whether the stack's framework accepts the plan's order of axes. */
+static bool accepts_order(const ms_plan *plan, const ms_workload *workload)
+{
+    unsigned long long axes = ms_rule_level_variables(MS_RULES_OF_ORDER);
+    unsigned long long known = axes | ms_rule_level_variables(MS_RULES_OF_MESH);
+    if (workload->rules.num == 0)
+        return true;
+    ms_facts facts = ms_facts_of(plan, workload->model, workload->stack);
+    return ms_rule_broken(&workload->rules, &facts, known, axes) == NULL;
+}
+
+void ms_space_list_orders(const ms_plan *plan, const ms_workload *workload,
                           ms_order_list *out)
 {
     unsigned char active[MS_NUM_PLAN_AXES];
@@ -522,12 +553,14 @@ void ms_space_list_orders(const ms_plan *plan, const ms_cluster *cluster,
         int i = out->num++;
         place_active(&variant, active);
         memcpy(out->orders[i].order, variant.order, sizeof variant.order);
-        out->orders[i].refusal =
-            ms_plan_order_is_legal(&variant) ? MS_LEGAL : MS_REFUSE_ORDER;
+        out->orders[i].refusal = !ms_plan_order_is_legal(&variant) ? MS_REFUSE_ORDER
+                                 : !accepts_order(&variant, workload)
+                                     ? MS_REFUSE_FRAMEWORK
+                                     : MS_LEGAL;
         out->orders[i].alike = -1;
         if (out->orders[i].refusal != MS_LEGAL)
             continue;
-        sign(&variant, cluster, &known[num_known]);
+        sign(&variant, workload->cluster, &known[num_known]);
         int found = 0;
         while (found < num_known && !same_signature(&known[found], &known[num_known]))
             found++;
@@ -538,15 +571,17 @@ void ms_space_list_orders(const ms_plan *plan, const ms_cluster *cluster,
 }
 
 void ms_space_orders(const ms_space *space, const ms_plan *plan,
-                     const ms_cluster *cluster, ms_orders *out)
+                     const ms_workload *workload, ms_orders *out)
 {
     if (space->fixed_order) {
+        ms_plan ordered = *plan;
+        memcpy(ordered.order, space->base.order, sizeof ordered.order);
         memcpy(out->order[0], space->base.order, sizeof out->order[0]);
-        out->num = 1;
+        out->num = accepts_order(&ordered, workload);
         return;
     }
     ms_order_list list;
-    ms_space_list_orders(plan, cluster, &list);
+    ms_space_list_orders(plan, workload, &list);
     out->num = 0;
     for (int i = 0; i < list.num; i++)
         if (list.orders[i].alike == i)
@@ -573,16 +608,17 @@ bool ms_space_same_order(const ms_plan *plan, const unsigned char order[MS_NUM_P
 }
 
 bool ms_space_order_like(const ms_space *space, const ms_plan *plan,
-                         const ms_cluster *cluster, unsigned char like[MS_NUM_PLAN_AXES])
+                         const ms_workload *workload,
+                         unsigned char like[MS_NUM_PLAN_AXES])
 {
     signature asked, tried;
     ms_plan variant = *plan;
     ms_orders orders;
-    sign(plan, cluster, &asked);
-    ms_space_orders(space, plan, cluster, &orders);
+    sign(plan, workload->cluster, &asked);
+    ms_space_orders(space, plan, workload, &orders);
     for (int i = 0; i < orders.num; i++) {
         memcpy(variant.order, orders.order[i], sizeof variant.order);
-        sign(&variant, cluster, &tried);
+        sign(&variant, workload->cluster, &tried);
         if (!same_signature(&asked, &tried))
             continue;
         memcpy(like, orders.order[i], sizeof variant.order);

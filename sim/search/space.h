@@ -53,15 +53,26 @@ bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method metho
  * Without a pipeline (pp 1) only 1F1B is tried. */
 bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long pp,
                              ms_schedule_kind kind, long virtual_stages);
+/* Variables of rules (bit i: variable i) by the loop of the search that sets them. */
+typedef enum ms_rule_level {
+    MS_RULES_OF_MESH, /* sizes, model, batch */
+    MS_RULES_OF_ORDER,
+    MS_RULES_OF_BATCH,    /* micro-batch, choices of layers */
+    MS_RULES_OF_SCHEDULE, /* schedule, choices of prices */
+    MS_RULES_OF_STATES,   /* sharding, recomputation */
+    MS_NUM_RULE_LEVELS
+} ms_rule_level;
+unsigned long long ms_rule_level_variables(ms_rule_level level);
+
 /* Copies the values of the listed choices from one plan to another. */
 void ms_space_copy(const ms_choice_list *choices, const ms_plan *from, ms_plan *to);
 /* Sets the listed choices to their next combination, the last choice varying fastest,
  * values upwards or if `down` downwards; false after the last. `*begun` starts false. */
 bool ms_space_next(const ms_space *space, const ms_choice_list *choices, bool down,
                    ms_plan *plan, bool *begun);
-/* Whether the search tries ZeRO stage `zero`: 1 to 3 need ranks to shard over (`shards`),
- * and 3 with reshard_after_forward in a pipeline needs the stack's support. */
-bool ms_space_tries_sharding(const ms_space *space, long pp, bool shards, long zero,
+/* Whether the search tries ZeRO stage `zero`: 1 to 3 need ranks to shard over
+ * (`shards`). */
+bool ms_space_tries_sharding(const ms_space *space, bool shards, long zero,
                              bool reshard_after_forward);
 
 /* Sizes of the mesh axes pp, dp_replicate, dp_shard, cp, tp, and of the expert axes. */
@@ -89,16 +100,17 @@ typedef struct ms_order_list {
         int alike; /* index of first order with equal placement of groups; -1: illegal */
     } orders[MS_MAX_ORDERS];
 } ms_order_list;
-void ms_space_list_orders(const ms_plan *plan, const ms_cluster *cluster,
+void ms_space_list_orders(const ms_plan *plan, const ms_workload *workload,
                           ms_order_list *out);
 
-/* Axis orders to try: one per placement of all groups, the default order first. */
+/* Axis orders to try: one per placement of all groups, the default order first; only
+ * those that the stack's framework accepts. */
 typedef struct ms_orders {
     int num;
     unsigned char order[MS_MAX_ORDERS][MS_NUM_PLAN_AXES];
 } ms_orders;
 void ms_space_orders(const ms_space *space, const ms_plan *plan,
-                     const ms_cluster *cluster, ms_orders *out);
+                     const ms_workload *workload, ms_orders *out);
 
 /* Puts axes of size 1, which move no rank, in their default places in plan->order. */
 void ms_space_plain_order(ms_plan *plan);
@@ -108,6 +120,7 @@ bool ms_space_same_order(const ms_plan *plan,
 /* Finds the order of axes that the search tries and that places groups on the cluster as
  * plan->order does; false if there is none. */
 bool ms_space_order_like(const ms_space *space, const ms_plan *plan,
-                         const ms_cluster *cluster, unsigned char like[MS_NUM_PLAN_AXES]);
+                         const ms_workload *workload,
+                         unsigned char like[MS_NUM_PLAN_AXES]);
 
 #endif

@@ -196,7 +196,7 @@ static void find_ranks(const ms_search_result *result, ms_why *why)
 static void choose_order(const ms_workload *workload, ms_why *why)
 {
     ms_plan tried = why->plan;
-    (void)ms_space_order_like(&why->home, &why->plan, workload->cluster, tried.order);
+    (void)ms_space_order_like(&why->home, &why->plan, workload, tried.order);
     ms_watch_start(&why->among, &tried);
     why->is_stand_in = !ms_space_same_order(&why->plan, tried.order);
 }

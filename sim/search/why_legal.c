@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/search/why_priv.h"
+#include "sim/step/framework_rules.h"
 
 /* ---- nearest values ---- */
 
@@ -196,7 +197,7 @@ static const char *free_cp_method(ms_ctx *cx, const ms_plan *plan, ms_space *ask
 }
 
 /* Drops from `asked` a value that a search never tries. Returns the reason as text. */
-static const char *free_untried(ms_ctx *cx, const ms_workload *workload,
+static const char *free_untried(ms_ctx *cx, ms_workload *workload,
                                 const ms_plan *plan, ms_space *asked)
 {
     long pp = plan->size[MS_PP], v = plan->virtual_stages;
@@ -220,10 +221,7 @@ static const char *free_untried(ms_ctx *cx, const ms_workload *workload,
             plan->zero);
     }
     free_choice(asked, MS_CHOOSE_RESHARD);
-    return ms_arena_printf(cx->arena,
-                           "stack %s does not reshard parameters after forward inside a "
-                           "pipeline (pp %ld)",
-                           plan->stack, pp);
+    return "reshard_after_forward matters with zero 3 alone";
 }
 
 const char *ms_why_no_plan(ms_ctx *cx, ms_workload *workload, ms_space *asked,
@@ -232,9 +230,14 @@ const char *ms_why_no_plan(ms_ctx *cx, ms_workload *workload, ms_space *asked,
     ms_plan plan;
     why->refusal = best_probe(workload, asked, &plan);
     const char *mends = mends_text(cx, workload, asked);
-    const char *text = why->refusal == MS_LEGAL
-                           ? free_untried(cx, workload, &plan, asked)
-                           : refusal_text(cx, workload, asked, &plan);
+    const ms_rule *rule =
+        why->refusal == MS_LEGAL ? ms_workload_broken_rule(workload, &plan) : NULL;
+    if (rule != NULL)
+        why->refusal = MS_REFUSE_FRAMEWORK;
+    const char *text =
+        rule != NULL               ? ms_broken_rule_text(workload, &plan, rule, cx->arena)
+        : why->refusal == MS_LEGAL ? free_untried(cx, workload, &plan, asked)
+                                   : refusal_text(cx, workload, asked, &plan);
     if (mends[0] != '\0')
         text =
             ms_arena_printf(cx->arena, "%s; the nearest that would do: %s", text, mends);

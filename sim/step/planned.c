@@ -63,29 +63,49 @@ static void make_run_loads(ms_ctx *cx, ms_planned *p)
     p->pipeline.loads = loads;
 }
 
-void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
-                     ms_planned *p)
+/* Everything but the schedule, and what follows from its order of actions. */
+static void open_stages(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                        ms_planned *p)
 {
     *p = (ms_planned){.plan = plan, .workload = workload};
     open_bills(p);
-    ms_schedule_shape shape = ms_workload_shape(workload, p->bills, plan);
     p->sharding = ms_plan_sharding(plan);
-    p->schedule = ms_schedule_make(cx->arena, &shape);
     const ms_split *split = split_of(cx, p);
     p->pipeline = (ms_pipeline){
         .workload = p->workload,
         .links = &p->links,
-        .shape = shape,
+        .shape = ms_workload_shape(workload, p->bills, plan),
         .split = split,
         .shards = ms_shard_sizes_of(&p->links),
         .world_sync_s = ms_step_sync_s(p->workload, &p->links, &p->blocks, split),
-        .lists = p->schedule,
         .blocks = &p->blocks,
         .recompute = plan->recompute,
         .recompute_layers = plan->recompute_layers};
     ms_pipeline_set_sends(&p->pipeline, p->blocks.send_s);
     make_stages(cx, p);
+}
+
+void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                     ms_planned *p)
+{
+    open_stages(cx, workload, plan, p);
+    p->schedule = ms_schedule_make(cx->arena, &p->pipeline.shape);
+    p->pipeline.lists = p->schedule;
     make_run_loads(cx, p);
+}
+
+double ms_planned_bound_s(ms_ctx *cx, ms_workload *workload, const ms_plan *plan)
+{
+    ms_planned p;
+    open_stages(cx, workload, plan, &p);
+    const ms_split *split = p.pipeline.split;
+    ms_rank_load *loads = MS_NEW_ARRAY(cx->arena, split->num_runs, ms_rank_load);
+    for (int i = 0; i < split->num_runs; i++)
+        ms_rank_load_states(p.stages, &split->runs[i], p.blocks.send_bytes,
+                            ms_num_neighbours(split, split->runs[i].first_rank),
+                            &loads[i]);
+    p.pipeline.loads = loads;
+    return ms_step_bound_s(&p.pipeline, p.sharding, cx->arena);
 }
 
 const ms_stage *ms_planned_stage(const ms_planned *p, int stage)

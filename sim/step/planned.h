@@ -24,6 +24,10 @@ typedef struct ms_planned {
 void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      ms_planned *p);
 
+/* Lower bound of a legal plan's step time in seconds (ms_step_bound_s), without making its
+ * schedule. */
+double ms_planned_bound_s(ms_ctx *cx, ms_workload *workload, const ms_plan *plan);
+
 const ms_stage *ms_planned_stage(const ms_planned *p, int stage);
 
 /* Parameters, saved activations and buffers of a pipeline rank at its memory peak. */

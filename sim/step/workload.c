@@ -104,7 +104,10 @@ ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
     MS_TRY(ms_stack_load(cx, plan->stack, &inputs.stack));
     MS_TRY(load_spread(cx, &inputs, MS_STEP_SPREAD, &spread));
     MS_TRY(load_spread(cx, &inputs, MS_PEAK_SPREAD, &peak_spread));
+    ms_rule_set rules;
+    MS_TRY(ms_rule_set_load(cx, inputs.stack, &rules));
     MS_TRY(ms_workload_make(cx, &inputs, plan, out));
+    (*out)->rules = rules;
     (*out)->spread = spread;
     (*out)->peak_spread = peak_spread;
     ms_workload_set_memory_rule(*out, &(ms_memory_rule){0});
@@ -171,6 +174,7 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
     out.regather = workload->stack->regather;
     out.recompute = which.recompute;
     out.reruns_layer = workload->stack->reruns_layers;
+    out.core_attention = workload->stack->selective_is_core_attention;
     return out;
 }
 

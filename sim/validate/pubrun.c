@@ -106,7 +106,7 @@ static void set_zero(row_reader *r)
         ms_pubrun_note(&r->notes, "zero 2 as 3 without resharding");
     }
     if (assumed && plan->zero == 3 && plan->size[MS_PP] > 1 &&
-        !r->run->stack->can_zero3_with_pp) {
+        !r->run->stack->reshards_in_pipelines) {
         plan->reshard_after_forward = false;
         ms_pubrun_note(&r->notes, "no resharding");
     }

@@ -47,7 +47,7 @@ static long pick(ms_rng *rng, long low, long high)
 static void pick_order(plan_source *s, ms_plan *plan)
 {
     ms_orders *orders = MS_NEW(s->cx->arena, ms_orders);
-    ms_space_orders(&s->space, plan, s->workload->cluster, orders);
+    ms_space_orders(&s->space, plan, s->workload, orders);
     long i = pick(&s->rng, 0, orders->num - 1);
     memcpy(plan->order, orders->order[i], sizeof plan->order);
 }

@@ -1,6 +1,7 @@
 /* The plan search against brute force, which replays every plan. Failures name the
  * case or the seed. */
 #include "base/rng.h"
+#include "sim/step/framework_rules.h"
 #include "sim/step/prediction.h"
 #include "tests/property/search_cases.h"
 
@@ -118,6 +119,69 @@ static void a_rule_keeps_the_plans_of_its_probability(void **state)
     }
     assert_true(num_different >= 2);
     ms_workload_close(workload);
+}
+
+/* The fastest of all plans of a space, listed without rules, that fits and that the
+ * stack's framework accepts; infinite: there is none. Counts the refused ones before. */
+static double fastest_accepted_s(ms_ctx *cx, ms_workload *workload, const ms_space *space,
+                                 int *num_refused)
+{
+    const ms_rule_set framework = workload->rules;
+    ms_search_options options = {
+        .num_best = 100000, .variants = true, .num_threads = 2, .exhaustive = true};
+    ms_search_result all;
+    workload->rules.num = 0;
+    ms_status status = ms_search(cx, workload, space, &options, &all);
+    assert_true(status == MS_OK || status == MS_ENOFIT);
+    assert_true(all.num_found < options.num_best);
+    workload->rules = framework;
+    *num_refused = 0;
+    while (*num_refused < all.num_found &&
+           ms_workload_broken_rule(workload, &all.found[*num_refused].plan) != NULL)
+        ++*num_refused;
+    return *num_refused < all.num_found ? all.found[*num_refused].step_s
+                                        : (double)INFINITY;
+}
+
+/* With the rules of a framework the search finds the fastest plan that obeys them. */
+static void frameworks_get_the_fastest_plan_that_they_accept(void **state)
+{
+    (void)state;
+    static const search_case cases[] = {
+        {"8b", "megatron", "hgx-h100", 8, 16, 0, 0.7, {NULL}},
+        {"8b", "megatron@0.11", "hgx-h100", 12, 24, 0, 0.6, {"pp>=2", NULL}},
+        {"8b", "megatron", "hgx-a100-80g", 16, 24, 0, 0.5, {"pp>=4", NULL}},
+        {"8b", "megatron@0.9", "hgx-a100-80g", 12, 48, 0, 0.9, {"pp>=3", NULL}},
+        {"llama-7b", "torchtitan", "hgx-h100", 12, 24, 0, 0.9, {"pp>=3", NULL}},
+        {"qwen3-30b-a3b", "torchtitan@main", "hgx-h200", 8, 8, 0, 0.5, {"tp>=2", NULL}},
+        {"8b", "nanotron", "hgx-h100", 16, 16, 0, 0.8, {"cp>=2", NULL}},
+        {"llama-3.2-1b", "torchtitan", "hgx-h100", 12, 24, 0, 0.6, {NULL}},
+        {"8b", "torchtitan@main", "hgx-h100", 16, 16, 0, 0.5, {"pp>=2", NULL}},
+        {"8b", "nanotron", "hgx-h100", 16, 16, 0, 0.6, {"zero>=1", NULL}},
+        {"8b", "deepspeed", "hgx-h100", 16, 16, 0, 0.6, {"pp>=2", NULL}},
+        {"8b", "deepspeed", "hgx-a100-40g", 16, 16, 0, 0.6, {"tp>=2", NULL}},
+        {"qwen3-30b-a3b", "megatron", "hgx-h100", 16, 16, 0, 0.5, {"tp>=2", NULL}},
+        {"qwen3-30b-a3b", "deepspeed", "hgx-h100", 16, 16, 0, 0.6, {"ep>=2", NULL}},
+        {"llama-3.2-1b", "maxtext", "hgx-h100", 12, 24, 0, 0.7, {"pp>=2", NULL}},
+    };
+    int num_changed = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        search_case c = cases[i];
+        c.seed = i;
+        ms_ctx *cx = test_cx();
+        ms_space space;
+        ms_workload *workload = open_case(cx, &c, &space);
+        int num_refused;
+        double want_s = fastest_accepted_s(cx, workload, &space, &num_refused);
+        ms_search_result best = search_with(cx, workload, &space, 1, false);
+        num_changed += num_refused > 0;
+        if (isinf(want_s))
+            ASSERT_INT(best.num_found, 0);
+        else
+            ASSERT_NEAR(best.found[0].step_s, want_s, 0);
+        ms_workload_close(workload);
+    }
+    assert_true(num_changed >= 3);
 }
 
 /* Whether two plans differ in recomputation and asynchronous TP at most. */
@@ -274,6 +338,7 @@ int main(void)
         cmocka_unit_test(search_equals_brute_force_on_whole_spaces),
         cmocka_unit_test(asynchronous_tp_across_nodes),
         cmocka_unit_test(a_rule_keeps_the_plans_of_its_probability),
+        cmocka_unit_test(frameworks_get_the_fastest_plan_that_they_accept),
         cmocka_unit_test(variants_leave_out_dominated_plans_only),
         cmocka_unit_test(plans_found_take_what_is_predicted),
         cmocka_unit_test(a_model_too_large_is_too_large_for_both),

@@ -4,6 +4,7 @@
  * candidate. */
 #include "base/rng.h"
 #include "sim/search/why.h"
+#include "sim/step/framework_rules.h"
 
 #include "tests/property/search_cases.h"
 
@@ -83,6 +84,8 @@ static long pick_value(trial *t, int choice)
 
 static void ask_for(trial *t, int choice, long value)
 {
+    if (choice == MS_CHOOSE_SCHEDULE && !t->workload->stack->can_schedule[value])
+        value = MS_1F1B;
     const char *one = ms_space_choice_text(t->cx->arena, (ms_choice)choice, value);
     t->text = ms_arena_printf(t->cx->arena, "%s%s%s", t->text,
                               t->text[0] == '\0' ? "" : ",", one);
@@ -251,6 +254,8 @@ static void check_without_plans(trial *t, const ms_plan *complete)
     if (complete == NULL)
         return;
     ms_refusal refusal = ms_plan_refusal(complete, t->workload->model);
+    if (refusal == MS_LEGAL && ms_workload_broken_rule(t->workload, complete) != NULL)
+        refusal = MS_REFUSE_FRAMEWORK;
     EXPECT(t, why->refusal == refusal, why->refusal, refusal);
 }
 

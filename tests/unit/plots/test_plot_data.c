@@ -8,6 +8,7 @@
 static ms_plan plan_of(ms_schedule_kind schedule, long virtual_stages, long zero)
 {
     ms_plan plan = ms_plan_default(32);
+    plan.stack = "generic";
     plan.model = "8b";
     plan.size[MS_PP] = 4;
     plan.size[MS_DP_SHARD] = 4;

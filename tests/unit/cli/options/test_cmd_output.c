@@ -27,6 +27,8 @@ static ms_plan plan_of_flags(ms_ctx *cx, const char *line)
     ms_plan plan;
     cx->verbosity = -1;
     ASSERT_OK(ms_options_parse(cx, &set, 1, argc, argv, &words), cx);
+    if (opts.of[MS_CHOOSE_STACK].text == NULL)
+        opts.of[MS_CHOOSE_STACK].text = "generic";
     ASSERT_OK(ms_plan_from_options(cx, &opts, &plan), cx);
     return plan;
 }

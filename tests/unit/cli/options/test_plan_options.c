@@ -67,7 +67,7 @@ static void defaults_are_those_of_the_design(void **state)
     (void)state;
     ms_plan plan = plan_ok("--model 8b --gpus 64");
     ASSERT_TEXT(plan.cluster, "hgx-h100");
-    ASSERT_TEXT(plan.stack, "generic");
+    ASSERT_TEXT(plan.stack, "megatron");
     ASSERT_INT(plan.size[MS_DP_SHARD], 64);
     ASSERT_INT(plan.size[MS_PP] * plan.size[MS_TP] * plan.size[MS_CP], 1);
     ASSERT_INT(plan.sequence_length, 8192);
@@ -154,15 +154,14 @@ static void a_budget_is_for_automatic_recomputation(void **state)
                    "  hint: --recompute full --recompute-layers 2\n");
 }
 
-static void a_stack_that_keeps_parameters_gathered_says_so(void **state)
+static void resharding_in_pipelines_follows_the_stack(void **state)
 {
     (void)state;
-    ASSERT_INT(plan_ok("--model 8b --gpus 8 --pp 2 --stack torchtitan").zero, 3);
-    assert_refused(
-        "--model 8b --gpus 8 --pp 2 --stack torchtitan --reshard-after-forward on",
-        "error: stack \"torchtitan\" keeps parameters gathered with 2 pipeline stages, but "
-        "reshard_after_forward is on\n"
-        "  hint: --reshard-after-forward off, or --stack generic\n");
+    const char *const torchtitan = "--model 8b --gpus 8 --pp 2 --stack torchtitan";
+    ASSERT_INT(plan_ok(torchtitan).zero, 3);
+    assert_false(plan_ok(torchtitan).reshard_after_forward);
+    assert_true(plan_ok("--model 8b --gpus 8 --stack torchtitan").reshard_after_forward);
+    assert_true(plan_ok("--model 8b --gpus 8 --pp 2 --zero 3").reshard_after_forward);
 }
 
 static void virtual_stages_mean_interleaving(void **state)
@@ -311,7 +310,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(without_gpus_the_product_counts),
         cmocka_unit_test(zero_follows_the_stack),
         cmocka_unit_test(a_budget_is_for_automatic_recomputation),
-        cmocka_unit_test(a_stack_that_keeps_parameters_gathered_says_so),
+        cmocka_unit_test(resharding_in_pipelines_follows_the_stack),
         cmocka_unit_test(virtual_stages_mean_interleaving),
         cmocka_unit_test(batches_scale_with_sequence_and_gpus),
         cmocka_unit_test(orders_take_other_names),

@@ -306,6 +306,7 @@ static void a_scan_takes_the_time_of_its_traffic(void **state)
 static ms_plan plan_of(const char *model, long pp, long dp, long tp)
 {
     ms_plan plan = ms_plan_default(pp * dp * tp);
+    plan.stack = "generic";
     plan.model = model;
     plan.size[MS_PP] = pp;
     plan.size[MS_DP_SHARD] = dp;

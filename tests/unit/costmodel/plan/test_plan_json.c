@@ -37,7 +37,7 @@ static void a_minimal_plan_takes_the_defaults(void **state)
     ASSERT_INT(plan.schedule, MS_1F1B);
     ASSERT_INT(plan.compute, MS_BF16);
     ASSERT_TEXT(plan.cluster, "hgx-h100");
-    ASSERT_TEXT(plan.stack, "generic");
+    ASSERT_TEXT(plan.stack, "megatron");
     assert_null(plan.param_dtype);
     ms_mesh mesh = ms_plan_mesh(&plan);
     ASSERT_INT(mesh.axes[ms_mesh_find(&mesh, "tp")].stride, 1);

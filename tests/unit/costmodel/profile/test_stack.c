@@ -60,7 +60,7 @@ static void generic_allows_everything(void **state)
     ASSERT_OK(ms_stack_load(cx, "generic", &stack), cx);
     ASSERT_INT(stack->attention, MS_ATTENTION_FA3);
     assert_true(isnan(stack->host_s_per_layer.value));
-    assert_true(stack->regather && stack->counts_context && stack->can_zero3_with_pp);
+    assert_true(stack->regather && stack->counts_context);
     ASSERT_INT(stack->default_zero, -1);
     ASSERT_NEAR(stack->dp_overlap.value, 1.0, 0);
     ASSERT_NEAR(stack->tp_overlap_frac.value, 0.0, 0);

@@ -12,6 +12,7 @@
 static ms_plan plan_for(const char *model, long gpus)
 {
     ms_plan plan = ms_plan_default(gpus);
+    plan.stack = "generic";
     plan.model = model;
     plan.size[MS_DP_SHARD] = gpus;
     plan.sequence_length = 1024;

@@ -12,6 +12,7 @@ typedef struct bench {
 static ms_plan plan_8b(void)
 {
     ms_plan plan = ms_plan_default(64);
+    plan.stack = "generic";
     plan.model = "llama-3.1-8b";
     plan.size[MS_PP] = 2;
     plan.size[MS_TP] = 8;
@@ -110,6 +111,7 @@ static void experts_refuse_orders_that_break_their_mesh(void **state)
 {
     (void)state;
     ms_plan plan = ms_plan_default(16);
+    plan.stack = "generic";
     plan.model = "mixtral-8x7b";
     plan.size[MS_PP] = 2;
     plan.size[MS_TP] = 2;

@@ -8,7 +8,7 @@
 
 static ms_space full_space(void)
 {
-    static const ms_stack stack = {.can_zero3_with_pp = true};
+    static const ms_stack stack = {.name = "test"};
     const ms_plan base = ms_plan_default(8);
     return ms_space_all(&base, &stack);
 }

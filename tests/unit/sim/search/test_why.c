@@ -20,6 +20,7 @@ static asked open_search(const char *model, long gpus, const char *limit)
 {
     asked a = {.cx = test_cx()};
     ms_plan base = ms_plan_default(gpus);
+    base.stack = "generic";
     base.model = model;
     ASSERT_OK(ms_workload_open(a.cx, &base, &a.workload), a.cx);
     a.space = ms_space_all(&base, a.workload->stack);

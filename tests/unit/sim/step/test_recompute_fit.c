@@ -7,6 +7,7 @@
 static ms_plan plan_of(const char *model, long gpus, long pp, long tp)
 {
     ms_plan plan = ms_plan_default(gpus);
+    plan.stack = "generic";
     plan.model = model;
     plan.size[MS_PP] = pp;
     plan.size[MS_TP] = tp;

@@ -1,0 +1,78 @@
+/* Rules of the stack's framework in the loops of the search: each rule is applied in the
+ * outermost loop that knows all its variables. */
+#include "sim/search/explore_priv.h"
+
+/* Variables on which equal bounds of meshes do not depend (ms_explore_compare_bounds). */
+static const unsigned long long replicas =
+    1ULL << MS_CHOOSE_DP_REPLICATE | 1ULL << MS_CHOOSE_DP_SHARD;
+
+/* The variables that the loops down to `level` set. */
+static unsigned long long known_at(const ms_explore_level *l, ms_rule_level level)
+{
+    unsigned long long known = 0;
+    for (int i = 0; i <= (int)level; i++)
+        if (i != MS_RULES_OF_ORDER)
+            known |= ms_rule_level_variables((ms_rule_level)i);
+    return l->any_replicas ? known & ~replicas : known;
+}
+
+static void set_states(ms_facts *facts, const ms_plan *plan)
+{
+    facts->of[MS_CHOOSE_ZERO] = plan->zero;
+    facts->of[MS_CHOOSE_RESHARD] = plan->reshard_after_forward;
+    facts->of[MS_CHOOSE_RECOMPUTE] = plan->recompute;
+    facts->of[MS_CHOOSE_RECOMPUTE_LAYERS] = plan->recompute_layers;
+}
+
+static void update_facts(ms_explore_level *l, ms_rule_level level)
+{
+    const ms_workload *workload = l->explorer->workload;
+    if (level <= MS_RULES_OF_BATCH) {
+        l->facts = ms_facts_of(&l->plan, workload->model, workload->stack);
+        return;
+    }
+    l->facts.of[MS_CHOOSE_ASYNC_TP] = l->plan.async_tp;
+    ms_facts_set_schedule(&l->facts, &l->plan, workload->stack);
+}
+
+bool ms_explore_breaks_rule(ms_explore_level *l, ms_rule_level level)
+{
+    const ms_rule_set *rules = &l->explorer->workload->rules;
+    if (rules->num == 0)
+        return false;
+    update_facts(l, level);
+    const ms_rule *rule = ms_rule_broken(rules, &l->facts, known_at(l, level),
+                                         ms_rule_level_variables(level));
+    if (rule == NULL)
+        return false;
+    l->explorer->counts.refused[MS_REFUSE_FRAMEWORK]++;
+    l->explorer->counts.broken[rule - rules->rules]++;
+    return true;
+}
+
+bool ms_explore_refuses_state(const ms_explore_level *l, const ms_plan *plan)
+{
+    const ms_rule_set *rules = &l->explorer->workload->rules;
+    if (rules->num == 0)
+        return false;
+    ms_facts facts = l->facts;
+    set_states(&facts, plan);
+    return ms_rule_broken(rules, &facts, known_at(l, MS_RULES_OF_STATES),
+                          ms_rule_level_variables(MS_RULES_OF_STATES)) != NULL;
+}
+
+bool ms_explore_accepts_async(const ms_explore_level *l)
+{
+    const ms_rule_set *rules = &l->explorer->workload->rules;
+    const unsigned long long async = 1ULL << MS_CHOOSE_ASYNC_TP;
+    unsigned long long known = known_at(l, MS_RULES_OF_BATCH) | async;
+    for (int i = 0; i < rules->num; i++) {
+        unsigned long long reads =
+            rules->rules[i].when.reads | rules->rules[i].need.reads;
+        if ((reads & async) != 0 && (reads & ~known) != 0)
+            return false;
+    }
+    ms_facts facts = l->facts;
+    facts.of[MS_CHOOSE_ASYNC_TP] = 1;
+    return ms_rule_broken(rules, &facts, known, async) == NULL;
+}
