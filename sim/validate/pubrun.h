@@ -38,7 +38,7 @@ typedef struct ms_pubrun {
     double measured_peak_bytes;      /* peak memory; NaN if not measured */
     ms_memory_kind memory_kind;      /* kind of measured_peak_bytes */
     bool skips_memory; /* the memory figure cannot be priced; `defaults` says why */
-    ms_memory_rank memory_rank;      /* the pipeline rank that it was measured on */
+    ms_memory_rank memory_rank; /* the pipeline rank that it was measured on */
     /* The table row states no recomputation, and runs of its stack recompute only what
      * memory demands. */
     bool recompute_open;
