@@ -266,6 +266,20 @@ void ms_validation_print_of(FILE *out, ms_arena *arena, const ms_validation *v,
         print_ranking(out, arena, v);
 }
 
+static void print_breaches(FILE *out, ms_arena *arena, const ms_rule_breaches *breaches)
+{
+    if (breaches->num == 0)
+        return;
+    ms_print(out, "\nlayouts that ran, but that a rule of their stack refuses, of %d\n",
+             breaches->num_checked);
+    ms_table *table = MS_TABLE(arena, "llrl", "stack", "rule", "runs", "first");
+    for (int i = 0; i < breaches->num; i++)
+        ms_table_cells(table, "%s\t%s\t%d\t%s", breaches->of[i].stack,
+                       breaches->of[i].rule, breaches->of[i].num_runs,
+                       breaches->of[i].first_id);
+    ms_table_print(table, out);
+}
+
 void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, bool rows)
 {
     if (rows && v->num_priced > 0)
@@ -274,6 +288,7 @@ void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, boo
     print_measurement(out, arena, v, MS_MEASURED_STEP);
     print_measurement(out, arena, v, MS_MEASURED_PEAK);
     ms_fits_print(out, arena, v->fits);
+    print_breaches(out, arena, &v->breaches);
     print_ranking(out, arena, v);
     print_groupings(out, arena, v);
     print_worst(out, arena, v);

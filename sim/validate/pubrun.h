@@ -53,6 +53,8 @@ typedef struct ms_pubrun {
     const ms_cluster *cluster;
     const ms_profile *profile;
     const ms_stack *stack;
+    bool has_rules; /* the stack's framework has rules (ms_pubruns_check_rules) */
+    const char *broken_rule; /* first of them that the layout breaks; NULL: none */
     ms_plan plan;
 } ms_pubrun;
 

@@ -234,6 +234,7 @@ void ms_validation_summarise(ms_arena *arena, const ms_pubruns *runs,
     ms_validation_rank(arena, out);
     ms_fits_score *fits = MS_NEW(arena, ms_fits_score);
     *fits = ms_fits_score_make(arena, runs, scores);
+    out->breaches = ms_pubruns_breaches(arena, runs);
     out->fits = fits;
     ms_fits_capacities(runs, scores, out->capacities);
 }

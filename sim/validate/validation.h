@@ -9,6 +9,7 @@
 #include "costmodel/calibrate/ranking_spread.h"
 #include "costmodel/calibrate/statistics.h"
 #include "sim/validate/pubrun.h"
+#include "sim/validate/run_rules.h"
 
 /* Prediction and errors of one run; NaN where it was not predicted or not measured. */
 typedef struct ms_pubrun_score {
@@ -125,6 +126,7 @@ typedef struct ms_validation {
     int num_groups; /* workloads with at least two layouts */
     const ms_ranking_group *groups;
     ms_fits_capacity capacities[MS_FITS_CAPACITIES];
+    ms_rule_breaches breaches;        /* layouts that rules of their frameworks refuse */
     const struct ms_fits_score *fits; /* P(fit) of finished and of unfinished runs */
     int num_summaries;                /* ranking summaries, sorted by source */
     const ms_ranking_summary *summaries;

@@ -135,6 +135,7 @@ static void write_run(ms_jout *out, const ms_pubrun *run, const ms_pubrun_score 
     ms_jout_bool_field(out, "predicted_to_fit", !score->over_memory);
     ms_jout_text_field(out, "status", run->unfinished ? "unfinished" : "finished");
     ms_jout_number_field(out, "fits_probability", score->fits_probability);
+    ms_jout_text_field(out, "broken_rule", run->broken_rule);
     ms_jout_number_field(out, "device_bytes",
                          score->worst_peak_bytes + score->outside_bytes);
     ms_jout_number_field(out, "capacity_bytes", score->capacity_bytes);
@@ -162,6 +163,7 @@ void ms_validation_write_json(ms_jout *out, const ms_validation *v)
     write_time(out, &v->time);
     write_memory(out, &v->memory, v->capacities);
     ms_fits_score_write_json(out, v->fits);
+    ms_rule_breaches_write_json(out, &v->breaches);
     write_ranking(out, v);
     write_pairs(out, v);
     ms_pubrun_groupings_write_json(out, v);
