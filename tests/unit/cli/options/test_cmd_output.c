@@ -27,10 +27,14 @@ static ms_plan plan_of_flags(ms_ctx *cx, const char *line)
     ms_plan plan;
     cx->verbosity = -1;
     ASSERT_OK(ms_options_parse(cx, &set, 1, argc, argv, &words), cx);
-    if (opts.of[MS_CHOOSE_STACK].text == NULL)
-        opts.of[MS_CHOOSE_STACK].text = "generic";
     ASSERT_OK(ms_plan_from_options(cx, &opts, &plan), cx);
     return plan;
+}
+
+/* plan_of_flags with stack generic, whose predicted peaks include the context. */
+static ms_plan generic_of_flags(ms_ctx *cx, const char *line)
+{
+    return plan_of_flags(cx, ms_arena_printf(cx->arena, "%s --stack generic", line));
 }
 
 static ms_workload *open_workload(ms_ctx *cx, const ms_plan *plan)
@@ -120,7 +124,7 @@ static void more_gpus_than_the_cluster_has_are_refused(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_plan plan = plan_of_flags(cx, "--model 8b --gpus 9");
+    ms_plan plan = generic_of_flags(cx, "--model 8b --gpus 9");
     ms_cluster cluster = {.max_gpus = 8};
     ASSERT_INT(ms_plan_check_cluster(cx, &plan, &cluster), MS_EINPUT);
     cluster.max_gpus = 9;
@@ -135,7 +139,7 @@ static void prediction_json_has_the_documented_keys(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_plan plan = plan_of_flags(cx, "--model 8b --gpus 16 --pp 2 --tp 2 --zero 1");
+    ms_plan plan = generic_of_flags(cx, "--model 8b --gpus 16 --pp 2 --tp 2 --zero 1");
     ms_workload *workload = open_workload(cx, &plan);
     ms_prediction p;
     ASSERT_OK(ms_predict(cx, workload, &plan, &p), cx);
@@ -168,7 +172,7 @@ static void memory_parts_sum_to_the_peak_in_json(void **state)
                                         "activations",  "logits",  "gathered_params",
                                         "comm_buffers", "context", "fragmentation"};
     ms_ctx *cx = test_cx();
-    ms_plan plan = plan_of_flags(cx, "--model 8b --gpus 16 --pp 2 --tp 2 --zero 1");
+    ms_plan plan = generic_of_flags(cx, "--model 8b --gpus 16 --pp 2 --tp 2 --zero 1");
     ms_workload *workload = open_workload(cx, &plan);
     ms_prediction p;
     ASSERT_OK(ms_predict(cx, workload, &plan, &p), cx);
@@ -200,8 +204,8 @@ static void the_page_says_whether_the_plan_fits(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_plan small = plan_of_flags(cx, "--model 8b --gpus 16 --tp 2");
-    ms_plan large = plan_of_flags(cx, "--model 70b --gpus 8");
+    ms_plan small = generic_of_flags(cx, "--model 8b --gpus 16 --tp 2");
+    ms_plan large = generic_of_flags(cx, "--model 70b --gpus 8");
     assert_non_null(strstr(page(cx, &small), "GiB free\n"));
     assert_null(strstr(page(cx, &small), "DOES NOT FIT"));
     assert_non_null(strstr(page(cx, &large), "DOES NOT FIT, "));
@@ -214,7 +218,7 @@ static void data_types_that_are_not_priced_are_named(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_plan plan = plan_of_flags(cx, "--model 8b --gpus 16 --tp 2");
+    ms_plan plan = generic_of_flags(cx, "--model 8b --gpus 16 --tp 2");
     assert_null(strstr(page(cx, &plan), "not priced"));
     plan.grad_dtype = "fp32";
     plan.comm_dtype = "bf16";
@@ -239,14 +243,14 @@ static const ms_search_options two_best = {.num_best = 2, .num_threads = 1};
 
 static ms_shortfall shortfall_of(ms_ctx *cx, const char *line, ms_workload **workload)
 {
-    ms_plan plan = plan_of_flags(cx, line);
+    ms_plan plan = generic_of_flags(cx, line);
     *workload = open_workload(cx, &plan);
     ms_prediction p;
     ASSERT_OK(ms_predict(cx, *workload, &plan, &p), cx);
     assert_false(p.fits);
     ms_shortfall shortfall;
     ms_shortfall_of_plan(cx, *workload, &plan, &p, &two_best, &shortfall);
-    ASSERT_NEAR(shortfall.needed_bytes, p.peak_bytes, 0.0);
+    ASSERT_NEAR(shortfall.needed_bytes, p.needed_bytes, 0.0);
     return shortfall;
 }
 
@@ -313,7 +317,7 @@ static void the_proposed_change_fits_when_its_flags_are_used(void **state)
         ms_workload *workload;
         ms_shortfall shortfall = shortfall_of(cx, lines[i], &workload);
         assert_non_null(shortfall.change);
-        ms_plan plan = plan_of_flags(cx, lines[i]);
+        ms_plan plan = generic_of_flags(cx, lines[i]);
         plan = changed_by_flags(cx, &plan, shortfall.change);
         ms_prediction p;
         ASSERT_OK(ms_predict(cx, workload, &plan, &p), cx);
@@ -348,7 +352,7 @@ static void the_proposed_layout_says_its_zero(void **state)
             cx, ms_arena_printf(cx->arena, "%s%s", cases[i].kept, cases[i].replaced),
             &workload);
         assert_non_null(strstr(shortfall.change, cases[i].zero));
-        ms_plan plan = plan_of_flags(
+        ms_plan plan = generic_of_flags(
             cx, ms_arena_printf(cx->arena, "%s%s", cases[i].kept, shortfall.change));
         ms_prediction p;
         ASSERT_OK(ms_predict(cx, workload, &plan, &p), cx);
@@ -382,7 +386,7 @@ typedef struct searched {
 
 static void search(ms_ctx *cx, const char *line, searched *s)
 {
-    ms_plan base = plan_of_flags(cx, line);
+    ms_plan base = generic_of_flags(cx, line);
     s->workload = open_workload(cx, &base);
     s->space = ms_space_all(&base, s->workload->stack);
     s->status = ms_search(cx, s->workload, &s->space, &two_best, &s->result);
@@ -509,7 +513,7 @@ static void limits_that_leave_no_legal_plan_need_no_memory_figure(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     searched s;
-    ms_plan base = plan_of_flags(cx, "--model phi-3-medium --gpus 16");
+    ms_plan base = generic_of_flags(cx, "--model phi-3-medium --gpus 16");
     s.workload = open_workload(cx, &base);
     s.space = ms_space_all(&base, s.workload->stack);
     /* illegal: tp 4 does not divide the 10 key-value heads */

@@ -74,8 +74,8 @@ static void defaults_are_those_of_the_design(void **state)
     ASSERT_INT(plan.global_batch, 512); /* 4 Mi tokens in sequences of 8192 */
     ASSERT_INT(plan.microbatch, 1);
     ASSERT_INT(plan.schedule, MS_1F1B);
-    ASSERT_INT(plan.zero, 3);
-    assert_true(plan.reshard_after_forward && !plan.sequence_parallel && !plan.async_tp);
+    ASSERT_INT(plan.zero, 1);
+    assert_true(!plan.sequence_parallel && !plan.async_tp);
     assert_true(plan.loss_parallel);
     ASSERT_INT(plan.compute, MS_BF16);
     ASSERT_INT(plan.etp, 1);
