@@ -448,7 +448,9 @@ static void explain_search(ms_ctx *cx, ms_workload *workload, const ms_space *sp
             "no plan on %ld GPU%s divides the model and the batch within the limits%s "
             "(refused: %s)",
             space->base.gpus, plural(space->base.gpus),
-            workload->rules.num == 0 ? "" : " and obeys the rules of the stack",
+            result->counts.refused[MS_REFUSE_FRAMEWORK] == 0
+                ? ""
+                : " and obeys the rules of the stack",
             refusals_text(cx->arena, workload, &result->counts));
         return;
     }
