@@ -112,8 +112,8 @@ static ms_status write_result(request *r, const ms_plan *plan)
 /* Simulates a plan whose workload (model, cluster) is open; writes trace and result. */
 static ms_status simulate_and_write(request *r, ms_plan *plan)
 {
-    MS_TRY(ms_plan_obey_rules(r->cx, r->workload, plan, r->ignore_rules,
-                              &r->report.broken));
+    MS_TRY(
+        ms_plan_obey_rules(r->cx, r->workload, plan, r->ignore_rules, &r->report.broken));
     MS_TRY(ms_plan_fit_recompute(r->cx, r->workload, plan));
     MS_TRY(simulate(r, plan));
     MS_TRY(write_trace(r));

@@ -20,7 +20,7 @@ typedef struct ms_simulate_report {
     const ms_simulation *undisturbed;
     /* simulation of a later step; NULL unless `simulation` is of the first step */
     const ms_simulation *steady;
-    bool lists_rules;              /* --ignore-rules: list the broken rules */
+    bool lists_rules; /* --ignore-rules: list the broken rules */
     ms_broken_rules broken;
     bool own_sync;                 /* the user gave --optimizer-sync */
     const ms_shortfall *shortfall; /* missing memory; NULL if the plan fits */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_DEPTH 16 /* of parentheses and "not" */
+#define MAX_DEPTH 16 /* levels of parentheses and "not" */
 
 typedef struct parser {
     ms_ctx *cx;
@@ -335,8 +335,8 @@ static long apply(ms_instruction_kind kind, long a, long b)
 
 bool ms_expression_holds(const ms_expression *expression, const long *values)
 {
-    long stack[MS_MAX_INSTRUCTIONS];
-    int top = -1;
+    long stack[MS_MAX_INSTRUCTIONS + 1] = {1}; /* an empty expression holds */
+    int top = 0;
     for (int i = 0; i < expression->num; i++) {
         const ms_instruction *one = &expression->code[i];
         if (one->kind == MS_PUSH_NUMBER) {
@@ -345,10 +345,10 @@ bool ms_expression_holds(const ms_expression *expression, const long *values)
             stack[++top] = values[one->operand];
         } else if (one->kind == MS_NOT) {
             stack[top] = stack[top] == 0;
-        } else {
+        } else if (top > 0) {
             top--;
             stack[top] = apply(one->kind, stack[top], stack[top + 1]);
         }
     }
-    return top < 0 || stack[top] != 0;
+    return stack[top] != 0;
 }

@@ -35,7 +35,7 @@ typedef enum ms_choice_search {
 typedef enum ms_choice_flag_rule {
     MS_FLAG_UNUSUAL, /* print if unlike the JSON default or the command-line default */
     MS_FLAG_NOT_DEFAULT, /* print if unlike the command-line default */
-    MS_FLAG_IN_EFFECT, /* print if it has effect: its default is the stack's */
+    MS_FLAG_IN_EFFECT,   /* print if it has effect: its default is the stack's */
     MS_FLAG_ALWAYS,
     MS_FLAG_NEVER
 } ms_choice_flag_rule;

@@ -376,7 +376,7 @@ static ms_status load_files(ms_ctx *cx, const ms_stack *stack, ms_rule_set *out)
         char *version = strchr(name, '@');
         if (version != NULL)
             *version++ = '\0';
-        ms_rule_set one;
+        ms_rule_set one = {0};
         bool is_first = at == stack->rules;
         MS_TRY(load_file(cx, name,
                          is_first && stack->version != NULL ? stack->version : version,

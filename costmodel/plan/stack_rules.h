@@ -40,7 +40,7 @@ typedef enum ms_layer_shape {
 
 typedef struct ms_rule {
     const char *name; /* "interleaving", unique in a version */
-    const char *says; /* what the framework demands, in words */
+    const char *says; /* the framework's demand in words */
     const char *source;
     const char *since, *until; /* first version, first version without; NULL: no limit */
     ms_expression when, need;  /* plans for which `when` holds must fulfil `need` */

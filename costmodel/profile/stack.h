@@ -101,8 +101,6 @@ typedef struct ms_stack {
     /* share of the logits' bytes that the loss needs once more at worst, because free
      * memory lies in pieces smaller than its blocks */
     ms_coefficient loss_reserve_frac;
-    /* what the allocator keeps beyond fragmentation, as a share of the peak; it gives this
-     * back before it fails, so that no plan needs it */
     /* the allocator's cache beyond fragmentation, as a share of the peak; it is given back
      * before an allocation fails, so that no plan needs it */
     ms_coefficient reserve_frac;
@@ -172,11 +170,11 @@ typedef struct ms_stack {
     bool pads_vocab;   /* pads the vocabulary to a multiple of 128 tp (Megatron-LM) */
     bool uses_dropout; /* trains with dropout if the model has it */
     bool lacks_sequence_parallel; /* plan default: no sequence parallelism */
-    bool whole_microbatch;  /* plan default without pipeline: no gradient accumulation */
+    bool whole_microbatch; /* plan default without pipeline: no gradient accumulation */
     /* selective recomputation repeats the attention core alone: scores or log-sum-exp,
      * no norms and activations (Megatron-LM, core/transformer/attention.py) */
     bool selective_is_core_attention;
-    bool selective_is_full; /* "selective" recomputation repeats whole layers */
+    bool selective_is_full;    /* "selective" recomputation repeats whole layers */
     bool casts_once_by_tensor; /* casts_once needs scales per tensor, not per row */
     /* reported memory is that of rank 0 (nanotron logs max_memory_allocated,
      * src/nanotron/trainer.py) */

@@ -4,6 +4,27 @@
 
 #include <string.h>
 
+unsigned long long ms_rule_level_variables(ms_rule_level level)
+{
+#define BIT(variable) (1ULL << (variable))
+    static const unsigned long long later[MS_NUM_RULE_LEVELS] = {
+        [MS_RULES_OF_ORDER] = BIT(MS_FACT_AXES),
+        [MS_RULES_OF_BATCH] = BIT(MS_CHOOSE_MICROBATCH) | BIT(MS_FACT_MICROBATCHES) |
+                              BIT(MS_CHOOSE_SEQUENCE_PARALLEL) | BIT(MS_CHOOSE_CP_METHOD),
+        [MS_RULES_OF_SCHEDULE] = BIT(MS_CHOOSE_ASYNC_TP) | BIT(MS_CHOOSE_SCHEDULE) |
+                                 BIT(MS_CHOOSE_VIRTUAL_STAGES) | BIT(MS_CHOOSE_GROUP) |
+                                 BIT(MS_FACT_GROUP) | BIT(MS_FACT_SCHEDULE_FILE) |
+                                 BIT(MS_FACT_LAYER_SPLIT) | BIT(MS_FACT_OWN_SPLIT),
+        [MS_RULES_OF_STATES] = BIT(MS_CHOOSE_ZERO) | BIT(MS_CHOOSE_RESHARD) |
+                               BIT(MS_CHOOSE_RECOMPUTE) |
+                               BIT(MS_CHOOSE_RECOMPUTE_LAYERS)};
+#undef BIT
+    unsigned long long all_later = 0;
+    for (int i = 0; i < MS_NUM_RULE_LEVELS; i++)
+        all_later |= later[i];
+    return level == MS_RULES_OF_MESH ? ~all_later : later[level];
+}
+
 /* Variables on which equal bounds of meshes do not depend (ms_explore_compare_bounds). */
 static const unsigned long long replicas =
     1ULL << MS_CHOOSE_DP_REPLICATE | 1ULL << MS_CHOOSE_DP_SHARD;

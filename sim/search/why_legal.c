@@ -197,8 +197,8 @@ static const char *free_cp_method(ms_ctx *cx, const ms_plan *plan, ms_space *ask
 }
 
 /* Drops from `asked` a value that a search never tries. Returns the reason as text. */
-static const char *free_untried(ms_ctx *cx, ms_workload *workload,
-                                const ms_plan *plan, ms_space *asked)
+static const char *free_untried(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                                ms_space *asked)
 {
     long pp = plan->size[MS_PP], v = plan->virtual_stages;
     if (!ms_space_tries_schedule(asked, workload->model, pp, plan->schedule, v)) {

@@ -68,7 +68,7 @@ typedef struct ms_workload {
     const ms_error_spread *spread, *peak_spread;
     ms_memory_limit memory; /* when plans fit; by default if their predicted peak does */
     const ms_stack *stack;  /* adapted to the compute type (ms_stack_adapt) */
-    ms_rule_set rules;      /* those of the stack, for plans that are asked about */
+    ms_rule_set rules;      /* rules of the stack's framework */
     ms_pricer pricer;
     long sequence_length, global_batch;
     ms_dtype compute;

@@ -143,7 +143,7 @@ static double fastest_accepted_s(ms_ctx *cx, ms_workload *workload, const ms_spa
                                         : (double)INFINITY;
 }
 
-/* With the rules of a framework the search finds the fastest plan that obeys them. */
+/* Under the rules of a framework the search finds the fastest plan that obeys them. */
 static void frameworks_get_the_fastest_plan_that_they_accept(void **state)
 {
     (void)state;
