@@ -380,6 +380,7 @@ static ms_status find(const request *r, const ms_search_options *options,
     ms_search_report made = {.space = r->space,
                              .limits = r->limits,
                              .memory = &workload->memory,
+                             .rules = &workload->rules,
                              .unit = workload->cluster->device.unit,
                              .result = result,
                              .num_threads = options->num_threads};

@@ -6,6 +6,7 @@
 #include "sim/step/prediction_text.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- which columns ---- */
 
@@ -180,8 +181,9 @@ static void print_plans(FILE *out, ms_arena *arena, const ms_search_report *repo
 
 /* ---- rejected configurations ---- */
 
-static void print_funnel(FILE *out, const ms_search_result *result)
+static void print_funnel(FILE *out, ms_arena *arena, const ms_search_report *report)
 {
+    const ms_search_result *result = report->result;
     const ms_counts *counts = &result->counts;
     ms_print(
         out,
@@ -195,7 +197,9 @@ static void print_funnel(FILE *out, const ms_search_result *result)
     for (int i = 0; i < MS_NUM_SEARCH_REASONS; i++) {
         if (reasons[i].count == 0)
             continue;
-        ms_print(out, "%s%s %ld", separator, reasons[i].name, reasons[i].count);
+        bool by_rule = strcmp(reasons[i].name, ms_refusal_names[MS_REFUSE_FRAMEWORK]) == 0;
+        ms_print(out, "%s%s %ld%s", separator, reasons[i].name, reasons[i].count,
+                 by_rule ? ms_broken_counts_text(arena, counts, report->rules) : "");
         separator = ", ";
     }
     fputs(separator[0] == ' ' ? " none\n" : "\n", out);
@@ -259,7 +263,7 @@ void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)
     print_ties(out, report);
     fputc('\n', out);
     print_plans(out, arena, report);
-    print_funnel(out, report->result);
+    print_funnel(out, arena, report);
     print_certificate(out, arena, report);
     double elapsed_s = report->result->elapsed_s;
     ms_print(out, "elapsed      %.*f s, %d thread%s\n", elapsed_s < 1.0 ? 3 : 1,

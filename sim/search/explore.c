@@ -459,7 +459,8 @@ void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
     memcpy(l->plan.order, orders->order[0], sizeof l->plan.order);
     explorer->num_found = explorer->num_passed = 0;
     explorer->threshold_s = threshold_s;
-    bool refused = ms_explore_breaks_rule(l, MS_RULES_OF_MESH) || orders->num == 0;
+    bool refused = ms_explore_breaks_rule(l, MS_RULES_OF_MESH) ||
+                   ms_explore_count_rule(explorer, orders->broken);
     for (batches b = {0}; !refused && next_batch(l, &b);)
         explore_batch(l, &links);
     ms_arena_rewind(explorer->scratch, mark);

@@ -26,6 +26,19 @@ typedef struct ms_counts {
     long dominated;  /* skipped: a similar plan that fits is at least as fast */
 } ms_counts;
 
+/* How many plans the rules of one name refuse. */
+typedef struct ms_rule_count {
+    const char *name;
+    long count;
+} ms_rule_count;
+
+/* Lists the rules that refuse plans, in the order of the set, and returns their number. */
+int ms_count_broken_rules(const ms_counts *counts, const ms_rule_set *rules,
+                          ms_rule_count out[MS_MAX_RULES]);
+/* The same as text: " (interleaving 200, order 3)"; "" if no rule refuses plans. */
+const char *ms_broken_counts_text(ms_arena *arena, const ms_counts *counts,
+                                  const ms_rule_set *rules);
+
 /* Decision of the search about one plan, when it explored the plan's mesh. */
 typedef enum ms_fate {
     MS_FATE_UNSEEN,         /* the search never came to the plan */

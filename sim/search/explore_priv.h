@@ -77,6 +77,8 @@ long ms_explore_count_states(const ms_explore_level *l);
 /* Whether the framework refuses the plan by a rule whose last variable `level` sets;
  * counts the refusal. Levels must be asked in their order, ORDER excepted. */
 bool ms_explore_breaks_rule(ms_explore_level *l, ms_rule_level level);
+/* Counts a plan that a rule refuses; false and no count: `broken` is NULL. */
+bool ms_explore_count_rule(ms_explorer *explorer, const ms_rule *broken);
 /* Whether the framework refuses the plan with this sharding and recomputation. */
 bool ms_explore_refuses_state(const ms_explore_level *l, const ms_plan *plan);
 /* Whether the framework accepts asynchronous TP wherever it accepts the plan without. */

@@ -2,6 +2,8 @@
  * outermost loop that knows all its variables. */
 #include "sim/search/explore_priv.h"
 
+#include <string.h>
+
 unsigned long long ms_rule_level_variables(ms_rule_level level)
 {
 #define BIT(variable) (1ULL << (variable))
@@ -56,19 +58,24 @@ static void update_facts(ms_explore_level *l, ms_rule_level level)
     ms_facts_set_schedule(&l->facts, &l->plan, workload->stack);
 }
 
+bool ms_explore_count_rule(ms_explorer *explorer, const ms_rule *broken)
+{
+    if (broken == NULL)
+        return false;
+    explorer->counts.refused[MS_REFUSE_FRAMEWORK]++;
+    explorer->counts.broken[broken - explorer->workload->rules.rules]++;
+    return true;
+}
+
 bool ms_explore_breaks_rule(ms_explore_level *l, ms_rule_level level)
 {
     const ms_rule_set *rules = &l->explorer->workload->rules;
     if (rules->num == 0)
         return false;
     update_facts(l, level);
-    const ms_rule *rule = ms_rule_broken(rules, &l->facts, known_at(l, level),
-                                         ms_rule_level_variables(level));
-    if (rule == NULL)
-        return false;
-    l->explorer->counts.refused[MS_REFUSE_FRAMEWORK]++;
-    l->explorer->counts.broken[rule - rules->rules]++;
-    return true;
+    return ms_explore_count_rule(l->explorer,
+                                 ms_rule_broken(rules, &l->facts, known_at(l, level),
+                                                ms_rule_level_variables(level)));
 }
 
 bool ms_explore_refuses_state(const ms_explore_level *l, const ms_plan *plan)
@@ -96,4 +103,35 @@ bool ms_explore_accepts_async(const ms_explore_level *l)
     ms_facts facts = l->facts;
     facts.of[MS_CHOOSE_ASYNC_TP] = 1;
     return ms_rule_broken(rules, &facts, known, async) == NULL;
+}
+
+/* ---- counts by name ---- */
+
+int ms_count_broken_rules(const ms_counts *counts, const ms_rule_set *rules,
+                          ms_rule_count out[MS_MAX_RULES])
+{
+    int num = 0;
+    for (int i = 0; i < rules->num; i++) {
+        if (counts->broken[i] == 0)
+            continue;
+        int at = 0;
+        while (at < num && strcmp(out[at].name, rules->rules[i].name) != 0)
+            at++;
+        if (at == num)
+            out[num++] = (ms_rule_count){rules->rules[i].name, 0};
+        out[at].count += counts->broken[i];
+    }
+    return num;
+}
+
+const char *ms_broken_counts_text(ms_arena *arena, const ms_counts *counts,
+                                  const ms_rule_set *rules)
+{
+    ms_rule_count broken[MS_MAX_RULES];
+    int num = ms_count_broken_rules(counts, rules, broken);
+    const char *text = "";
+    for (int i = 0; i < num; i++)
+        text = ms_arena_printf(arena, "%s%s%s %ld", text, i == 0 ? " (" : ", ",
+                               broken[i].name, broken[i].count);
+    return num == 0 ? "" : ms_arena_printf(arena, "%s)", text);
 }

@@ -140,8 +140,10 @@ static void insert_found(ms_explorer *explorer, const ms_found *found)
 static void replay_plan(ms_explore_level *l, double peak_bytes)
 {
     ms_explorer *explorer = l->explorer;
-    if (ms_workload_broken_rule(explorer->workload, &l->plan) != NULL)
-        return; /* a rule on the order of axes and on choices made after it */
+    /* a rule on the order of axes and on choices made after it */
+    const ms_rule *broken = ms_workload_broken_rule(explorer->workload, &l->plan);
+    if (ms_explore_count_rule(explorer, broken))
+        return;
     const ms_schedule *schedule =
         ms_schedule_cached(explorer->schedules, &l->pipeline.shape);
     ms_found found = {.plan = l->plan, .peak_bytes = peak_bytes};

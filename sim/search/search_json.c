@@ -45,8 +45,11 @@ static void write_inputs(ms_jout *out, const ms_search_report *report)
     ms_jout_number_field(out, "memory_limit_bytes", report->memory->limit_bytes);
 }
 
-static void write_space(ms_jout *out, const ms_search_result *result)
+static void write_space(ms_jout *out, const ms_search_report *report)
 {
+    const ms_search_result *result = report->result;
+    ms_rule_count broken[MS_MAX_RULES];
+    int num_broken = ms_count_broken_rules(&result->counts, report->rules, broken);
     ms_search_reason reasons[MS_NUM_SEARCH_REASONS];
     ms_search_reasons(&result->counts, reasons);
     ms_jout_begin_object_field(out, "space");
@@ -57,6 +60,10 @@ static void write_space(ms_jout *out, const ms_search_result *result)
     ms_jout_begin_object_field(out, "rejected");
     for (int i = 0; i < MS_NUM_SEARCH_REASONS; i++)
         ms_jout_number_field(out, reasons[i].name, (double)reasons[i].count);
+    ms_jout_end_object(out);
+    ms_jout_begin_object_field(out, "broken_rules");
+    for (int i = 0; i < num_broken; i++)
+        ms_jout_number_field(out, broken[i].name, (double)broken[i].count);
     ms_jout_end_object(out);
     ms_jout_end_object(out);
 }
@@ -123,7 +130,7 @@ void ms_search_write_json(ms_jout *out, const ms_search_report *report)
     ms_jout_number_field(out, "threads", report->num_threads);
     if (report->result->num_found > 0)
         ms_jout_text_field(out, "engine", ms_engine_names[report->predictions[0].engine]);
-    write_space(out, report->result);
+    write_space(out, report);
     write_certificate(out, report);
     write_ties(out, report);
     write_plans(out, report);

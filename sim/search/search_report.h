@@ -13,6 +13,7 @@ typedef struct ms_search_report {
     const ms_space *space;
     const char *limits;             /* the user's limits: "tp<=8, zero=1"; "" for none */
     const ms_memory_limit *memory;  /* the limit by which plans fit */
+    const ms_rule_set *rules;       /* rules of the stack's framework */
     const char *unit;               /* word for a device; NULL: "GPU" */
     const ms_search_result *result; /* a result whose ties are set (ms_search_tie) */
     int num_threads;

@@ -357,14 +357,19 @@ void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan
 
 /* ---- a search ---- */
 
-/* Text of the numbers of refused plans by rule: "heads 12, batch 3". */
-static const char *refusals_text(ms_arena *arena, const ms_counts *counts)
+/* Text of the numbers of refused plans by rule: "heads 12, framework 3 (order 3)". */
+static const char *refusals_text(ms_arena *arena, const ms_workload *workload,
+                                 const ms_counts *counts)
 {
     const char *text = "";
     for (int i = MS_LEGAL + 1; i < MS_NUM_REFUSALS; i++)
         if (counts->refused[i] > 0)
-            text = ms_arena_printf(arena, "%s%s%s %ld", text, text[0] == '\0' ? "" : ", ",
-                                   ms_refusal_names[i], counts->refused[i]);
+            text = ms_arena_printf(
+                arena, "%s%s%s %ld%s", text, text[0] == '\0' ? "" : ", ",
+                ms_refusal_names[i], counts->refused[i],
+                i == MS_REFUSE_FRAMEWORK
+                    ? ms_broken_counts_text(arena, counts, &workload->rules)
+                    : "");
     return text[0] == '\0' ? "no mesh obeys the limits" : text;
 }
 
@@ -418,6 +423,21 @@ static void explain_least(ms_ctx *cx, ms_workload *workload, const ms_space *spa
         ms_plan_text(cx->arena, &out->plan));
 }
 
+/* Names the rule if the framework refuses the plan that needs least although it fits. */
+static bool explain_rule(ms_ctx *cx, ms_workload *workload, const ms_space *space,
+                         ms_shortfall *out)
+{
+    const ms_rule *rule = ms_workload_broken_rule(workload, &out->plan);
+    if (rule == NULL || !ms_fits_limit(&workload->memory, out->needed_bytes))
+        return false;
+    out->needed_bytes = NAN;
+    out->reason = ms_arena_printf(
+        cx->arena, "no plan that fits on %ld GPU%s obeys the rules of the stack: %s",
+        space->base.gpus, plural(space->base.gpus),
+        ms_broken_rule_text(workload, &out->plan, rule, cx->arena));
+    return true;
+}
+
 static void explain_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                            const ms_search_result *result, ms_shortfall *out)
 {
@@ -425,16 +445,20 @@ static void explain_search(ms_ctx *cx, ms_workload *workload, const ms_space *sp
         out->needed_bytes = NAN;
         out->reason = ms_arena_printf(
             cx->arena,
-            "no plan on %ld GPU%s divides the model and the batch within the limits "
+            "no plan on %ld GPU%s divides the model and the batch within the limits%s "
             "(refused: %s)",
             space->base.gpus, plural(space->base.gpus),
-            refusals_text(cx->arena, &result->counts));
+            result->counts.refused[MS_REFUSE_FRAMEWORK] == 0
+                ? ""
+                : " and obeys the rules of the stack",
+            refusals_text(cx->arena, workload, &result->counts));
         return;
     }
     out->plan = result->least_plan;
     out->plan.num_stage_layers = 0; /* no list of layers: the default split */
     out->plan.layers_per_stage = NULL;
-    explain_least(cx, workload, space, out);
+    if (!explain_rule(cx, workload, space, out))
+        explain_least(cx, workload, space, out);
 }
 
 void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,

@@ -63,15 +63,15 @@ static void place_active(ms_plan *plan, const unsigned char *active)
         plan->order[axis] = plan->size[axis] > 1 ? *active++ : (unsigned char)axis;
 }
 
-/* Whether the stack's framework accepts the plan's order of axes. */
-static bool accepts_order(const ms_plan *plan, const ms_workload *workload)
+/* The rule by which the stack's framework refuses the plan's order of axes, or NULL. */
+static const ms_rule *order_rule(const ms_plan *plan, const ms_workload *workload)
 {
     unsigned long long axes = ms_rule_level_variables(MS_RULES_OF_ORDER);
     unsigned long long known = axes | ms_rule_level_variables(MS_RULES_OF_MESH);
     if (workload->rules.num == 0)
-        return true;
+        return NULL;
     ms_facts facts = ms_facts_of(plan, workload->model, workload->stack);
-    return ms_rule_broken(&workload->rules, &facts, known, axes) == NULL;
+    return ms_rule_broken(&workload->rules, &facts, known, axes);
 }
 
 void ms_space_list_orders(const ms_plan *plan, const ms_workload *workload,
@@ -90,7 +90,7 @@ void ms_space_list_orders(const ms_plan *plan, const ms_workload *workload,
         place_active(&variant, active);
         memcpy(out->orders[i].order, variant.order, sizeof variant.order);
         out->orders[i].refusal = !ms_plan_order_is_legal(&variant) ? MS_REFUSE_ORDER
-                                 : !accepts_order(&variant, workload)
+                                 : order_rule(&variant, workload) != NULL
                                      ? MS_REFUSE_FRAMEWORK
                                      : MS_LEGAL;
         out->orders[i].alike = -1;
@@ -109,11 +109,12 @@ void ms_space_list_orders(const ms_plan *plan, const ms_workload *workload,
 void ms_space_orders(const ms_space *space, const ms_plan *plan,
                      const ms_workload *workload, ms_orders *out)
 {
+    ms_plan first = *plan;
     if (space->fixed_order) {
-        ms_plan ordered = *plan;
-        memcpy(ordered.order, space->base.order, sizeof ordered.order);
+        memcpy(first.order, space->base.order, sizeof first.order);
         memcpy(out->order[0], space->base.order, sizeof out->order[0]);
-        out->num = accepts_order(&ordered, workload);
+        out->broken = order_rule(&first, workload);
+        out->num = out->broken == NULL;
         return;
     }
     ms_order_list list;
@@ -122,6 +123,8 @@ void ms_space_orders(const ms_space *space, const ms_plan *plan,
     for (int i = 0; i < list.num; i++)
         if (list.orders[i].alike == i)
             memcpy(out->order[out->num++], list.orders[i].order, sizeof out->order[0]);
+    memcpy(first.order, list.orders[0].order, sizeof first.order);
+    out->broken = out->num == 0 ? order_rule(&first, workload) : NULL;
 }
 
 void ms_space_plain_order(ms_plan *plan)

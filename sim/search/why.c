@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sim/search/why_priv.h"
+#include "sim/step/framework_rules.h"
 
 const char *const ms_why_verdict_names[] = {"refused",
                                             "outside the space",
@@ -32,8 +33,8 @@ long ms_why_count(ms_workload *workload, const ms_space *space, bool exactly)
 
 /* ---- the best completion ---- */
 
-/* Finds the best plan of a space; false if it holds no plan, or if the user interrupted
- * the search before any was evaluated. */
+/* Finds the best plan of a space; false if it holds no plan, if the framework refuses all
+ * that fit, or if the user interrupted the search before any was evaluated. */
 static bool find_best(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                       const ms_search_options *options, ms_why *why)
 {
@@ -42,7 +43,9 @@ static bool find_best(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                              .interrupted = options->interrupted};
     ms_search_result result;
     (void)ms_search(cx, workload, space, &one, &result);
-    if (result.num_found == 0 && !isfinite(result.least_needed_bytes))
+    if (result.num_found == 0 &&
+        (!isfinite(result.least_needed_bytes) ||
+         ms_workload_broken_rule(workload, &result.least_plan) != NULL))
         return false;
     why->plan = result.num_found > 0 ? result.found[0].plan : result.least_plan;
     why->is_partial = !result.optimal;

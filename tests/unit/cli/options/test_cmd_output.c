@@ -403,11 +403,15 @@ static ms_jval search_json(ms_ctx *cx, const searched *s, const ms_shortfall *sh
         ASSERT_OK(ms_predict(cx, s->workload, plan, &predictions[i]), cx);
         plans[i] = ms_prediction_plan(plan, &predictions[i]);
     }
-    ms_search_report report = {&s->space, "",          &s->workload->memory,
-                               NULL,      &s->result,  1,
-                               plans,     predictions, shortfall,
-                               NULL,      0.0,         false,
-                               NULL};
+    ms_search_report report = {.space = &s->space,
+                               .limits = "",
+                               .memory = &s->workload->memory,
+                               .rules = &s->workload->rules,
+                               .result = &s->result,
+                               .num_threads = 1,
+                               .plans = plans,
+                               .predictions = predictions,
+                               .shortfall = shortfall};
     FILE *file = tmpfile();
     assert_non_null(file);
     ms_jout out = ms_jout_open(file);
