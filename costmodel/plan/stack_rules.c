@@ -251,7 +251,8 @@ static ms_status read_row(ms_ctx *cx, ms_loc loc, const rule_row *row, ms_rule *
                      .says = row->says,
                      .source = row->source,
                      .since = row->since,
-                     .until = row->until};
+                     .until = row->until,
+                     .when_text = row->when};
     if (row->when != NULL)
         MS_TRY(ms_expression_parse(cx, loc, row->when, ms_rule_variables(), &out->when));
     return ms_expression_parse(cx, loc, row->need, ms_rule_variables(), &out->need);
@@ -271,7 +272,12 @@ ms_status ms_rule_set_read(ms_ctx *cx, ms_jval root, const char *version,
         return ms_json_fail(cx, list, "%d rules, must be at most %d", file.rules.num_rows,
                             MS_MAX_RULES - 2);
     ms_rule *rules = MS_NEW_ARRAY(cx->arena, file.rules.num_rows, ms_rule);
-    *out = (ms_rule_set){file.name, file.source, version, 0, rules};
+    *out = (ms_rule_set){.name = file.name,
+                         .source = file.source,
+                         .version = version,
+                         .num_versions = file.versions.num_rows,
+                         .versions = file.versions.rows,
+                         .rules = rules};
     for (int i = 0; i < file.rules.num_rows; i++) {
         const rule_row *row = &((const rule_row *)file.rules.rows)[i];
         ms_jval at = ms_json_element(cx, list, i);
@@ -382,7 +388,11 @@ static ms_status load_files(ms_ctx *cx, const ms_stack *stack, ms_rule_set *out)
                          is_first && stack->version != NULL ? stack->version : version,
                          &one));
         if (is_first)
-            *out = (ms_rule_set){one.name, one.source, one.version, 0, NULL};
+            *out = (ms_rule_set){.name = one.name,
+                                 .source = one.source,
+                                 .version = one.version,
+                                 .num_versions = one.num_versions,
+                                 .versions = one.versions};
         add_rules(cx->arena, &one, out);
         at += length;
         at += strspn(at, ", ");
