@@ -55,7 +55,7 @@ typedef struct default_row {
 
 static const default_row defaults[] = {
     {MS_CHOOSE_ZERO, "zero", "ZeRO stage", "zero_in_pipelines"},
-    {MS_CHOOSE_RESHARD, "reshard_after_forward", "ZeRO 3 gathers again", /* backward */
+    {MS_CHOOSE_RESHARD, "reshard_after_forward", "ZeRO 3 gathers again",
      "reshard_in_pipelines"},
     {MS_CHOOSE_SCHEDULE, "schedule", "schedule", NULL},
     {MS_CHOOSE_RECOMPUTE, "recompute", "recomputation", NULL},
@@ -123,7 +123,7 @@ static void write_defaults(ms_jout *json, ms_arena *arena, const ms_stack *stack
 
 /* ---- rules ---- */
 
-/* The versions that have a rule: " (0.12 to before 0.16)"; "" for all. */
+/* The versions that have a rule: " (since 0.12, until 0.16)"; "" for all. */
 static const char *versions_text(ms_arena *arena, const ms_rule *rule)
 {
     if (rule->since != NULL && rule->until != NULL)
@@ -251,14 +251,22 @@ static void write_switches(ms_jout *json, ms_arena *arena, const ms_stack *stack
 
 /* ---- one stack ---- */
 
+/* Schedules as a stack's file names them. */
+static const char *const *schedule_names(void)
+{
+    static const char *names[MS_NUM_SCHEDULES];
+    memcpy(names, ms_schedule_names, MS_CUSTOM * sizeof *names);
+    names[MS_CUSTOM] = "file";
+    return names;
+}
+
 static const char *schedules_text(ms_arena *arena, const ms_stack *stack)
 {
-    int num = 0;
-    while (ms_schedule_names[num] != NULL && stack->can_schedule[num])
-        num++;
-    return ms_schedule_names[num] == NULL
-               ? "all"
-               : joined(arena, ms_schedule_names, MS_NUM_SCHEDULES, stack->can_schedule);
+    bool all = true;
+    for (int i = 0; i < MS_NUM_SCHEDULES; i++)
+        all = all && stack->can_schedule[i];
+    return all ? "all"
+               : joined(arena, schedule_names(), MS_NUM_SCHEDULES, stack->can_schedule);
 }
 
 static void print_field(FILE *out, ms_arena *arena, const char *label, const char *text)
@@ -276,6 +284,7 @@ void ms_stack_report_print(FILE *out, ms_arena *arena, const ms_stack_report *re
         print_field(out, arena, "other names",
                     joined(arena, report->aliases, report->num_aliases, NULL));
     if (rules->name != NULL) {
+        print_field(out, arena, "rules", stack->rules);
         print_field(out, arena, "version", rules->version);
         print_field(out, arena, "known versions",
                     joined(arena, rules->versions, rules->num_versions, NULL));
@@ -304,7 +313,7 @@ static void write_list(ms_jout *json, const char *key, const char *const *items,
 static void write_lists(ms_jout *json, const ms_stack *stack)
 {
     ms_jout_begin_object_field(json, "lists");
-    write_list(json, "schedules", ms_schedule_names, MS_NUM_SCHEDULES,
+    write_list(json, "schedules", schedule_names(), MS_NUM_SCHEDULES,
                stack->can_schedule);
     write_list(json, "cp_methods", ms_cp_method_names, MS_NUM_CP_METHODS, stack->can_cp);
     ms_jout_end_object(json);
@@ -344,15 +353,40 @@ static const char *zero_text(ms_arena *arena, const ms_stack *stack)
                           : ms_arena_printf(arena, "%ld (pp: %ld)", plain, piped);
 }
 
-/* The first clause of a stack's source, which says what it is. */
+/* The first clause of a stack's source, which says what it is; it ends at a semicolon
+ * outside parentheses. */
 static const char *meaning_text(ms_arena *arena, const ms_stack *stack)
 {
-    return ms_arena_strndup(arena, stack->source, strcspn(stack->source, ";"));
+    size_t length = 0;
+    for (int depth = 0; stack->source[length] != '\0'; length++) {
+        char c = stack->source[length];
+        depth += (c == '(') - (c == ')');
+        if (c == ';' && depth == 0)
+            break;
+    }
+    return ms_arena_strndup(arena, stack->source, length);
+}
+
+/* Two paragraphs a stack, for lines too short for a table. */
+static void print_stacks(FILE *out, ms_arena *arena, const ms_stack_report *reports,
+                         int num)
+{
+    for (int i = 0; i < num; i++) {
+        const ms_stack *stack = reports[i].stack;
+        const char *rules = rules_text(arena, &reports[i].rules);
+        print_wrapped(out, ms_arena_printf(arena, "%s: %s", stack->name,
+                                           meaning_text(arena, stack)));
+        print_wrapped(out, ms_arena_printf(
+                               arena, "    %s%sZeRO %s, recompute %s, schedules %s",
+                               rules == NULL ? "" : rules, rules == NULL ? "" : ", ",
+                               zero_text(arena, stack), stack->recompute,
+                               schedules_text(arena, stack)));
+    }
 }
 
 void ms_stacks_print(FILE *out, ms_arena *arena, const ms_stack_report *reports, int num)
 {
-    ms_table *table = MS_TABLE(arena, "lllllL", "stack", "rules", "ZeRO", "recompute",
+    ms_table *table = MS_TABLE(arena, "llllll", "stack", "rules", "ZeRO", "recompute",
                                "schedules", "what it is");
     for (int i = 0; i < num; i++) {
         const ms_stack *stack = reports[i].stack;
@@ -362,7 +396,10 @@ void ms_stacks_print(FILE *out, ms_arena *arena, const ms_stack_report *reports,
                        stack->recompute, schedules_text(arena, stack),
                        meaning_text(arena, stack));
     }
-    ms_table_print(table, out);
+    if (ms_table_shows_all(table))
+        ms_table_print(table, out);
+    else
+        print_stacks(out, arena, reports, num);
 }
 
 void ms_stacks_write_json(ms_jout *json, ms_arena *arena, const ms_stack_report *reports,
