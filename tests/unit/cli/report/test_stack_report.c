@@ -122,7 +122,8 @@ static void defaults_are_the_stacks_own(void **state)
     static const struct {
         const char *stack, *cp_method, *recompute;
     } cases[] = {{"megatron", "ring", "none"},
-                 {"torchtitan", "all-gather", "per-op"},
+                 {"generic", "all-gather", "none"},
+                 {"torchtitan", "ring", "per-op"},
                  {"deepspeed", "ulysses", "none"}};
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
