@@ -85,9 +85,8 @@ static void print_defaults(FILE *out, ms_arena *arena, const ms_stack *stack)
         const ms_plan piped = default_plan(stack, &defaults[i], true);
         const char *text = ms_plan_value_text(arena, &plain, defaults[i].choice);
         if (!ms_plan_same(&plain, &piped, defaults[i].choice))
-            text =
-                ms_arena_printf(arena, "%s, with a pipeline %s", text,
-                                ms_plan_value_text(arena, &piped, defaults[i].choice));
+            text = ms_arena_printf(arena, "%s, with a pipeline %s", text,
+                                   ms_plan_value_text(arena, &piped, defaults[i].choice));
         ms_print(out, "  %-22s %s\n", defaults[i].label, text);
     }
     ms_print(out, "  %-22s %s\n", "layers over stages",
@@ -231,8 +230,7 @@ static void print_switches(FILE *out, ms_arena *arena, const ms_stack *stack)
     int num = ms_stack_switches(arena, stack, &list);
     fputs("\nconventions\n", out);
     for (int i = 0; i < num; i++)
-        print_wrapped(out,
-                      ms_arena_printf(arena, "  %s: %s", list[i].key, list[i].help));
+        print_wrapped(out, ms_arena_printf(arena, "  %s: %s", list[i].key, list[i].help));
 }
 
 static void write_switches(ms_jout *json, ms_arena *arena, const ms_stack *stack)
@@ -376,11 +374,11 @@ static void print_stacks(FILE *out, ms_arena *arena, const ms_stack_report *repo
         const char *rules = rules_text(arena, &reports[i].rules);
         print_wrapped(out, ms_arena_printf(arena, "%s: %s", stack->name,
                                            meaning_text(arena, stack)));
-        print_wrapped(out, ms_arena_printf(
-                               arena, "    %s%sZeRO %s, recompute %s, schedules %s",
-                               rules == NULL ? "" : rules, rules == NULL ? "" : ", ",
-                               zero_text(arena, stack), stack->recompute,
-                               schedules_text(arena, stack)));
+        print_wrapped(
+            out, ms_arena_printf(arena, "    %s%sZeRO %s, recompute %s, schedules %s",
+                                 rules == NULL ? "" : rules, rules == NULL ? "" : ", ",
+                                 zero_text(arena, stack), stack->recompute,
+                                 schedules_text(arena, stack)));
     }
 }
 
