@@ -388,12 +388,13 @@ static ms_status load_files(ms_ctx *cx, const ms_stack *stack, ms_rule_set *out)
         MS_TRY(load_file(cx, name,
                          is_first && stack->version != NULL ? stack->version : version,
                          &one));
-        if (is_first)
+        if (is_first) {
             *out = (ms_rule_set){.name = one.name,
                                  .source = one.source,
                                  .version = one.version,
                                  .num_versions = one.num_versions,
                                  .versions = one.versions};
+        }
         add_rules(cx->arena, &one, out);
         at += length;
         at += strspn(at, ", ");
