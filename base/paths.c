@@ -243,6 +243,20 @@ static ms_status load_aliases(ms_ctx *cx, const char *kind, alias_list *out)
     return status;
 }
 
+ms_status ms_config_aliases(ms_ctx *cx, const char *kind, const char *name,
+                            const char *const **aliases, int *num_aliases)
+{
+    alias_list all;
+    MS_TRY(load_aliases(cx, kind, &all));
+    const char **found = MS_NEW_ARRAY(cx->arena, all.num_aliases, const char *);
+    *num_aliases = 0;
+    for (int i = 0; i < all.num_aliases; i++)
+        if (strcmp(all.name[i], name) == 0)
+            found[(*num_aliases)++] = all.alias[i];
+    *aliases = found;
+    return MS_OK;
+}
+
 static ms_status fail_unknown(ms_ctx *cx, const char *kind, const char *what,
                               const char *name, const alias_list *aliases)
 {

@@ -33,6 +33,11 @@ bool ms_config_is_path(const char *name_or_path);
 ms_status ms_config_resolve(ms_ctx *cx, const char *kind, const char *what,
                             const char *name_or_path, const char **path);
 
+/* The names for which a data file of a kind stands too, in configs/names/aliases.json.
+ * Errors: as of reading that file. */
+ms_status ms_config_aliases(ms_ctx *cx, const char *kind, const char *name,
+                            const char *const **aliases, int *num_aliases);
+
 /* The text after the last '/' of a path. */
 const char *ms_path_name(const char *path);
 

@@ -86,6 +86,7 @@ ms_status ms_cmd_run(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_schedule(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_search(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_simulate(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_stack(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_version(ms_ctx *cx, ms_args *args);
 

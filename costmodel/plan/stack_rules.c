@@ -215,8 +215,9 @@ static const ms_field file_fields[] = {
      .element_bytes = sizeof(rule_row)},
     {0}};
 
-/* Place of a version in the list of versions, oldest first; MS_EINPUT: not listed. */
-static ms_status find_version(ms_ctx *cx, ms_jval root, const rules_file *file,
+/* Place of a version in the list of versions, oldest first; MS_EINPUT at `loc`: not
+ * listed. */
+static ms_status find_version(ms_ctx *cx, ms_loc loc, const rules_file *file,
                               const char *version, int *index)
 {
     const char *const *versions = file->versions.rows;
@@ -227,20 +228,19 @@ static ms_status find_version(ms_ctx *cx, ms_jval root, const rules_file *file,
         list = ms_arena_printf(cx->arena, "%s%s%s", list, *index == 0 ? "" : ", ",
                                versions[*index]);
     }
-    ms_fail(cx, MS_EINPUT, ms_json_loc(cx, root), "%s has no version \"%s\"", file->name,
-            version);
+    ms_fail(cx, MS_EINPUT, loc, "%s has no version \"%s\"", file->name, version);
     return ms_hint(cx, "use one of %s", list);
 }
 
 /* Whether a row holds in the version with this index. */
-static ms_status holds_in(ms_ctx *cx, ms_jval root, const rules_file *file,
+static ms_status holds_in(ms_ctx *cx, ms_loc loc, const rules_file *file,
                           const rule_row *row, int version, bool *holds)
 {
     int since = 0, until = file->versions.num_rows;
     if (row->since != NULL)
-        MS_TRY(find_version(cx, root, file, row->since, &since));
+        MS_TRY(find_version(cx, loc, file, row->since, &since));
     if (row->until != NULL)
-        MS_TRY(find_version(cx, root, file, row->until, &until));
+        MS_TRY(find_version(cx, loc, file, row->until, &until));
     *holds = version >= since && version < until;
     return MS_OK;
 }
@@ -251,7 +251,8 @@ static ms_status read_row(ms_ctx *cx, ms_loc loc, const rule_row *row, ms_rule *
                      .says = row->says,
                      .source = row->source,
                      .since = row->since,
-                     .until = row->until};
+                     .until = row->until,
+                     .when_text = row->when};
     if (row->when != NULL)
         MS_TRY(ms_expression_parse(cx, loc, row->when, ms_rule_variables(), &out->when));
     return ms_expression_parse(cx, loc, row->need, ms_rule_variables(), &out->need);
@@ -264,19 +265,25 @@ ms_status ms_rule_set_read(ms_ctx *cx, ms_jval root, const char *version,
     ms_jval list;
     int index;
     MS_TRY(ms_json_read(cx, root, file_fields, &file));
+    const ms_loc loc = version != NULL ? MS_NOWHERE : ms_json_loc(cx, root);
     version = version != NULL ? version : file.version;
-    MS_TRY(find_version(cx, root, &file, version, &index));
+    MS_TRY(find_version(cx, loc, &file, version, &index));
     (void)ms_json_member(cx, root, "rules", &list);
     if (file.rules.num_rows > MS_MAX_RULES - 2)
         return ms_json_fail(cx, list, "%d rules, must be at most %d", file.rules.num_rows,
                             MS_MAX_RULES - 2);
     ms_rule *rules = MS_NEW_ARRAY(cx->arena, file.rules.num_rows, ms_rule);
-    *out = (ms_rule_set){file.name, file.source, version, 0, rules};
+    *out = (ms_rule_set){.name = file.name,
+                         .source = file.source,
+                         .version = version,
+                         .num_versions = file.versions.num_rows,
+                         .versions = file.versions.rows,
+                         .rules = rules};
     for (int i = 0; i < file.rules.num_rows; i++) {
         const rule_row *row = &((const rule_row *)file.rules.rows)[i];
-        ms_jval at = ms_json_element(cx, list, i);
+        const ms_loc at = ms_json_loc(cx, ms_json_element(cx, list, i));
         bool holds;
-        MS_TRY(read_row(cx, ms_json_loc(cx, at), row, &rules[out->num]));
+        MS_TRY(read_row(cx, at, row, &rules[out->num]));
         MS_TRY(holds_in(cx, at, &file, row, index, &holds));
         out->num += holds;
     }
@@ -381,8 +388,13 @@ static ms_status load_files(ms_ctx *cx, const ms_stack *stack, ms_rule_set *out)
         MS_TRY(load_file(cx, name,
                          is_first && stack->version != NULL ? stack->version : version,
                          &one));
-        if (is_first)
-            *out = (ms_rule_set){one.name, one.source, one.version, 0, NULL};
+        if (is_first) {
+            *out = (ms_rule_set){.name = one.name,
+                                 .source = one.source,
+                                 .version = one.version,
+                                 .num_versions = one.num_versions,
+                                 .versions = one.versions};
+        }
         add_rules(cx->arena, &one, out);
         at += length;
         at += strspn(at, ", ");

@@ -43,6 +43,7 @@ typedef struct ms_rule {
     const char *says; /* the framework's demand in words */
     const char *source;
     const char *since, *until; /* first version, first version without; NULL: no limit */
+    const char *when_text;     /* `when` as written; NULL: all plans */
     ms_expression when, need;  /* plans for which `when` holds must fulfil `need` */
 } ms_rule;
 
@@ -51,6 +52,8 @@ typedef struct ms_rule {
 typedef struct ms_rule_set {
     const char *name, *source; /* NULL: no rules are known for the stack */
     const char *version;
+    int num_versions;
+    const char *const *versions; /* (num_versions): known ones, oldest first */
     int num;
     const ms_rule *rules; /* (num): those of the version */
 } ms_rule_set;

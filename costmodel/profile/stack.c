@@ -9,7 +9,7 @@ static const char *const recompute_modes[] = {"none", "selective", "full", "per-
                                               NULL};
 
 const char *const ms_optimizer_sync_names[] = {"global", "post-validation", NULL};
-static const char *const layer_split_names[] = {"balanced", "even", "by-flop", NULL};
+const char *const ms_layer_split_names[] = {"balanced", "even", "by-flop", NULL};
 
 /* Members that the field table of stack files fills; words become enums afterwards. */
 typedef struct stack_file {
@@ -187,7 +187,7 @@ static const ms_field stack_fields[] = {
     TEXT("schedules", schedules,
          "pipeline schedules, by commas (\"file\": those from files), or \"all\""),
     CHOICE(optimizer_sync, ms_optimizer_sync_names, "event that the optimizer waits for"),
-    CHOICE(layer_split, layer_split_names,
+    CHOICE(layer_split, ms_layer_split_names,
            "default distribution of layers over pipeline stages"),
     {0}};
 
@@ -305,4 +305,19 @@ void ms_stack_figures(ms_figures *list)
         if (field->kind == MS_FIELD_ANY)
             ms_figures_add(list, "", one, 0);
     }
+}
+
+int ms_stack_switches(ms_arena *arena, const ms_stack *stack, const ms_stack_switch **out)
+{
+    const size_t most = sizeof stack_fields / sizeof *stack_fields;
+    ms_stack_switch *list = MS_NEW_ARRAY(arena, most, ms_stack_switch);
+    int num = 0;
+    for (const ms_field *field = stack_fields; field->kind != MS_FIELD_END; field++) {
+        bool is_switch =
+            field->kind == MS_FIELD_BOOL && strncmp(field->key, "can_", 4) != 0;
+        if (is_switch && *(const bool *)((const char *)stack + field->offset))
+            list[num++] = (ms_stack_switch){field->key, field->help};
+    }
+    *out = list;
+    return num;
 }

@@ -18,6 +18,7 @@ typedef enum ms_layer_split {
      * the head (hidden h, MLP width f, sequence s, vocabulary V) */
     MS_SPLIT_BY_FLOP
 } ms_layer_split;
+extern const char *const ms_layer_split_names[]; /* "balanced" "even" "by-flop", NULL */
 
 /* The event that the optimizer update waits for. Source: Zero Bubble Pipeline Parallelism
  * (Qi et al. 2023, arXiv 2401.10241), section 4. */
@@ -213,5 +214,13 @@ ms_stack ms_stack_with_gathers(const ms_stack *stack, bool kept);
 ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute);
 /* Lists the numbers (ms_coefficient members) of any stack, not its switches or words. */
 void ms_stack_figures(ms_figures *list);
+
+/* A convention that a stack has: key of its file, and meaning. */
+typedef struct ms_stack_switch {
+    const char *key, *help;
+} ms_stack_switch;
+/* Lists the switches that are on, without capabilities (can_cp); returns how many. */
+int ms_stack_switches(ms_arena *arena, const ms_stack *stack,
+                      const ms_stack_switch **out);
 
 #endif

@@ -95,6 +95,19 @@ static void an_alias_becomes_the_name_it_stands_for(void **state)
     ASSERT_TEXT(path, ms_arena_printf(cx->arena, "%s/models/llama-3.1-70b.json", root));
 }
 
+static void the_aliases_of_a_name_are_listed(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *const *aliases;
+    int num;
+    ASSERT_OK(ms_config_aliases(cx, "models", "gpt3-175b", &aliases, &num), cx);
+    ASSERT_INT(num, 1);
+    ASSERT_TEXT(aliases[0], "175b");
+    ASSERT_OK(ms_config_aliases(cx, "stacks", "gpt3-175b", &aliases, &num), cx);
+    ASSERT_INT(num, 0);
+}
+
 static void a_bad_list_of_aliases_is_an_error_at_its_place(void **state)
 {
     (void)state;
@@ -225,6 +238,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(names_are_sorted_and_only_json),
         cmocka_unit_test(a_name_becomes_the_path_of_its_file),
         cmocka_unit_test(an_alias_becomes_the_name_it_stands_for),
+        cmocka_unit_test(the_aliases_of_a_name_are_listed),
         cmocka_unit_test(a_bad_list_of_aliases_is_an_error_at_its_place),
         cmocka_unit_test(a_path_is_taken_as_it_is),
         cmocka_unit_test(an_unknown_name_suggests_the_nearest),

@@ -1,0 +1,181 @@
+/* The report on a stack: keys of JSON format meshsim.stack/1, rules by version, and which
+ * conventions and coefficients are listed. */
+#include "cli/report/stack_report.h"
+
+#include "base/paths.h"
+#include "tests/test.h"
+
+#include <string.h>
+
+static ms_stack_report report_on(ms_ctx *cx, const char *name)
+{
+    ms_stack_report report = {0};
+    ASSERT_OK(ms_stack_load(cx, name, &report.stack), cx);
+    ASSERT_OK(ms_rule_set_load(cx, report.stack, &report.rules), cx);
+    return report;
+}
+
+static ms_jval json_of(ms_ctx *cx, const ms_stack_report *report, ms_jdoc **doc)
+{
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    ms_jout json = ms_jout_open(file);
+    ms_stack_report_write_json(&json, cx->arena, report);
+    ms_jout_close(&json);
+    const char *text = test_read_back(cx->arena, file);
+    ms_jval root;
+    ASSERT_OK(ms_json_parse(cx, "stack", text, strlen(text), doc, &root), cx);
+    return root;
+}
+
+static ms_jval member(ms_ctx *cx, ms_jval object, const char *key)
+{
+    ms_jval out;
+    if (!ms_json_member(cx, object, key, &out))
+        fail_msg("no member \"%s\"", key);
+    return out;
+}
+
+static const char *text_of(ms_ctx *cx, ms_jval object, const char *key)
+{
+    const char *text;
+    ASSERT_OK(ms_json_text(cx, member(cx, object, key), &text), cx);
+    return text;
+}
+
+/* The element of a list whose member `key` is `name`; fails the test if none is. */
+static ms_jval row_named(ms_ctx *cx, ms_jval list, const char *key, const char *name)
+{
+    for (int i = 0; i < ms_json_length(list); i++)
+        if (strcmp(text_of(cx, ms_json_element(cx, list, i), key), name) == 0)
+            return ms_json_element(cx, list, i);
+    fail_msg("no row \"%s\"", name);
+    return list;
+}
+
+static void every_stack_states_its_sources(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *const *names;
+    int num;
+    ASSERT_OK(ms_config_names(cx, "stacks", &names, &num), cx);
+    for (int i = 0; i < num; i++) {
+        const ms_stack_report report = report_on(cx, names[i]);
+        ms_jdoc *doc;
+        ms_jval root = json_of(cx, &report, &doc);
+        ASSERT_TEXT(text_of(cx, root, "schema"), "meshsim.stack/1");
+        ASSERT_TEXT(text_of(cx, root, "name"), names[i]);
+        ms_jval rules = member(cx, root, "rules"), figures;
+        ASSERT_INT(ms_json_length(rules), report.rules.num);
+        for (int k = 0; k < report.rules.num; k++)
+            assert_true(text_of(cx, ms_json_element(cx, rules, k), "source")[0] != '\0');
+        figures = member(cx, root, "coefficients");
+        assert_true(ms_json_length(figures) >= 20);
+        for (int k = 0; k < ms_json_length(figures); k++)
+            assert_true(text_of(cx, ms_json_element(cx, figures, k), "from")[0] != '\0');
+        ms_json_close(doc);
+    }
+}
+
+static void rules_and_coefficients_are_those_of_the_file(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_stack_report report = report_on(cx, "megatron@0.12");
+    ms_jdoc *doc;
+    ms_jval root = json_of(cx, &report, &doc), rules = member(cx, root, "rules");
+    ASSERT_TEXT(text_of(cx, root, "version"), "0.12");
+    ASSERT_TEXT(text_of(cx, row_named(cx, rules, "rule", "kv_heads"), "until"), "0.16");
+    ASSERT_TEXT(text_of(cx, row_named(cx, rules, "rule", "kv_heads"), "when"), "not mla");
+    ASSERT_TEXT(text_of(cx, row_named(cx, rules, "rule", "zero"), "since"), "0.12");
+    ms_jval moments =
+        row_named(cx, member(cx, root, "coefficients"), "name", "moment_bytes");
+    ASSERT_TEXT(text_of(cx, moments, "from"), "spec");
+    ASSERT_NEAR(report.stack->moment_bytes.value, 8.0, 0);
+    ms_json_close(doc);
+}
+
+static bool has_rule(const ms_rule_set *rules, const char *name)
+{
+    for (int i = 0; i < rules->num; i++)
+        if (strcmp(rules->rules[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static void a_version_has_its_own_rules(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_stack_report old = report_on(cx, "megatron@0.12");
+    const ms_stack_report new = report_on(cx, "megatron");
+    assert_true(has_rule(&old.rules, "kv_heads") && has_rule(&old.rules, "layers"));
+    assert_false(has_rule(&new.rules, "kv_heads") || has_rule(&new.rules, "layers"));
+    ASSERT_TEXT(new.rules.versions[new.rules.num_versions - 1], new.rules.version);
+    ASSERT_INT(old.rules.num_versions, new.rules.num_versions);
+}
+
+static void defaults_are_the_stacks_own(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *stack, *cp_method, *recompute;
+    } cases[] = {{"megatron", "ring", "none"},
+                 {"generic", "all-gather", "none"},
+                 {"torchtitan", "ring", "per-op"},
+                 {"deepspeed", "ulysses", "none"}};
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ms_stack_report report = report_on(cx, cases[i].stack);
+        ms_jdoc *doc;
+        ms_jval defaults = member(cx, json_of(cx, &report, &doc), "defaults");
+        ASSERT_TEXT(text_of(cx, defaults, "cp_method"), cases[i].cp_method);
+        ASSERT_TEXT(text_of(cx, defaults, "recompute"), cases[i].recompute);
+        ASSERT_TEXT(text_of(cx, defaults, "schedule"), "1f1b");
+        ms_json_close(doc);
+    }
+}
+
+static void switches_that_are_off_are_not_listed(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_stack stack = *report_on(cx, "generic").stack;
+    const ms_stack_switch *list;
+    stack.casts_once = stack.counts_context = false;
+    ASSERT_INT(ms_stack_switches(cx->arena, &stack, &list), 1);
+    ASSERT_TEXT(list[0].key, "regather");
+}
+
+static void every_alias_names_a_stack(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_stack_report report = report_on(cx, "mcore@0.12");
+    ASSERT_TEXT(report.stack->name, "megatron");
+    ASSERT_TEXT(report.rules.version, "0.12");
+    const char *const *names, *const *aliases;
+    int num, num_aliases, sum = 0;
+    ASSERT_OK(ms_config_names(cx, "stacks", &names, &num), cx);
+    for (int i = 0; i < num; i++) {
+        ASSERT_OK(ms_config_aliases(cx, "stacks", names[i], &aliases, &num_aliases), cx);
+        for (int k = 0; k < num_aliases; k++)
+            ASSERT_TEXT(report_on(cx, aliases[k]).stack->name, names[i]);
+        sum += num_aliases;
+    }
+    assert_true(sum >= 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_stack_states_its_sources),
+        cmocka_unit_test(rules_and_coefficients_are_those_of_the_file),
+        cmocka_unit_test(a_version_has_its_own_rules),
+        cmocka_unit_test(defaults_are_the_stacks_own),
+        cmocka_unit_test(switches_that_are_off_are_not_listed),
+        cmocka_unit_test(every_alias_names_a_stack),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
