@@ -197,7 +197,8 @@ static void print_funnel(FILE *out, ms_arena *arena, const ms_search_report *rep
     for (int i = 0; i < MS_NUM_SEARCH_REASONS; i++) {
         if (reasons[i].count == 0)
             continue;
-        bool by_rule = strcmp(reasons[i].name, ms_refusal_names[MS_REFUSE_FRAMEWORK]) == 0;
+        bool by_rule =
+            strcmp(reasons[i].name, ms_refusal_names[MS_REFUSE_FRAMEWORK]) == 0;
         ms_print(out, "%s%s %ld%s", separator, reasons[i].name, reasons[i].count,
                  by_rule ? ms_broken_counts_text(arena, counts, report->rules) : "");
         separator = ", ";

@@ -332,6 +332,20 @@ double ms_explore_estimate_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
 
 /* ---- plans of a mesh ---- */
 
+/* Number of plans with the chosen schedule, in all orders of axes. */
+static long count_orders(ms_explore_level *l, const ms_orders *orders, bool one_by_one)
+{
+    if (!one_by_one)
+        return orders->num * ms_explore_count_states(l);
+    long num_plans = 0;
+    for (int i = 0; i < orders->num; i++) {
+        ms_explore_set_order(l, orders->order[i]);
+        num_plans += ms_explore_count_states(l);
+    }
+    ms_explore_set_order(l, NULL);
+    return num_plans;
+}
+
 long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
 {
     const ms_workload *workload = explorer->workload;
@@ -345,10 +359,11 @@ long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
     l.pipeline.shards = ms_shard_sizes_of(&links, 1);
     long num_plans = 0;
     bool refused = orders->num == 0 || ms_explore_breaks_rule(&l, MS_RULES_OF_MESH);
+    bool one_by_one = ms_explore_joins_order(&l);
     for (batches b = {0}; !refused && next_batch(&l, &b);) {
         for (schedules s = schedules_of(&l); next_schedule(&l, &s);) {
             make_shape(&l);
-            num_plans += orders->num * ms_explore_count_states(&l);
+            num_plans += count_orders(&l, orders, one_by_one);
         }
     }
     ms_arena_rewind(explorer->scratch, mark);

@@ -35,7 +35,7 @@ typedef struct ms_rule_count {
 /* Lists the rules that refuse plans, in the order of the set, and returns their number. */
 int ms_count_broken_rules(const ms_counts *counts, const ms_rule_set *rules,
                           ms_rule_count out[MS_MAX_RULES]);
-/* The same as text: " (interleaving 200, order 3)"; "" if no rule refuses plans. */
+/* Text of these numbers: " (interleaving 200, order 3)"; "" if no rule refuses plans. */
 const char *ms_broken_counts_text(ms_arena *arena, const ms_counts *counts,
                                   const ms_rule_set *rules);
 

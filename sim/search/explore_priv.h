@@ -19,6 +19,7 @@ typedef struct ms_explore_level {
     ms_plan plan;      /* the plan, with defaults for choices not yet made */
     ms_facts facts;    /* facts of the plan, for the framework's rules */
     bool any_replicas; /* leave out rules on dp_replicate or dp_shard: a bound of all */
+    bool has_order;    /* the order of axes is chosen: states obey rules on it, too */
     unsigned long long batch_key; /* micro-batch and options of the plan, as one number */
     ms_bill_set *bills;
     const ms_links *links;
@@ -81,6 +82,10 @@ bool ms_explore_breaks_rule(ms_explore_level *l, ms_rule_level level);
 bool ms_explore_count_rule(ms_explorer *explorer, const ms_rule *broken);
 /* Whether the framework refuses the plan with this sharding and recomputation. */
 bool ms_explore_refuses_state(const ms_explore_level *l, const ms_plan *plan);
+/* Whether rules join the order of axes with choices that are made after the mesh. */
+bool ms_explore_joins_order(const ms_explore_level *l);
+/* Chooses an order of axes, for ms_explore_refuses_state; NULL: none is chosen. */
+void ms_explore_set_order(ms_explore_level *l, const unsigned char *order);
 /* Whether the framework accepts asynchronous TP wherever it accepts the plan without. */
 bool ms_explore_accepts_async(const ms_explore_level *l);
 

@@ -85,8 +85,36 @@ bool ms_explore_refuses_state(const ms_explore_level *l, const ms_plan *plan)
         return false;
     ms_facts facts = l->facts;
     set_states(&facts, plan);
-    return ms_rule_broken(rules, &facts, known_at(l, MS_RULES_OF_STATES),
-                          ms_rule_level_variables(MS_RULES_OF_STATES)) != NULL;
+    unsigned long long order =
+        l->has_order ? ms_rule_level_variables(MS_RULES_OF_ORDER) : 0;
+    unsigned long long fresh = ms_rule_level_variables(MS_RULES_OF_STATES) | order;
+    return ms_rule_broken(rules, &facts, known_at(l, MS_RULES_OF_STATES) | order,
+                          fresh) != NULL;
+}
+
+bool ms_explore_joins_order(const ms_explore_level *l)
+{
+    const ms_rule_set *rules = &l->explorer->workload->rules;
+    unsigned long long order = ms_rule_level_variables(MS_RULES_OF_ORDER);
+    unsigned long long mesh = ms_rule_level_variables(MS_RULES_OF_MESH);
+    for (int i = 0; i < rules->num; i++) {
+        unsigned long long reads =
+            rules->rules[i].when.reads | rules->rules[i].need.reads;
+        if ((reads & order) != 0 && (reads & ~(order | mesh)) != 0)
+            return true;
+    }
+    return false;
+}
+
+void ms_explore_set_order(ms_explore_level *l, const unsigned char *order)
+{
+    const ms_workload *workload = l->explorer->workload;
+    l->has_order = order != NULL;
+    if (order == NULL)
+        return;
+    memcpy(l->plan.order, order, sizeof l->plan.order);
+    ms_facts facts = ms_facts_of(&l->plan, workload->model, workload->stack);
+    l->facts.of[MS_FACT_AXES] = facts.of[MS_FACT_AXES];
 }
 
 bool ms_explore_accepts_async(const ms_explore_level *l)

@@ -107,7 +107,7 @@ void ms_space_list_orders(const ms_plan *plan, const ms_workload *workload,
  * those that the stack's framework accepts. */
 typedef struct ms_orders {
     int num;
-    const ms_rule *broken; /* with num 0: a rule that refuses the first order */
+    const ms_rule *broken; /* rule that refuses the first order; NULL: num is above 0 */
     unsigned char order[MS_MAX_ORDERS][MS_NUM_PLAN_AXES];
 } ms_orders;
 void ms_space_orders(const ms_space *space, const ms_plan *plan,
