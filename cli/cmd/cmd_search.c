@@ -2,6 +2,7 @@
  * Flags of a plan fix a choice; --fix and --limit narrow others. */
 #include "base/print.h"
 #include "base/units.h"
+#include "cli/cmd/search_stacks.h"
 #include "cli/cmd/search_why.h"
 #include "cli/options/commands.h"
 #include "cli/options/interrupt.h"
@@ -212,10 +213,6 @@ static ms_status make_space(request *r)
           r->search->max_virtual_stages, r->space->low[MS_CHOOSE_VIRTUAL_STAGES]);
     widen(r, "--max-microbatch", &r->space->max_microbatch, r->search->max_microbatch,
           r->space->low[MS_CHOOSE_MICROBATCH]);
-    if (r->plan->plan_file != NULL)
-        ms_note(r->cx,
-                "the plan file sets model, cluster, stack, GPUs and batch; the search "
-                "replaces its other choices");
     if (ms_plan_is_given(r->plan, MS_CHOOSE_ORDER))
         MS_TRY(
             ms_order_fix(r->cx, "--order", r->plan->of[MS_CHOOSE_ORDER].text, r->space));
@@ -371,7 +368,8 @@ static ms_status find_tie_band(const request *r, const ms_workload *workload,
     return MS_OK;
 }
 
-/* Runs the search and fills the report, which points to results in cx->arena. */
+/* Runs the search and fills the report, which points to results in cx->arena; MS_OK also
+ * if nothing was found. */
 static ms_status find(const request *r, const ms_search_options *options,
                       ms_workload *workload, ms_search_report *report)
 {
@@ -392,8 +390,7 @@ static ms_status find(const request *r, const ms_search_options *options,
     ms_search_tie(cx, workload, r->space, options, made.tie_band_frac, result);
     *report = made;
     MS_TRY(complete(cx, workload, r->search->engine.value == MS_ENGINE_EVENT, report));
-    MS_TRY(finish_why(r, options, workload, why, report));
-    return judge(cx, workload, report, options, MS_NEW(cx->arena, ms_shortfall));
+    return finish_why(r, options, workload, why, report);
 }
 
 /* Shows progress as one line of the terminal, which is cleared at the end. */
@@ -409,27 +406,43 @@ static void show_progress(void *payload, int num_done, int num_meshes)
     (void)fflush(stderr);
 }
 
+static ms_search_options make_options(const request *r, const ms_args *args, int num_best)
+{
+    ms_search_options options = {.variants = r->search->variants,
+                                 .num_best = num_best,
+                                 .num_threads = ms_args_threads(args),
+                                 .interrupted = &ms_interrupted};
+    if (r->cx->verbosity >= 0 && isatty(STDERR_FILENO))
+        options.progress = show_progress;
+    if (!args->common.threads.given)
+        ms_note_default(r->cx, "--threads %d", options.num_threads);
+    return options;
+}
+
+static ms_status set_memory_rule(const request *r, ms_workload *workload)
+{
+    ms_memory_rule rule;
+    MS_TRY(ms_memory_options_rule(r->cx, r->memory, &rule));
+    ms_workload_set_memory_rule(workload, &rule);
+    return MS_OK;
+}
+
 static ms_status run(ms_ctx *cx, const ms_args *args, const request *r,
                      ms_workload *workload)
 {
-    ms_search_options options = {
-        .variants = r->search->variants,
-        .num_best = r->search->top.given ? (int)r->search->top.value : DEFAULT_TOP,
-        .num_threads = ms_args_threads(args),
-        .interrupted = &ms_interrupted};
-    ms_memory_rule rule;
-    MS_TRY(ms_memory_options_rule(cx, r->memory, &rule));
-    ms_workload_set_memory_rule(workload, &rule);
-    if (cx->verbosity >= 0 && isatty(STDERR_FILENO))
-        options.progress = show_progress;
-    if (!r->search->top.given)
-        ms_note_default(cx, "--top %d", options.num_best);
-    if (!args->common.threads.given)
-        ms_note_default(cx, "--threads %d", options.num_threads);
+    MS_TRY(set_memory_rule(r, workload));
+    bool has_top = r->search->top.given;
+    if (!has_top)
+        ms_note_default(cx, "--top %d", DEFAULT_TOP);
+    ms_search_options options =
+        make_options(r, args, has_top ? (int)r->search->top.value : DEFAULT_TOP);
     outputs out;
     MS_TRY(open_outputs(r, args, &out));
     ms_search_report report = {0};
     ms_status status = find(r, &options, workload, &report);
+    if (status == MS_OK)
+        status =
+            judge(cx, workload, &report, &options, MS_NEW(cx->arena, ms_shortfall));
     if (report.result == NULL || status == MS_EIO || status == MS_EINPUT) {
         drop_outputs(cx, &out);
         return status;
@@ -453,6 +466,175 @@ static ms_status search(ms_ctx *cx, const ms_args *args, request *r,
     return run(cx, args, r, workload);
 }
 
+/* ---- several stacks ---- */
+
+/* The search of one of several stacks; its own context, because bad input may be bad for
+ * this stack alone. */
+typedef struct stack_search {
+    ms_ctx cx;
+    ms_plan_options options; /* the user's, with this stack */
+    ms_space space;
+    request request;
+    ms_workload *workload; /* NULL: not opened */
+    ms_search_report report;
+} stack_search;
+
+static ms_status check_several(const request *r)
+{
+    const search_options *search = r->search;
+    const char *option = search->why != NULL  ? "--why"
+                         : search->top.given  ? "--top"
+                         : search->variants   ? "--variants"
+                                              : NULL;
+    if (option == NULL)
+        return MS_OK;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+            "%s is for one stack: of several the best plan of each is listed", option);
+    return ms_hint(r->cx, "--stack megatron %s ...", option);
+}
+
+/* Opens the files of a stack. A plan file is read once, since it may be standard input:
+ * `first` is the search that read it, NULL for the first. */
+static ms_status open_stack(const request *r, const char *stack,
+                            const stack_search *first, stack_search *s)
+{
+    ms_ctx *cx = r->cx;
+    ms_plan base;
+    s->cx = (ms_ctx){.arena = cx->arena, .verbosity = cx->verbosity};
+    s->options = *r->plan;
+    s->options.of[MS_CHOOSE_STACK].text = stack;
+    if (first == NULL || r->plan->plan_file == NULL) {
+        MS_TRY(ms_plan_base_from_options(cx, &s->options, &base));
+    } else {
+        base = first->space.base;
+        base.stack = stack;
+    }
+    MS_TRY(ms_workload_open(cx, &base, &s->workload));
+    s->space = ms_space_all(&base, s->workload->stack);
+    s->request =
+        (request){&s->cx, &s->options, r->search, r->memory, &s->space, "", NULL};
+    return MS_OK;
+}
+
+/* Notes on defaults of all stacks are those of the first, the ceiling. */
+static ms_status open_stacks(const request *r, const char *const *names, int num,
+                             stack_search *searches)
+{
+    int verbosity = r->cx->verbosity;
+    ms_status status = open_stack(r, MS_CEILING_STACK, NULL, &searches[0]);
+    if (verbosity > 0)
+        r->cx->verbosity = 0;
+    for (int i = 0; i < num && status == MS_OK; i++)
+        status = open_stack(r, names[i], &searches[0], &searches[i + 1]);
+    r->cx->verbosity = verbosity;
+    return status;
+}
+
+static ms_status search_stack(stack_search *s, const ms_args *args)
+{
+    const ms_plan *base = &s->space.base;
+    MS_TRY(ms_plan_check_cluster(&s->cx, base, s->workload->cluster));
+    MS_TRY(ms_plan_check_positions(&s->cx, base, s->workload->model, MS_NOWHERE));
+    MS_TRY(make_space(&s->request));
+    MS_TRY(set_memory_rule(&s->request, s->workload));
+    /* the fastest plan, and the one to take of those in its tie band */
+    ms_search_options options = make_options(&s->request, args, 2);
+    return find(&s->request, &options, s->workload, &s->report);
+}
+
+/* Searches the ceiling, whose errors are those of every stack, and then each stack; bad
+ * input for a stack alone is the reason why it has no plan. */
+static ms_status search_each(ms_ctx *cx, const ms_args *args, stack_search *searches,
+                             ms_stacks_report *report)
+{
+    for (int i = 0; i <= report->num_stacks; i++) {
+        stack_search *s = &searches[i];
+        ms_stack_best *best = i == 0 ? &report->ceiling : &report->stacks[i - 1];
+        ms_status status = search_stack(s, args);
+        if (status == MS_OK) {
+            *best = ms_stacks_best(&s->cx, s->workload, &s->report, i == 0);
+        } else if (status == MS_EINPUT && i > 0) {
+            *best = (ms_stack_best){.stack = s->space.base.stack,
+                                    .outcome = MS_STACK_NOT_LEGAL,
+                                    .reason = s->cx.first->message};
+        } else {
+            cx->first = s->cx.first;
+            cx->last = s->cx.last;
+            cx->num_errors = s->cx.num_errors;
+            return cx->status = status;
+        }
+        if (report->ceiling.plan != NULL && i > 0)
+            best->refused = ms_workload_broken_rules(s->workload, report->ceiling.plan,
+                                                     cx->arena);
+        report->elapsed_s += status == MS_OK ? s->report.result->elapsed_s : 0.0;
+        s->cx.verbosity = cx->verbosity;
+    }
+    report->inputs = &searches[0].report;
+    ms_stacks_order(report);
+    return MS_OK;
+}
+
+static ms_status report_stacks(ms_ctx *cx, const ms_args *args, const request *r,
+                               stack_search *searches, ms_stacks_report *report)
+{
+    outputs out;
+    for (int i = 1; i <= report->num_stacks; i++)
+        MS_TRY(ms_plan_options_check_output(cx, r->plan, &searches[i].space.base,
+                                            args->common.output));
+    MS_TRY(open_outputs(r, args, &out));
+    ms_status status = search_each(cx, args, searches, report);
+    if (status != MS_OK) {
+        drop_outputs(cx, &out);
+        return status;
+    }
+    const ms_plan *best = report->num_found > 0 ? report->stacks[0].plan : NULL;
+    if (args->common.json) {
+        ms_stacks_write_json(&out.report.json, report);
+    } else {
+        ms_stacks_print(out.report.file, cx->arena, report);
+        if (best != NULL)
+            ms_print(out.report.file, "try          meshsim predict %s\n",
+                     ms_plan_command_text(cx->arena, best));
+    }
+    status = ms_output_close(cx, &out.report, ms_stacks_judge(cx, report));
+    ms_status saved = save_plan(cx, &out.plan, best);
+    return saved != MS_OK ? saved : status;
+}
+
+static ms_status search_several(ms_ctx *cx, const ms_args *args, request *r)
+{
+    const char *const *names;
+    int num;
+    MS_TRY(check_several(r));
+    MS_TRY(ms_stacks_list(cx, r->plan->of[MS_CHOOSE_STACK].text, &names, &num));
+    stack_search *searches = MS_NEW_ARRAY(cx->arena, num + 1, stack_search);
+    ms_stacks_report report = {.num_stacks = num,
+                               .stacks = MS_NEW_ARRAY(cx->arena, num, ms_stack_best)};
+    ms_status status = open_stacks(r, names, num, searches);
+    r->space = &searches[0].space;
+    if (status == MS_OK)
+        status = report_stacks(cx, args, r, searches, &report);
+    for (int i = 0; i <= num; i++)
+        if (searches[i].workload != NULL)
+            ms_workload_close(searches[i].workload);
+    return status;
+}
+
+static ms_status search_one(ms_ctx *cx, const ms_args *args, request *r)
+{
+    ms_plan base;
+    MS_TRY(ms_plan_base_from_options(cx, r->plan, &base));
+    ms_workload *workload;
+    MS_TRY(ms_workload_open(cx, &base, &workload));
+    ms_space space = ms_space_all(&base, workload->stack);
+    ms_why_question why;
+    r->space = &space;
+    r->why = &why;
+    ms_status status = search(cx, args, r, workload);
+    ms_workload_close(workload);
+    return status;
+}
+
 ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
 {
     search_options options = {0};
@@ -464,14 +646,11 @@ ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_args_read(cx, args, sets, 3));
     if (args->done)
         return MS_OK;
-    ms_plan base;
-    MS_TRY(ms_plan_base_from_options(cx, &plan_options, &base));
-    ms_workload *workload;
-    MS_TRY(ms_workload_open(cx, &base, &workload));
-    ms_space space = ms_space_all(&base, workload->stack);
-    ms_why_question why;
-    request r = {cx, &plan_options, &options, &memory, &space, "", &why};
-    ms_status status = search(cx, args, &r, workload);
-    ms_workload_close(workload);
-    return status;
+    if (plan_options.plan_file != NULL)
+        ms_note(cx, "the plan file sets model, cluster, stack, GPUs and batch; the search "
+                    "replaces its other choices");
+    request r = {cx, &plan_options, &options, &memory, NULL, "", NULL};
+    return ms_stacks_are_several(plan_options.of[MS_CHOOSE_STACK].text)
+               ? search_several(cx, args, &r)
+               : search_one(cx, args, &r);
 }
