@@ -2,15 +2,13 @@
  * Flags of a plan fix a choice; --fix and --limit narrow others. */
 #include "base/print.h"
 #include "base/units.h"
+#include "cli/cmd/search_request.h"
 #include "cli/cmd/search_stacks.h"
 #include "cli/cmd/search_why.h"
 #include "cli/options/commands.h"
 #include "cli/options/interrupt.h"
-#include "cli/options/memory_options.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_command.h"
-#include "cli/options/plan_options.h"
-#include "cli/options/plan_order.h"
 #include "cli/report/report.h"
 #include "sim/engine/graph.h"
 #include "sim/search/search_report.h"
@@ -25,200 +23,34 @@
 #define MAX_TOP     10000
 #define MAX_VALUE   16777216
 
-typedef struct search_options {
-    ms_opt_integer top;
-    ms_opt_list fix, limit;
-    ms_opt_integer max_virtual_stages, max_microbatch;
-    bool variants;
-    const char *save_plan;
-    const char *why;
-    const char *tie_band;
-    ms_opt_choice engine;
-} search_options;
-
 static const ms_option search_table[] = {
-    MS_OPT_INTEGER(search_options, top, "--top", "N", 1, MAX_TOP,
+    MS_OPT_INTEGER(ms_search_flags, top, "--top", "N", 1, MAX_TOP,
                    "number of plans, each with another mesh (default 10)"),
-    MS_OPT_LIST(search_options, fix, "--fix", "CHOICE=VALUE,...",
+    MS_OPT_LIST(ms_search_flags, fix, "--fix", "CHOICE=VALUE,...",
                 "only this value: tp=8, schedule=1f1b; may be repeated"),
-    MS_OPT_LIST(search_options, limit, "--limit", "CHOICE<=VALUE,...",
+    MS_OPT_LIST(ms_search_flags, limit, "--limit", "CHOICE<=VALUE,...",
                 "only these values: tp<=8, pp>=2, recompute=none; may be repeated"),
-    MS_OPT_INTEGER(search_options, max_virtual_stages, "--max-virtual-stages", "N", 1,
+    MS_OPT_INTEGER(ms_search_flags, max_virtual_stages, "--max-virtual-stages", "N", 1,
                    MAX_VALUE, "maximum of model chunks per pipeline rank (default 8)"),
-    MS_OPT_INTEGER(search_options, max_microbatch, "--max-microbatch", "SEQUENCES", 1,
+    MS_OPT_INTEGER(ms_search_flags, max_microbatch, "--max-microbatch", "SEQUENCES", 1,
                    MAX_VALUE, "maximum of sequences per micro-batch (default 16)"),
-    MS_OPT_FLAG(search_options, variants, "--variants",
+    MS_OPT_FLAG(ms_search_flags, variants, "--variants",
                 "list the fastest plans even when they share a mesh"),
-    MS_OPT_TEXT(search_options, save_plan, "--save-plan", "FILE",
+    MS_OPT_TEXT(ms_search_flags, save_plan, "--save-plan", "FILE",
                 "write the first plan of the list to FILE (meshsim.plan/1)"),
     MS_OPT_TEXT(
-        search_options, tie_band, "--tie-band", "SHARE%",
+        ms_search_flags, tie_band, "--tie-band", "SHARE%",
         "plans by less than this slower than the fastest are tied, and the "
         "simplest comes first; 0: by step time alone (default: what the errors of "
         "published layouts leave undecided)"),
-    MS_OPT_TEXT(search_options, why, "--why", "CHOICE=VALUE,...",
+    MS_OPT_TEXT(ms_search_flags, why, "--why", "CHOICE=VALUE,...",
                 "why this plan is or is not listed, stage by stage: tp=8,pp=4,zero=1"),
     MS_OPT_CHOICE(
-        search_options, engine, "--engine", ms_engine_names,
+        ms_search_flags, engine, "--engine", ms_engine_names,
         "times of the listed plans: by the replay that the search uses, or by events "
         "(default replay)"),
     {0},
 };
-
-/* ---- the space ---- */
-
-typedef struct request {
-    ms_ctx *cx;
-    const ms_plan_options *plan;
-    const search_options *search;
-    const ms_memory_options *memory;
-    ms_space *space;
-    const char *limits; /* text of all limits for the report */
-    ms_why_question *why;
-} request;
-
-/* Applies one --limit (ms_space_limit) and adds its text to the report. */
-static ms_status limit(request *r, const char *text)
-{
-    MS_TRY(ms_space_limit(r->cx, r->space, text));
-    r->limits = ms_arena_printf(r->cx->arena, "%s%s%s", r->limits,
-                                r->limits[0] == '\0' ? "" : ", ", text);
-    return MS_OK;
-}
-
-static ms_status fix_flags(request *r, ms_choice_kind kind)
-{
-    for (ms_choice i = 0; i < MS_NUM_CHOICES; i++) {
-        if (ms_plan_fields[i].kind == kind &&
-            ms_plan_fields[i].search == MS_SEARCH_TRIES && ms_plan_is_given(r->plan, i))
-            MS_TRY(limit(r, ms_space_choice_text(r->cx->arena, i,
-                                                 ms_plan_given_or(r->plan, i, 0))));
-    }
-    return MS_OK;
-}
-
-static ms_status limit_each(request *r, const ms_opt_list *list, const char *option,
-                            bool only_equal)
-{
-    for (int i = 0; i < list->num_texts; i++) {
-        const char *rest = list->texts[i], *text;
-        while ((text = ms_list_next(r->cx->arena, &rest)) != NULL) {
-            if (only_equal && strpbrk(text, "<>") != NULL) {
-                ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                        "%s is \"%s\", must be CHOICE=VALUE", option, text);
-                return ms_hint(r->cx, "--limit '%s'", text);
-            }
-            MS_TRY(limit(r, text));
-        }
-    }
-    return MS_OK;
-}
-
-/* MS_EINPUT if a plan flag is given for a choice that searches do not support. */
-static ms_status refuse_flags(const request *r)
-{
-    const char *name = NULL;
-    for (ms_choice i = 0; i < MS_NUM_CHOICES && name == NULL; i++) {
-        bool is_switch = ms_plan_fields[i].kind == MS_CHOICE_SWITCH;
-        if (ms_plan_fields[i].search == MS_SEARCH_REFUSES &&
-            ms_plan_is_given(r->plan, i) &&
-            !(is_switch && ms_plan_given_or(r->plan, i, 0)))
-            name = is_switch
-                       ? ms_arena_printf(r->cx->arena, "%s off", ms_plan_fields[i].flag)
-                       : ms_plan_fields[i].flag;
-    }
-    if (ms_plan_given_or(r->plan, MS_CHOOSE_SCHEDULE, MS_1F1B) == MS_CUSTOM)
-        name = "a schedule from a file";
-    if (name == NULL)
-        return MS_OK;
-    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "search does not take %s", name);
-    return ms_hint(r->cx, "\"meshsim predict\" takes it");
-}
-
-/* MS_EINPUT when the product of fixed axes does not divide the number of GPUs. */
-static ms_status check_product(const request *r)
-{
-    double product = 1.0;
-    const char *text = "";
-    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
-        long low = r->space->low[MS_CHOOSE_PP + axis];
-        if (low != r->space->high[MS_CHOOSE_PP + axis])
-            continue;
-        product *= (double)low;
-        text =
-            ms_arena_printf(r->cx->arena, "%s%s%s %ld", text,
-                            text[0] == '\0' ? "" : " x ", ms_plan_axis_names[axis], low);
-    }
-    long gpus = r->space->base.gpus;
-    if (product >= 1.0 && product <= (double)gpus && gpus % (long)product == 0)
-        return MS_OK;
-    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s = %.0f ranks do not divide %ld GPUs", text,
-            product, gpus);
-    return ms_hint(r->cx, "leave out one of these axes, or change --gpus");
-}
-
-/* MS_EINPUT when limits leave no method of context parallelism that the stack has. */
-static ms_status check_cp_method(const request *r)
-{
-    const ms_space *space = r->space;
-    bool only_one = space->low[MS_CHOOSE_CP_METHOD] == space->high[MS_CHOOSE_CP_METHOD];
-    for (int i = 0; i < MS_NUM_CP_METHODS; i++)
-        if (ms_space_tries_cp_method(space, 2, (ms_cp_method)i))
-            return MS_OK;
-    if (space->high[MS_CHOOSE_CP] == 1)
-        return MS_OK;
-    const char *what =
-        only_one ? ms_arena_printf(r->cx->arena, "context parallelism by %s",
-                                   ms_cp_method_names[space->low[MS_CHOOSE_CP_METHOD]])
-                 : "context parallelism";
-    if (space->low[MS_CHOOSE_CP] <= 1) {
-        if (only_one)
-            ms_note(r->cx, "stack \"%s\" has no %s: only plans with cp 1 are searched",
-                    space->base.stack, what);
-        return MS_OK;
-    }
-    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-            "stack \"%s\" has no %s, and cp is at least %ld", space->base.stack, what,
-            space->low[MS_CHOOSE_CP]);
-    return ms_hint(r->cx, only_one ? "leave out cp_method, or --stack ideal"
-                                   : "leave out cp, or --stack ideal");
-}
-
-static void widen(const request *r, const char *name, long *most, ms_opt_integer given,
-                  long low)
-{
-    if (given.given)
-        *most = given.value;
-    else if (low > *most)
-        *most = low; /* --fix or --limit has a lower bound above the default maximum */
-    else
-        ms_note_default(r->cx, "%s %ld", name, *most);
-}
-
-static ms_status narrow_space(request *r)
-{
-    MS_TRY(refuse_flags(r));
-    MS_TRY(fix_flags(r, MS_CHOICE_WHOLE));
-    MS_TRY(fix_flags(r, MS_CHOICE_SWITCH));
-    MS_TRY(fix_flags(r, MS_CHOICE_WORD));
-    MS_TRY(limit_each(r, &r->search->fix, "--fix", true));
-    return limit_each(r, &r->search->limit, "--limit", false);
-}
-
-static ms_status make_space(request *r)
-{
-    MS_TRY(narrow_space(r));
-    MS_TRY(ms_search_check_recompute(r->cx, r->space));
-    widen(r, "--max-virtual-stages", &r->space->max_virtual_stages,
-          r->search->max_virtual_stages, r->space->low[MS_CHOOSE_VIRTUAL_STAGES]);
-    widen(r, "--max-microbatch", &r->space->max_microbatch, r->search->max_microbatch,
-          r->space->low[MS_CHOOSE_MICROBATCH]);
-    if (ms_plan_is_given(r->plan, MS_CHOOSE_ORDER))
-        MS_TRY(
-            ms_order_fix(r->cx, "--order", r->plan->of[MS_CHOOSE_ORDER].text, r->space));
-    MS_TRY(check_cp_method(r));
-    return check_product(r);
-}
 
 /* ---- the result ---- */
 
@@ -262,7 +94,7 @@ typedef struct outputs {
     ms_output report, plan; /* plan.file is NULL without --save-plan */
 } outputs;
 
-static ms_status open_outputs(const request *r, const ms_args *args, outputs *out)
+static ms_status open_outputs(const ms_search_request *r, const ms_args *args, outputs *out)
 {
     ms_ctx *cx = r->cx;
     const char *report = args->common.output, *plan = r->search->save_plan;
@@ -324,7 +156,7 @@ static ms_status judge(ms_ctx *cx, ms_workload *workload, ms_search_report *repo
 }
 
 /* Prepares the answer to --why before the search; *out is NULL without --why. */
-static ms_status begin_why(const request *r, const ms_search_options *options,
+static ms_status begin_why(const ms_search_request *r, const ms_search_options *options,
                            ms_workload *workload, ms_why **out)
 {
     *out = NULL;
@@ -334,7 +166,7 @@ static ms_status begin_why(const request *r, const ms_search_options *options,
     return ms_why_ask(r->cx, workload, r->space, options, r->why, *out);
 }
 
-static ms_status finish_why(const request *r, const ms_search_options *options,
+static ms_status finish_why(const ms_search_request *r, const ms_search_options *options,
                             ms_workload *workload, ms_why *why, ms_search_report *report)
 {
     if (why == NULL)
@@ -350,7 +182,7 @@ static ms_status finish_why(const request *r, const ms_search_options *options,
 
 /* Sets the tie band: the user's, or where errors are known for such plans (as for their
  * intervals) the default; otherwise 0. */
-static ms_status find_tie_band(const request *r, const ms_workload *workload,
+static ms_status find_tie_band(const ms_search_request *r, const ms_workload *workload,
                                ms_search_report *report)
 {
     const char *text = r->search->tie_band;
@@ -370,7 +202,7 @@ static ms_status find_tie_band(const request *r, const ms_workload *workload,
 
 /* Runs the search and fills the report, which points to results in cx->arena; MS_OK also
  * if nothing was found. */
-static ms_status find(const request *r, const ms_search_options *options,
+static ms_status find(const ms_search_request *r, const ms_search_options *options,
                       ms_workload *workload, ms_search_report *report)
 {
     ms_ctx *cx = r->cx;
@@ -406,7 +238,7 @@ static void show_progress(void *payload, int num_done, int num_meshes)
     (void)fflush(stderr);
 }
 
-static ms_search_options make_options(const request *r, const ms_args *args, int num_best)
+static ms_search_options make_options(const ms_search_request *r, const ms_args *args, int num_best)
 {
     ms_search_options options = {.variants = r->search->variants,
                                  .num_best = num_best,
@@ -419,7 +251,7 @@ static ms_search_options make_options(const request *r, const ms_args *args, int
     return options;
 }
 
-static ms_status set_memory_rule(const request *r, ms_workload *workload)
+static ms_status set_memory_rule(const ms_search_request *r, ms_workload *workload)
 {
     ms_memory_rule rule;
     MS_TRY(ms_memory_options_rule(r->cx, r->memory, &rule));
@@ -427,7 +259,7 @@ static ms_status set_memory_rule(const request *r, ms_workload *workload)
     return MS_OK;
 }
 
-static ms_status run(ms_ctx *cx, const ms_args *args, const request *r,
+static ms_status run(ms_ctx *cx, const ms_args *args, const ms_search_request *r,
                      ms_workload *workload)
 {
     MS_TRY(set_memory_rule(r, workload));
@@ -454,13 +286,13 @@ static ms_status run(ms_ctx *cx, const ms_args *args, const request *r,
     return saved != MS_OK ? saved : status;
 }
 
-static ms_status search(ms_ctx *cx, const ms_args *args, request *r,
+static ms_status search(ms_ctx *cx, const ms_args *args, ms_search_request *r,
                         ms_workload *workload)
 {
     const ms_plan *base = &r->space->base;
     MS_TRY(ms_plan_check_cluster(cx, base, workload->cluster));
     MS_TRY(ms_plan_check_positions(cx, base, workload->model, MS_NOWHERE));
-    MS_TRY(make_space(r));
+    MS_TRY(ms_search_request_space(r));
     if (r->search->why != NULL)
         MS_TRY(ms_search_why_read(cx, r->search->why, base, workload->stack, r->why));
     return run(cx, args, r, workload);
@@ -474,14 +306,14 @@ typedef struct stack_search {
     ms_ctx cx;
     ms_plan_options options; /* the user's, with this stack */
     ms_space space;
-    request request;
+    ms_search_request request;
     ms_workload *workload; /* NULL: not opened */
     ms_search_report report;
 } stack_search;
 
-static ms_status check_several(const request *r)
+static ms_status check_several(const ms_search_request *r)
 {
-    const search_options *search = r->search;
+    const ms_search_flags *search = r->search;
     const char *option = search->why != NULL  ? "--why"
                          : search->top.given  ? "--top"
                          : search->variants   ? "--variants"
@@ -495,7 +327,7 @@ static ms_status check_several(const request *r)
 
 /* Opens the files of a stack. A plan file is read once, since it may be standard input:
  * `first` is the search that read it, NULL for the first. */
-static ms_status open_stack(const request *r, const char *stack,
+static ms_status open_stack(const ms_search_request *r, const char *stack,
                             const stack_search *first, stack_search *s)
 {
     ms_ctx *cx = r->cx;
@@ -512,12 +344,12 @@ static ms_status open_stack(const request *r, const char *stack,
     MS_TRY(ms_workload_open(cx, &base, &s->workload));
     s->space = ms_space_all(&base, s->workload->stack);
     s->request =
-        (request){&s->cx, &s->options, r->search, r->memory, &s->space, "", NULL};
+        (ms_search_request){&s->cx, &s->options, r->search, r->memory, &s->space, "", NULL};
     return MS_OK;
 }
 
 /* Notes on defaults of all stacks are those of the first, the ceiling. */
-static ms_status open_stacks(const request *r, const char *const *names, int num,
+static ms_status open_stacks(const ms_search_request *r, const char *const *names, int num,
                              stack_search *searches)
 {
     int verbosity = r->cx->verbosity;
@@ -535,7 +367,7 @@ static ms_status search_stack(stack_search *s, const ms_args *args)
     const ms_plan *base = &s->space.base;
     MS_TRY(ms_plan_check_cluster(&s->cx, base, s->workload->cluster));
     MS_TRY(ms_plan_check_positions(&s->cx, base, s->workload->model, MS_NOWHERE));
-    MS_TRY(make_space(&s->request));
+    MS_TRY(ms_search_request_space(&s->request));
     MS_TRY(set_memory_rule(&s->request, s->workload));
     /* the fastest plan, and the one to take of those in its tie band */
     ms_search_options options = make_options(&s->request, args, 2);
@@ -574,7 +406,7 @@ static ms_status search_each(ms_ctx *cx, const ms_args *args, stack_search *sear
     return MS_OK;
 }
 
-static ms_status report_stacks(ms_ctx *cx, const ms_args *args, const request *r,
+static ms_status report_stacks(ms_ctx *cx, const ms_args *args, const ms_search_request *r,
                                stack_search *searches, ms_stacks_report *report)
 {
     outputs out;
@@ -588,20 +420,16 @@ static ms_status report_stacks(ms_ctx *cx, const ms_args *args, const request *r
         return status;
     }
     const ms_plan *best = report->num_found > 0 ? report->stacks[0].plan : NULL;
-    if (args->common.json) {
+    if (args->common.json)
         ms_stacks_write_json(&out.report.json, report);
-    } else {
+    else
         ms_stacks_print(out.report.file, cx->arena, report);
-        if (best != NULL)
-            ms_print(out.report.file, "try          meshsim predict %s\n",
-                     ms_plan_command_text(cx->arena, best));
-    }
     status = ms_output_close(cx, &out.report, ms_stacks_judge(cx, report));
     ms_status saved = save_plan(cx, &out.plan, best);
     return saved != MS_OK ? saved : status;
 }
 
-static ms_status search_several(ms_ctx *cx, const ms_args *args, request *r)
+static ms_status search_several(ms_ctx *cx, const ms_args *args, ms_search_request *r)
 {
     const char *const *names;
     int num;
@@ -620,7 +448,7 @@ static ms_status search_several(ms_ctx *cx, const ms_args *args, request *r)
     return status;
 }
 
-static ms_status search_one(ms_ctx *cx, const ms_args *args, request *r)
+static ms_status search_one(ms_ctx *cx, const ms_args *args, ms_search_request *r)
 {
     ms_plan base;
     MS_TRY(ms_plan_base_from_options(cx, r->plan, &base));
@@ -637,7 +465,7 @@ static ms_status search_one(ms_ctx *cx, const ms_args *args, request *r)
 
 ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
 {
-    search_options options = {0};
+    ms_search_flags options = {0};
     ms_memory_options memory = {0};
     ms_plan_options plan_options = {0};
     const ms_option_set sets[] = {{"search", search_table, &options},
@@ -649,7 +477,7 @@ ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
     if (plan_options.plan_file != NULL)
         ms_note(cx, "the plan file sets model, cluster, stack, GPUs and batch; the search "
                     "replaces its other choices");
-    request r = {cx, &plan_options, &options, &memory, NULL, "", NULL};
+    ms_search_request r = {cx, &plan_options, &options, &memory, NULL, "", NULL};
     return ms_stacks_are_several(plan_options.of[MS_CHOOSE_STACK].text)
                ? search_several(cx, args, &r)
                : search_one(cx, args, &r);

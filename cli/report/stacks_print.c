@@ -1,6 +1,7 @@
 /* Searches of several stacks as text. */
 #include "base/print.h"
 #include "base/table.h"
+#include "cli/options/plan_command.h"
 #include "cli/report/report.h"
 #include "cli/report/stacks_report.h"
 #include "sim/step/prediction_text.h"
@@ -65,8 +66,8 @@ static void print_gaps(FILE *out, ms_arena *arena, const ms_stacks_report *repor
     const ms_prediction *ceiling = report->ceiling.prediction;
     int decimals = ms_decimals(ceiling->step_s);
     ms_table *table =
-        MS_TABLE(arena, "lrrrrrrL", "stack", "step (s)", "compute (s)", "exposed (s)",
-                 "bubble (s)", "optimizer (s)", "host (s)", "rules it breaks");
+        MS_TABLE(arena, "lrrrrr4r5L", "stack", "step", "compute", "exposed", "bubble",
+                 "optimizer", "host", "rules it breaks");
     for (int i = 0; i < report->num_found; i++) {
         const ms_stack_best *best = &report->stacks[i];
         ms_step_gap gap = ms_step_gap_of(best->prediction, ceiling);
@@ -77,10 +78,10 @@ static void print_gaps(FILE *out, ms_arena *arena, const ms_stacks_report *repor
             ms_table_cell(table, "%+.*f", decimals, parts[k]);
         ms_table_cell(table, "%s", rules_text(arena, &best->refused));
     }
-    ms_print(out, "\nceiling      stack ideal: %s\n",
-             ms_plan_text(arena, report->ceiling.plan));
-    fputs("seconds more than the ceiling's, and the rules of each stack that its plan "
-          "breaks:\n",
+    ms_print(out, "\nceiling      meshsim predict %s\n",
+             ms_plan_command_text(arena, report->ceiling.plan));
+    fputs("seconds beyond the ceiling's, and rules of each stack that the ceiling's plan "
+          "breaks\n",
           out);
     ms_table_print(table, out);
 }
@@ -132,5 +133,8 @@ void ms_stacks_print(FILE *out, ms_arena *arena, const ms_stacks_report *report)
     print_without_plan(out, report);
     ms_print(out, "elapsed      %.*f s, %d thread%s\n", report->elapsed_s < 1.0 ? 3 : 1,
              report->elapsed_s, inputs->num_threads, inputs->num_threads == 1 ? "" : "s");
+    if (report->num_found > 0)
+        ms_print(out, "try          meshsim predict %s\n",
+                 ms_plan_command_text(arena, report->stacks[0].plan));
     print_headline(out, report);
 }
