@@ -317,7 +317,8 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
         {TEXT(stack), JSON(NULL, "stack"),
          FLAG("--stack", "NAME|FILE",
               "training framework whose conventions apply (default megatron; "
-              "of run: meshsim)")},
+              "of run: meshsim); search: also A,B,... for several, or all: each framework "
+              "with rules, at its present version")},
 };
 
 /* ---- one choice ---- */

@@ -438,9 +438,14 @@ static bool explain_rule(ms_ctx *cx, ms_workload *workload, const ms_space *spac
     return true;
 }
 
-static void explain_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
-                           const ms_search_result *result, ms_shortfall *out)
+void ms_shortfall_explain(ms_ctx *cx, ms_workload *workload, const ms_space *space,
+                          const ms_search_result *result, ms_shortfall *out)
 {
+    *out = (ms_shortfall){.needed_bytes = result->least_needed_bytes,
+                          .capacity_bytes = workload->memory.limit_bytes,
+                          .fits_probability = (double)NAN,
+                          .gpus_of_states = gpus_of_states(workload),
+                          .plan = space->base};
     if (!isfinite(out->needed_bytes)) {
         out->needed_bytes = NAN;
         out->reason = ms_arena_printf(
@@ -465,12 +470,7 @@ void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *s
                             const ms_search_options *options,
                             const ms_search_result *result, ms_shortfall *out)
 {
-    *out = (ms_shortfall){.needed_bytes = result->least_needed_bytes,
-                          .capacity_bytes = workload->memory.limit_bytes,
-                          .fits_probability = (double)NAN,
-                          .gpus_of_states = gpus_of_states(workload),
-                          .plan = space->base};
-    explain_search(cx, workload, space, result, out);
+    ms_shortfall_explain(cx, workload, space, result, out);
     if (isnan(out->needed_bytes))
         return; /* no plan is legal, and more GPUs would not help */
     fitting f = {workload, *options, out};
