@@ -94,7 +94,8 @@ typedef struct outputs {
     ms_output report, plan; /* plan.file is NULL without --save-plan */
 } outputs;
 
-static ms_status open_outputs(const ms_search_request *r, const ms_args *args, outputs *out)
+static ms_status open_outputs(const ms_search_request *r, const ms_args *args,
+                              outputs *out)
 {
     ms_ctx *cx = r->cx;
     const char *report = args->common.output, *plan = r->search->save_plan;
@@ -239,7 +240,8 @@ static void show_progress(void *payload, int num_done, int num_meshes)
     (void)fflush(stderr);
 }
 
-static ms_search_options make_options(const ms_search_request *r, const ms_args *args, int num_best)
+static ms_search_options make_options(const ms_search_request *r, const ms_args *args,
+                                      int num_best)
 {
     ms_search_options options = {.variants = r->search->variants,
                                  .num_best = num_best,
@@ -274,8 +276,7 @@ static ms_status run(ms_ctx *cx, const ms_args *args, const ms_search_request *r
     ms_search_report report = {0};
     ms_status status = find(r, &options, workload, &report);
     if (status == MS_OK)
-        status =
-            judge(cx, workload, &report, &options, MS_NEW(cx->arena, ms_shortfall));
+        status = judge(cx, workload, &report, &options, MS_NEW(cx->arena, ms_shortfall));
     if (report.result == NULL || status == MS_EIO || status == MS_EINPUT) {
         drop_outputs(cx, &out);
         return status;
@@ -315,10 +316,10 @@ typedef struct stack_search {
 static ms_status check_several(const ms_search_request *r)
 {
     const ms_search_flags *search = r->search;
-    const char *option = search->why != NULL  ? "--why"
-                         : search->top.given  ? "--top"
-                         : search->variants   ? "--variants"
-                                              : NULL;
+    const char *option = search->why != NULL ? "--why"
+                         : search->top.given ? "--top"
+                         : search->variants  ? "--variants"
+                                             : NULL;
     if (option == NULL)
         return MS_OK;
     ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
@@ -344,14 +345,14 @@ static ms_status open_stack(const ms_search_request *r, const char *stack,
     }
     MS_TRY(ms_workload_open(cx, &base, &s->workload));
     s->space = ms_space_all(&base, s->workload->stack);
-    s->request =
-        (ms_search_request){&s->cx, &s->options, r->search, r->memory, &s->space, "", NULL};
+    s->request = (ms_search_request){&s->cx,    &s->options, r->search, r->memory,
+                                     &s->space, "",          NULL};
     return MS_OK;
 }
 
 /* Notes on defaults of all stacks are those of the first, the ceiling. */
-static ms_status open_stacks(const ms_search_request *r, const char *const *names, int num,
-                             stack_search *searches)
+static ms_status open_stacks(const ms_search_request *r, const char *const *names,
+                             int num, stack_search *searches)
 {
     int verbosity = r->cx->verbosity;
     ms_status status = open_stack(r, MS_CEILING_STACK, NULL, &searches[0]);
@@ -397,8 +398,8 @@ static ms_status search_each(ms_ctx *cx, const ms_args *args, stack_search *sear
             return cx->status = status;
         }
         if (report->ceiling.plan != NULL && i > 0)
-            best->refused = ms_workload_broken_rules(s->workload, report->ceiling.plan,
-                                                     cx->arena);
+            best->refused =
+                ms_workload_broken_rules(s->workload, report->ceiling.plan, cx->arena);
         report->elapsed_s += status == MS_OK ? s->report.result->elapsed_s : 0.0;
         s->cx.verbosity = cx->verbosity;
     }
@@ -407,8 +408,9 @@ static ms_status search_each(ms_ctx *cx, const ms_args *args, stack_search *sear
     return MS_OK;
 }
 
-static ms_status report_stacks(ms_ctx *cx, const ms_args *args, const ms_search_request *r,
-                               stack_search *searches, ms_stacks_report *report)
+static ms_status report_stacks(ms_ctx *cx, const ms_args *args,
+                               const ms_search_request *r, stack_search *searches,
+                               ms_stacks_report *report)
 {
     outputs out;
     for (int i = 1; i <= report->num_stacks; i++)
@@ -476,8 +478,9 @@ ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
     if (args->done)
         return MS_OK;
     if (plan_options.plan_file != NULL)
-        ms_note(cx, "the plan file sets model, cluster, stack, GPUs and batch; the search "
-                    "replaces its other choices");
+        ms_note(cx,
+                "the plan file sets model, cluster, stack, GPUs and batch; the search "
+                "replaces its other choices");
     ms_search_request r = {cx, &plan_options, &options, &memory, NULL, "", NULL};
     return ms_stacks_are_several(plan_options.of[MS_CHOOSE_STACK].text)
                ? search_several(cx, args, &r)

@@ -26,8 +26,8 @@ static ms_status fix_flags(ms_search_request *r, ms_choice_kind kind)
     return MS_OK;
 }
 
-static ms_status limit_each(ms_search_request *r, const ms_opt_list *list, const char *option,
-                            bool only_equal)
+static ms_status limit_each(ms_search_request *r, const ms_opt_list *list,
+                            const char *option, bool only_equal)
 {
     for (int i = 0; i < list->num_texts; i++) {
         const char *rest = list->texts[i], *text;
@@ -113,8 +113,8 @@ static ms_status check_cp_method(const ms_search_request *r)
                                    : "leave out cp, or --stack ideal");
 }
 
-static void widen(const ms_search_request *r, const char *name, long *most, ms_opt_integer given,
-                  long low)
+static void widen(const ms_search_request *r, const char *name, long *most,
+                  ms_opt_integer given, long low)
 {
     if (given.given)
         *most = given.value;

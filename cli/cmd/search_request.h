@@ -1,4 +1,4 @@
-/* What the flags of meshsim search ask for, and the space of plans that they leave. */
+/* Request of meshsim search, as its flags give it, and the space of plans that they leave. */
 #ifndef MS_CLI_CMD_SEARCH_REQUEST_H
 #define MS_CLI_CMD_SEARCH_REQUEST_H
 

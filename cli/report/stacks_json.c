@@ -6,13 +6,13 @@ const char *const ms_stack_outcome_names[MS_NUM_STACK_OUTCOMES + 1] = {
 
 ms_step_gap ms_step_gap_of(const ms_prediction *prediction, const ms_prediction *ceiling)
 {
-    return (ms_step_gap){
-        .step_s = prediction->step_s - ceiling->step_s,
-        .compute_s = prediction->compute_s - ceiling->compute_s,
-        .exposed_comm_s = prediction->exposed_comm_s - ceiling->exposed_comm_s,
-        .bubble_s = prediction->bubble_s - ceiling->bubble_s,
-        .optimizer_s = prediction->optimizer_s - ceiling->optimizer_s,
-        .host_s = prediction->host_s - ceiling->host_s};
+    return (ms_step_gap){.step_s = prediction->step_s - ceiling->step_s,
+                         .compute_s = prediction->compute_s - ceiling->compute_s,
+                         .exposed_comm_s =
+                             prediction->exposed_comm_s - ceiling->exposed_comm_s,
+                         .bubble_s = prediction->bubble_s - ceiling->bubble_s,
+                         .optimizer_s = prediction->optimizer_s - ceiling->optimizer_s,
+                         .host_s = prediction->host_s - ceiling->host_s};
 }
 
 static void write_best(ms_jout *out, const ms_stack_best *best)

@@ -26,10 +26,9 @@ static void figure_cells(ms_table *table, const ms_stacks_report *report, int i)
                    p->step_s);
     if (has_ceiling(report))
         ms_table_cell(table, "%+.1f", 100.0 * over_ceiling_frac(report, best));
-    ms_table_cells(table, "%.1f\t%.1f\t%.1f\t%.2f", 100.0 * p->mfu_frac,
-                   ms_gib(p->peak_bytes),
-                   ms_gib(ms_prediction_free_bytes(p, p->peak_bytes)),
-                   p->fits_probability);
+    ms_table_cells(
+        table, "%.1f\t%.1f\t%.1f\t%.2f", 100.0 * p->mfu_frac, ms_gib(p->peak_bytes),
+        ms_gib(ms_prediction_free_bytes(p, p->peak_bytes)), p->fits_probability);
 }
 
 static void print_plans(FILE *out, ms_arena *arena, const ms_stacks_report *report)
@@ -65,9 +64,8 @@ static void print_gaps(FILE *out, ms_arena *arena, const ms_stacks_report *repor
 {
     const ms_prediction *ceiling = report->ceiling.prediction;
     int decimals = ms_decimals(ceiling->step_s);
-    ms_table *table =
-        MS_TABLE(arena, "lrrrrr4r5L", "stack", "step", "compute", "exposed", "bubble",
-                 "optimizer", "host", "rules it breaks");
+    ms_table *table = MS_TABLE(arena, "lrrrrr4r5L", "stack", "step", "compute", "exposed",
+                               "bubble", "optimizer", "host", "rules it breaks");
     for (int i = 0; i < report->num_found; i++) {
         const ms_stack_best *best = &report->stacks[i];
         ms_step_gap gap = ms_step_gap_of(best->prediction, ceiling);

@@ -22,7 +22,7 @@ typedef struct ms_stack_best {
     ms_stack_outcome outcome;
     const char *reason;              /* why there is no plan; NULL with a plan */
     const ms_plan *plan;             /* the plan to take; NULL: none */
-    const ms_prediction *prediction; /* of `plan` */
+    const ms_prediction *prediction; /* prediction of `plan` */
     ms_broken_rules refused;         /* rules that the ceiling's plan breaks */
 } ms_stack_best;
 

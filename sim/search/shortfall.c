@@ -362,14 +362,15 @@ static const char *refusals_text(ms_arena *arena, const ms_workload *workload,
                                  const ms_counts *counts)
 {
     const char *text = "";
-    for (int i = MS_LEGAL + 1; i < MS_NUM_REFUSALS; i++)
+    for (int i = MS_LEGAL + 1; i < MS_NUM_REFUSALS; i++) {
+        const char *rules = i == MS_REFUSE_FRAMEWORK
+                                ? ms_broken_counts_text(arena, counts, &workload->rules)
+                                : "";
         if (counts->refused[i] > 0)
-            text = ms_arena_printf(
-                arena, "%s%s%s %ld%s", text, text[0] == '\0' ? "" : ", ",
-                ms_refusal_names[i], counts->refused[i],
-                i == MS_REFUSE_FRAMEWORK
-                    ? ms_broken_counts_text(arena, counts, &workload->rules)
-                    : "");
+            text =
+                ms_arena_printf(arena, "%s%s%s %ld%s", text, text[0] == '\0' ? "" : ", ",
+                                ms_refusal_names[i], counts->refused[i], rules);
+    }
     return text[0] == '\0' ? "no mesh obeys the limits" : text;
 }
 
