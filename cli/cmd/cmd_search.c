@@ -457,10 +457,9 @@ static ms_status search_one(ms_ctx *cx, const ms_args *args, ms_search_request *
     MS_TRY(ms_plan_base_from_options(cx, r->plan, &base));
     ms_workload *workload;
     MS_TRY(ms_workload_open(cx, &base, &workload));
-    ms_space space = ms_space_all(&base, workload->stack);
-    ms_why_question why;
-    r->space = &space;
-    r->why = &why;
+    r->space = MS_NEW(cx->arena, ms_space);
+    *r->space = ms_space_all(&base, workload->stack);
+    r->why = MS_NEW(cx->arena, ms_why_question);
     ms_status status = search(cx, args, r, workload);
     ms_workload_close(workload);
     return status;
