@@ -118,11 +118,11 @@ ms_status ms_stacks_judge(ms_ctx *cx, const ms_stacks_report *report)
     bool interrupted = report->ceiling.outcome == MS_STACK_INTERRUPTED;
     for (int i = 0; i < report->num_stacks; i++)
         interrupted = interrupted || report->stacks[i].outcome == MS_STACK_INTERRUPTED;
+    const char *found = report->num_found > 0
+                            ? "these are the best of the plans explored so far"
+                            : "no plan was found so far";
     if (interrupted)
-        return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE, "interrupted: %s",
-                       report->num_found > 0
-                           ? "these are the best of the plans explored so far"
-                           : "no plan was found so far");
+        return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE, "interrupted: %s", found);
     if (report->num_found > 0)
         return MS_OK;
     const ms_stack_best *first = &report->stacks[0];
