@@ -55,6 +55,11 @@ static void print(const request *r, FILE *out, ms_workload *workload, const ms_p
                   const ms_prediction *prediction)
 {
     ms_prediction_print(out, r->cx->arena, plan, prediction);
+    ms_plan used = ms_prediction_plan(plan, prediction);
+    const char *layout =
+        ms_plan_layout_text(r->cx->arena, &used, workload->model, workload->stack);
+    if (layout != NULL)
+        ms_print(out, "\nstages       --pipeline-model-parallel-layout '%s'\n", layout);
     for (int i = 0; i < r->broken.num; i++)
         ms_print(out, "ignored      %s\n",
                  ms_broken_rule_text(workload, plan, r->broken.rules[i], r->cx->arena));

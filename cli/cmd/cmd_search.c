@@ -70,6 +70,9 @@ static ms_status complete(ms_ctx *cx, ms_workload *workload, bool by_events,
     }
     report->plans = plans;
     report->predictions = predictions;
+    if (num > 0)
+        report->layout =
+            ms_plan_layout_text(cx->arena, &plans[0], workload->model, workload->stack);
     return MS_OK;
 }
 
@@ -85,6 +88,9 @@ static void write_result(ms_ctx *cx, ms_output *to, bool as_json,
     if (report->result->num_found > 0)
         ms_print(out, "try          meshsim predict %s\n",
                  ms_plan_command_text(cx->arena, &report->plans[0]));
+    if (report->layout != NULL)
+        ms_print(out, "stages       --pipeline-model-parallel-layout '%s'\n",
+                 report->layout);
     if (report->why != NULL)
         ms_search_why_print(out, cx->arena, report->why);
 }

@@ -164,6 +164,26 @@ void ms_facts_set_schedule(ms_facts *facts, const ms_plan *plan, const ms_stack 
             : own_shape(stack, layers, pp * plan->virtual_stages);
 }
 
+const char *ms_plan_layout_text(ms_arena *arena, const ms_plan *plan,
+                                const ms_model *model, const ms_stack *stack)
+{
+    const long *layers = plan->layers_per_stage;
+    long num = plan->num_stage_layers;
+    if (!stack->states_layouts || num < 2 ||
+        shape_of(layers, num, plan->size[MS_PP]) == MS_LAYERS_EQUAL)
+        return NULL;
+    const char *text = "E";
+    for (long i = 0; i < num; i++) {
+        text = ms_arena_printf(arena, "%s%s", text, i == 0 ? "" : "|");
+        if (layers[i] > 0)
+            text = ms_arena_printf(arena, "%st*%ld", text, layers[i]);
+    }
+    long mtp = stack->trains_mtp ? model->num_nextn_predict_layers : 0;
+    for (long i = 0; i < mtp; i++)
+        text = ms_arena_printf(arena, "%sm", text);
+    return ms_arena_printf(arena, "%sL", text);
+}
+
 /* ---- files ---- */
 
 typedef struct rule_row {

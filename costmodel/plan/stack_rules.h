@@ -78,6 +78,13 @@ ms_status ms_rule_set_read(ms_ctx *cx, ms_jval root, const char *version,
  * callers that know the stack's own distribution set it. */
 ms_facts ms_facts_of(const ms_plan *plan, const ms_model *model, const ms_stack *stack);
 
+/* The layout string that launches the plan's layers_per_stage, for stacks that take one:
+ * "Et*14|t*13|t*13L" has an embedding, 40 layers and the loss on 3 stages; NULL: stages
+ * are equal or the stack takes none. Source: Megatron-LM,
+ * core/transformer/pipeline_parallel_layer_layout.py. */
+const char *ms_plan_layout_text(ms_arena *arena, const ms_plan *plan,
+                                const ms_model *model, const ms_stack *stack);
+
 /* Updates the facts of a schedule: its kind, virtual stages, group, own distribution. */
 void ms_facts_set_schedule(ms_facts *facts, const ms_plan *plan, const ms_stack *stack);
 

@@ -186,6 +186,8 @@ static const ms_field stack_fields[] = {
     CAN_CP("can_cp_ulysses", MS_CP_ULYSSES, "splits heads over cp by all-to-all"),
     TEXT("schedules", schedules,
          "pipeline schedules, by commas (\"file\": those from files), or \"all\""),
+    SWITCH(states_layouts,
+           "uneven pipeline stages are stated by --pipeline-model-parallel-layout"),
     CHOICE(optimizer_sync, ms_optimizer_sync_names, "event that the optimizer waits for"),
     CHOICE(layer_split, ms_layer_split_names,
            "default distribution of layers over pipeline stages"),

@@ -17,7 +17,8 @@ typedef struct ms_search_report {
     const char *unit;               /* word for a device; NULL: "GPU" */
     const ms_search_result *result; /* a result whose ties are set (ms_search_tie) */
     int num_threads;
-    const ms_plan *plans;             /* (result->num_found): best plans */
+    const ms_plan *plans; /* (result->num_found): best plans */
+    const char *layout;   /* layout string of the first plan (ms_plan_layout_text) */
     const ms_prediction *predictions; /* (result->num_found): predictions of `plans` */
     const ms_shortfall *shortfall;    /* why no plan fits; NULL if some does */
     const ms_why *why;                /* answer to --why; NULL if not asked */

@@ -385,6 +385,29 @@ static void a_file_has_at_most_so_many_rules(void **state)
     expect_error(file_text(cx->arena, rules), NULL, "64 rules, must be at most 62");
 }
 
+static void uneven_stages_have_a_layout_string(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_stack *stack;
+    ASSERT_OK(ms_stack_load(cx, "megatron", &stack), cx);
+    const ms_model model = {.num_layers = 27};
+    ms_plan plan = ms_plan_default(8);
+    plan.size[MS_PP] = 2;
+    plan.virtual_stages = 2;
+    plan.num_stage_layers = 4;
+    plan.layers_per_stage = (const long[]){7, 7, 7, 6};
+    ASSERT_TEXT(ms_plan_layout_text(cx->arena, &plan, &model, stack),
+                "Et*7|t*7|t*7|t*6L");
+    plan.layers_per_stage = (const long[]){0, 14, 13, 0};
+    ASSERT_TEXT(ms_plan_layout_text(cx->arena, &plan, &model, stack), "E|t*14|t*13|L");
+    plan.layers_per_stage = (const long[]){7, 7, 7, 7};
+    assert_null(ms_plan_layout_text(cx->arena, &plan, &model, stack));
+    plan.layers_per_stage = (const long[]){7, 7, 7, 6};
+    ASSERT_OK(ms_stack_load(cx, "torchtitan", &stack), cx);
+    assert_null(ms_plan_layout_text(cx->arena, &plan, &model, stack));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +425,7 @@ int main(void)
         cmocka_unit_test(errors_of_files_name_the_place),
         cmocka_unit_test(a_name_without_a_like_has_no_hint),
         cmocka_unit_test(a_file_has_at_most_so_many_rules),
+        cmocka_unit_test(uneven_stages_have_a_layout_string),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
