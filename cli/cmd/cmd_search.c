@@ -2,14 +2,13 @@
  * Flags of a plan fix a choice; --fix and --limit narrow others. */
 #include "base/print.h"
 #include "base/units.h"
+#include "cli/cmd/search_request.h"
+#include "cli/cmd/search_stacks.h"
 #include "cli/cmd/search_why.h"
 #include "cli/options/commands.h"
 #include "cli/options/interrupt.h"
-#include "cli/options/memory_options.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_command.h"
-#include "cli/options/plan_options.h"
-#include "cli/options/plan_order.h"
 #include "cli/report/report.h"
 #include "sim/engine/graph.h"
 #include "sim/search/search_report.h"
@@ -24,204 +23,34 @@
 #define MAX_TOP     10000
 #define MAX_VALUE   16777216
 
-typedef struct search_options {
-    ms_opt_integer top;
-    ms_opt_list fix, limit;
-    ms_opt_integer max_virtual_stages, max_microbatch;
-    bool variants;
-    const char *save_plan;
-    const char *why;
-    const char *tie_band;
-    ms_opt_choice engine;
-} search_options;
-
 static const ms_option search_table[] = {
-    MS_OPT_INTEGER(search_options, top, "--top", "N", 1, MAX_TOP,
+    MS_OPT_INTEGER(ms_search_flags, top, "--top", "N", 1, MAX_TOP,
                    "number of plans, each with another mesh (default 10)"),
-    MS_OPT_LIST(search_options, fix, "--fix", "CHOICE=VALUE,...",
+    MS_OPT_LIST(ms_search_flags, fix, "--fix", "CHOICE=VALUE,...",
                 "only this value: tp=8, schedule=1f1b; may be repeated"),
-    MS_OPT_LIST(search_options, limit, "--limit", "CHOICE<=VALUE,...",
+    MS_OPT_LIST(ms_search_flags, limit, "--limit", "CHOICE<=VALUE,...",
                 "only these values: tp<=8, pp>=2, recompute=none; may be repeated"),
-    MS_OPT_INTEGER(search_options, max_virtual_stages, "--max-virtual-stages", "N", 1,
+    MS_OPT_INTEGER(ms_search_flags, max_virtual_stages, "--max-virtual-stages", "N", 1,
                    MAX_VALUE, "maximum of model chunks per pipeline rank (default 8)"),
-    MS_OPT_INTEGER(search_options, max_microbatch, "--max-microbatch", "SEQUENCES", 1,
+    MS_OPT_INTEGER(ms_search_flags, max_microbatch, "--max-microbatch", "SEQUENCES", 1,
                    MAX_VALUE, "maximum of sequences per micro-batch (default 16)"),
-    MS_OPT_FLAG(search_options, variants, "--variants",
+    MS_OPT_FLAG(ms_search_flags, variants, "--variants",
                 "list the fastest plans even when they share a mesh"),
-    MS_OPT_TEXT(search_options, save_plan, "--save-plan", "FILE",
+    MS_OPT_TEXT(ms_search_flags, save_plan, "--save-plan", "FILE",
                 "write the first plan of the list to FILE (meshsim.plan/1)"),
     MS_OPT_TEXT(
-        search_options, tie_band, "--tie-band", "SHARE%",
+        ms_search_flags, tie_band, "--tie-band", "SHARE%",
         "plans by less than this slower than the fastest are tied, and the "
         "simplest comes first; 0: by step time alone (default: what the errors of "
         "published layouts leave undecided)"),
-    MS_OPT_TEXT(search_options, why, "--why", "CHOICE=VALUE,...",
+    MS_OPT_TEXT(ms_search_flags, why, "--why", "CHOICE=VALUE,...",
                 "why this plan is or is not listed, stage by stage: tp=8,pp=4,zero=1"),
     MS_OPT_CHOICE(
-        search_options, engine, "--engine", ms_engine_names,
+        ms_search_flags, engine, "--engine", ms_engine_names,
         "times of the listed plans: by the replay that the search uses, or by events "
         "(default replay)"),
     {0},
 };
-
-/* ---- the space ---- */
-
-typedef struct request {
-    ms_ctx *cx;
-    const ms_plan_options *plan;
-    const search_options *search;
-    const ms_memory_options *memory;
-    ms_space *space;
-    const char *limits; /* text of all limits for the report */
-    ms_why_question *why;
-} request;
-
-/* Applies one --limit (ms_space_limit) and adds its text to the report. */
-static ms_status limit(request *r, const char *text)
-{
-    MS_TRY(ms_space_limit(r->cx, r->space, text));
-    r->limits = ms_arena_printf(r->cx->arena, "%s%s%s", r->limits,
-                                r->limits[0] == '\0' ? "" : ", ", text);
-    return MS_OK;
-}
-
-static ms_status fix_flags(request *r, ms_choice_kind kind)
-{
-    for (ms_choice i = 0; i < MS_NUM_CHOICES; i++) {
-        if (ms_plan_fields[i].kind == kind &&
-            ms_plan_fields[i].search == MS_SEARCH_TRIES && ms_plan_is_given(r->plan, i))
-            MS_TRY(limit(r, ms_space_choice_text(r->cx->arena, i,
-                                                 ms_plan_given_or(r->plan, i, 0))));
-    }
-    return MS_OK;
-}
-
-static ms_status limit_each(request *r, const ms_opt_list *list, const char *option,
-                            bool only_equal)
-{
-    for (int i = 0; i < list->num_texts; i++) {
-        const char *rest = list->texts[i], *text;
-        while ((text = ms_list_next(r->cx->arena, &rest)) != NULL) {
-            if (only_equal && strpbrk(text, "<>") != NULL) {
-                ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                        "%s is \"%s\", must be CHOICE=VALUE", option, text);
-                return ms_hint(r->cx, "--limit '%s'", text);
-            }
-            MS_TRY(limit(r, text));
-        }
-    }
-    return MS_OK;
-}
-
-/* MS_EINPUT if a plan flag is given for a choice that searches do not support. */
-static ms_status refuse_flags(const request *r)
-{
-    const char *name = NULL;
-    for (ms_choice i = 0; i < MS_NUM_CHOICES && name == NULL; i++) {
-        bool is_switch = ms_plan_fields[i].kind == MS_CHOICE_SWITCH;
-        if (ms_plan_fields[i].search == MS_SEARCH_REFUSES &&
-            ms_plan_is_given(r->plan, i) &&
-            !(is_switch && ms_plan_given_or(r->plan, i, 0)))
-            name = is_switch
-                       ? ms_arena_printf(r->cx->arena, "%s off", ms_plan_fields[i].flag)
-                       : ms_plan_fields[i].flag;
-    }
-    if (ms_plan_given_or(r->plan, MS_CHOOSE_SCHEDULE, MS_1F1B) == MS_CUSTOM)
-        name = "a schedule from a file";
-    if (name == NULL)
-        return MS_OK;
-    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "search does not take %s", name);
-    return ms_hint(r->cx, "\"meshsim predict\" takes it");
-}
-
-/* MS_EINPUT when the product of fixed axes does not divide the number of GPUs. */
-static ms_status check_product(const request *r)
-{
-    double product = 1.0;
-    const char *text = "";
-    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
-        long low = r->space->low[MS_CHOOSE_PP + axis];
-        if (low != r->space->high[MS_CHOOSE_PP + axis])
-            continue;
-        product *= (double)low;
-        text =
-            ms_arena_printf(r->cx->arena, "%s%s%s %ld", text,
-                            text[0] == '\0' ? "" : " x ", ms_plan_axis_names[axis], low);
-    }
-    long gpus = r->space->base.gpus;
-    if (product >= 1.0 && product <= (double)gpus && gpus % (long)product == 0)
-        return MS_OK;
-    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s = %.0f ranks do not divide %ld GPUs", text,
-            product, gpus);
-    return ms_hint(r->cx, "leave out one of these axes, or change --gpus");
-}
-
-/* MS_EINPUT when limits leave no method of context parallelism that the stack has. */
-static ms_status check_cp_method(const request *r)
-{
-    const ms_space *space = r->space;
-    bool only_one = space->low[MS_CHOOSE_CP_METHOD] == space->high[MS_CHOOSE_CP_METHOD];
-    for (int i = 0; i < MS_NUM_CP_METHODS; i++)
-        if (ms_space_tries_cp_method(space, 2, (ms_cp_method)i))
-            return MS_OK;
-    if (space->high[MS_CHOOSE_CP] == 1)
-        return MS_OK;
-    const char *what =
-        only_one ? ms_arena_printf(r->cx->arena, "context parallelism by %s",
-                                   ms_cp_method_names[space->low[MS_CHOOSE_CP_METHOD]])
-                 : "context parallelism";
-    if (space->low[MS_CHOOSE_CP] <= 1) {
-        if (only_one)
-            ms_note(r->cx, "stack \"%s\" has no %s: only plans with cp 1 are searched",
-                    space->base.stack, what);
-        return MS_OK;
-    }
-    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-            "stack \"%s\" has no %s, and cp is at least %ld", space->base.stack, what,
-            space->low[MS_CHOOSE_CP]);
-    return ms_hint(r->cx, only_one ? "leave out cp_method, or --stack ideal"
-                                   : "leave out cp, or --stack ideal");
-}
-
-static void widen(const request *r, const char *name, long *most, ms_opt_integer given,
-                  long low)
-{
-    if (given.given)
-        *most = given.value;
-    else if (low > *most)
-        *most = low; /* --fix or --limit has a lower bound above the default maximum */
-    else
-        ms_note_default(r->cx, "%s %ld", name, *most);
-}
-
-static ms_status narrow_space(request *r)
-{
-    MS_TRY(refuse_flags(r));
-    MS_TRY(fix_flags(r, MS_CHOICE_WHOLE));
-    MS_TRY(fix_flags(r, MS_CHOICE_SWITCH));
-    MS_TRY(fix_flags(r, MS_CHOICE_WORD));
-    MS_TRY(limit_each(r, &r->search->fix, "--fix", true));
-    return limit_each(r, &r->search->limit, "--limit", false);
-}
-
-static ms_status make_space(request *r)
-{
-    MS_TRY(narrow_space(r));
-    MS_TRY(ms_search_check_recompute(r->cx, r->space));
-    widen(r, "--max-virtual-stages", &r->space->max_virtual_stages,
-          r->search->max_virtual_stages, r->space->low[MS_CHOOSE_VIRTUAL_STAGES]);
-    widen(r, "--max-microbatch", &r->space->max_microbatch, r->search->max_microbatch,
-          r->space->low[MS_CHOOSE_MICROBATCH]);
-    if (r->plan->plan_file != NULL)
-        ms_note(r->cx,
-                "the plan file sets model, cluster, stack, GPUs and batch; the search "
-                "replaces its other choices");
-    if (ms_plan_is_given(r->plan, MS_CHOOSE_ORDER))
-        MS_TRY(
-            ms_order_fix(r->cx, "--order", r->plan->of[MS_CHOOSE_ORDER].text, r->space));
-    MS_TRY(check_cp_method(r));
-    return check_product(r);
-}
 
 /* ---- the result ---- */
 
@@ -265,7 +94,8 @@ typedef struct outputs {
     ms_output report, plan; /* plan.file is NULL without --save-plan */
 } outputs;
 
-static ms_status open_outputs(const request *r, const ms_args *args, outputs *out)
+static ms_status open_outputs(const ms_search_request *r, const ms_args *args,
+                              outputs *out)
 {
     ms_ctx *cx = r->cx;
     const char *report = args->common.output, *plan = r->search->save_plan;
@@ -327,7 +157,7 @@ static ms_status judge(ms_ctx *cx, ms_workload *workload, ms_search_report *repo
 }
 
 /* Prepares the answer to --why before the search; *out is NULL without --why. */
-static ms_status begin_why(const request *r, const ms_search_options *options,
+static ms_status begin_why(const ms_search_request *r, const ms_search_options *options,
                            ms_workload *workload, ms_why **out)
 {
     *out = NULL;
@@ -337,7 +167,7 @@ static ms_status begin_why(const request *r, const ms_search_options *options,
     return ms_why_ask(r->cx, workload, r->space, options, r->why, *out);
 }
 
-static ms_status finish_why(const request *r, const ms_search_options *options,
+static ms_status finish_why(const ms_search_request *r, const ms_search_options *options,
                             ms_workload *workload, ms_why *why, ms_search_report *report)
 {
     if (why == NULL)
@@ -353,7 +183,7 @@ static ms_status finish_why(const request *r, const ms_search_options *options,
 
 /* Sets the tie band: the user's, or where errors are known for such plans (as for their
  * intervals) the default; otherwise 0. */
-static ms_status find_tie_band(const request *r, const ms_workload *workload,
+static ms_status find_tie_band(const ms_search_request *r, const ms_workload *workload,
                                ms_search_report *report)
 {
     const char *text = r->search->tie_band;
@@ -371,8 +201,9 @@ static ms_status find_tie_band(const request *r, const ms_workload *workload,
     return MS_OK;
 }
 
-/* Runs the search and fills the report, which points to results in cx->arena. */
-static ms_status find(const request *r, const ms_search_options *options,
+/* Runs the search and fills the report, which points to results in cx->arena; MS_OK also
+ * if nothing was found. */
+static ms_status find(const ms_search_request *r, const ms_search_options *options,
                       ms_workload *workload, ms_search_report *report)
 {
     ms_ctx *cx = r->cx;
@@ -393,8 +224,7 @@ static ms_status find(const request *r, const ms_search_options *options,
     ms_search_tie(cx, workload, r->space, options, made.tie_band_frac, result);
     *report = made;
     MS_TRY(complete(cx, workload, r->search->engine.value == MS_ENGINE_EVENT, report));
-    MS_TRY(finish_why(r, options, workload, why, report));
-    return judge(cx, workload, report, options, MS_NEW(cx->arena, ms_shortfall));
+    return finish_why(r, options, workload, why, report);
 }
 
 /* Shows progress as one line of the terminal, which is cleared at the end. */
@@ -410,27 +240,43 @@ static void show_progress(void *payload, int num_done, int num_meshes)
     (void)fflush(stderr);
 }
 
-static ms_status run(ms_ctx *cx, const ms_args *args, const request *r,
+static ms_search_options make_options(const ms_search_request *r, const ms_args *args,
+                                      int num_best)
+{
+    ms_search_options options = {.variants = r->search->variants,
+                                 .num_best = num_best,
+                                 .num_threads = ms_args_threads(args),
+                                 .interrupted = &ms_interrupted};
+    if (r->cx->verbosity >= 0 && isatty(STDERR_FILENO))
+        options.progress = show_progress;
+    if (!args->common.threads.given)
+        ms_note_default(r->cx, "--threads %d", options.num_threads);
+    return options;
+}
+
+static ms_status set_memory_rule(const ms_search_request *r, ms_workload *workload)
+{
+    ms_memory_rule rule;
+    MS_TRY(ms_memory_options_rule(r->cx, r->memory, &rule));
+    ms_workload_set_memory_rule(workload, &rule);
+    return MS_OK;
+}
+
+static ms_status run(ms_ctx *cx, const ms_args *args, const ms_search_request *r,
                      ms_workload *workload)
 {
-    ms_search_options options = {
-        .variants = r->search->variants,
-        .num_best = r->search->top.given ? (int)r->search->top.value : DEFAULT_TOP,
-        .num_threads = ms_args_threads(args),
-        .interrupted = &ms_interrupted};
-    ms_memory_rule rule;
-    MS_TRY(ms_memory_options_rule(cx, r->memory, &rule));
-    ms_workload_set_memory_rule(workload, &rule);
-    if (cx->verbosity >= 0 && isatty(STDERR_FILENO))
-        options.progress = show_progress;
-    if (!r->search->top.given)
-        ms_note_default(cx, "--top %d", options.num_best);
-    if (!args->common.threads.given)
-        ms_note_default(cx, "--threads %d", options.num_threads);
+    MS_TRY(set_memory_rule(r, workload));
+    bool has_top = r->search->top.given;
+    if (!has_top)
+        ms_note_default(cx, "--top %d", DEFAULT_TOP);
+    ms_search_options options =
+        make_options(r, args, has_top ? (int)r->search->top.value : DEFAULT_TOP);
     outputs out;
     MS_TRY(open_outputs(r, args, &out));
     ms_search_report report = {0};
     ms_status status = find(r, &options, workload, &report);
+    if (status == MS_OK)
+        status = judge(cx, workload, &report, &options, MS_NEW(cx->arena, ms_shortfall));
     if (report.result == NULL || status == MS_EIO || status == MS_EINPUT) {
         drop_outputs(cx, &out);
         return status;
@@ -442,21 +288,186 @@ static ms_status run(ms_ctx *cx, const ms_args *args, const request *r,
     return saved != MS_OK ? saved : status;
 }
 
-static ms_status search(ms_ctx *cx, const ms_args *args, request *r,
+static ms_status search(ms_ctx *cx, const ms_args *args, ms_search_request *r,
                         ms_workload *workload)
 {
     const ms_plan *base = &r->space->base;
     MS_TRY(ms_plan_check_cluster(cx, base, workload->cluster));
     MS_TRY(ms_plan_check_positions(cx, base, workload->model, MS_NOWHERE));
-    MS_TRY(make_space(r));
+    MS_TRY(ms_search_request_space(r));
     if (r->search->why != NULL)
         MS_TRY(ms_search_why_read(cx, r->search->why, base, workload->stack, r->why));
     return run(cx, args, r, workload);
 }
 
+/* ---- several stacks ---- */
+
+/* The search of one of several stacks; its own context, because bad input may be bad for
+ * this stack alone. */
+typedef struct stack_search {
+    ms_ctx cx;
+    ms_plan_options options; /* the user's, with this stack */
+    ms_space space;
+    ms_search_request request;
+    ms_workload *workload; /* NULL: not opened */
+    ms_search_report report;
+} stack_search;
+
+static ms_status check_several(const ms_search_request *r)
+{
+    const ms_search_flags *search = r->search;
+    const char *option = search->why != NULL ? "--why"
+                         : search->top.given ? "--top"
+                         : search->variants  ? "--variants"
+                                             : NULL;
+    if (option == NULL)
+        return MS_OK;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+            "%s is for one stack: of several the best plan of each is listed", option);
+    return ms_hint(r->cx, "--stack megatron %s ...", option);
+}
+
+/* Opens the files of a stack. A plan file is read once, since it may be standard input:
+ * `first` is the search that read it, NULL for the first. */
+static ms_status open_stack(const ms_search_request *r, const char *stack,
+                            const stack_search *first, stack_search *s)
+{
+    ms_ctx *cx = r->cx;
+    ms_plan base;
+    s->cx = (ms_ctx){.arena = cx->arena, .verbosity = cx->verbosity};
+    s->options = *r->plan;
+    s->options.of[MS_CHOOSE_STACK].text = stack;
+    if (first == NULL || r->plan->plan_file == NULL) {
+        MS_TRY(ms_plan_base_from_options(cx, &s->options, &base));
+    } else {
+        base = first->space.base;
+        base.stack = stack;
+    }
+    MS_TRY(ms_workload_open(cx, &base, &s->workload));
+    s->space = ms_space_all(&base, s->workload->stack);
+    s->request = (ms_search_request){&s->cx,    &s->options, r->search, r->memory,
+                                     &s->space, "",          NULL};
+    return MS_OK;
+}
+
+/* Notes on defaults of all stacks are those of the first, the ceiling. */
+static ms_status open_stacks(const ms_search_request *r, const char *const *names,
+                             int num, stack_search *searches)
+{
+    int verbosity = r->cx->verbosity;
+    ms_status status = open_stack(r, MS_CEILING_STACK, NULL, &searches[0]);
+    if (verbosity > 0)
+        r->cx->verbosity = 0;
+    for (int i = 0; i < num && status == MS_OK; i++)
+        status = open_stack(r, names[i], &searches[0], &searches[i + 1]);
+    r->cx->verbosity = verbosity;
+    return status;
+}
+
+static ms_status search_stack(stack_search *s, const ms_args *args)
+{
+    const ms_plan *base = &s->space.base;
+    MS_TRY(ms_plan_check_cluster(&s->cx, base, s->workload->cluster));
+    MS_TRY(ms_plan_check_positions(&s->cx, base, s->workload->model, MS_NOWHERE));
+    MS_TRY(ms_search_request_space(&s->request));
+    MS_TRY(set_memory_rule(&s->request, s->workload));
+    /* the fastest plan, and the one to take of those in its tie band */
+    ms_search_options options = make_options(&s->request, args, 2);
+    return find(&s->request, &options, s->workload, &s->report);
+}
+
+/* Searches the ceiling, whose errors are those of every stack, and then each stack; bad
+ * input for a stack alone is the reason why it has no plan. */
+static ms_status search_each(ms_ctx *cx, const ms_args *args, stack_search *searches,
+                             ms_stacks_report *report)
+{
+    for (int i = 0; i <= report->num_stacks; i++) {
+        stack_search *s = &searches[i];
+        ms_stack_best *best = i == 0 ? &report->ceiling : &report->stacks[i - 1];
+        ms_status status = search_stack(s, args);
+        if (status == MS_OK) {
+            *best = ms_stacks_best(&s->cx, s->workload, &s->report, i == 0);
+        } else if (status == MS_EINPUT && i > 0) {
+            *best = (ms_stack_best){.stack = s->space.base.stack,
+                                    .outcome = MS_STACK_NOT_LEGAL,
+                                    .reason = s->cx.first->message};
+        } else {
+            cx->first = s->cx.first;
+            cx->last = s->cx.last;
+            cx->num_errors = s->cx.num_errors;
+            return cx->status = status;
+        }
+        if (report->ceiling.plan != NULL && i > 0)
+            best->refused =
+                ms_workload_broken_rules(s->workload, report->ceiling.plan, cx->arena);
+        report->elapsed_s += status == MS_OK ? s->report.result->elapsed_s : 0.0;
+        s->cx.verbosity = cx->verbosity;
+    }
+    report->inputs = &searches[0].report;
+    ms_stacks_order(report);
+    return MS_OK;
+}
+
+static ms_status report_stacks(ms_ctx *cx, const ms_args *args,
+                               const ms_search_request *r, stack_search *searches,
+                               ms_stacks_report *report)
+{
+    outputs out;
+    for (int i = 1; i <= report->num_stacks; i++)
+        MS_TRY(ms_plan_options_check_output(cx, r->plan, &searches[i].space.base,
+                                            args->common.output));
+    MS_TRY(open_outputs(r, args, &out));
+    ms_status status = search_each(cx, args, searches, report);
+    if (status != MS_OK) {
+        drop_outputs(cx, &out);
+        return status;
+    }
+    const ms_plan *best = report->num_found > 0 ? report->stacks[0].plan : NULL;
+    if (args->common.json)
+        ms_stacks_write_json(&out.report.json, report);
+    else
+        ms_stacks_print(out.report.file, cx->arena, report);
+    status = ms_output_close(cx, &out.report, ms_stacks_judge(cx, report));
+    ms_status saved = save_plan(cx, &out.plan, best);
+    return saved != MS_OK ? saved : status;
+}
+
+static ms_status search_several(ms_ctx *cx, const ms_args *args, ms_search_request *r)
+{
+    const char *const *names;
+    int num;
+    MS_TRY(check_several(r));
+    MS_TRY(ms_stacks_list(cx, r->plan->of[MS_CHOOSE_STACK].text, &names, &num));
+    stack_search *searches = MS_NEW_ARRAY(cx->arena, num + 1, stack_search);
+    ms_stacks_report report = {.num_stacks = num,
+                               .stacks = MS_NEW_ARRAY(cx->arena, num, ms_stack_best)};
+    ms_status status = open_stacks(r, names, num, searches);
+    r->space = &searches[0].space;
+    if (status == MS_OK)
+        status = report_stacks(cx, args, r, searches, &report);
+    for (int i = 0; i <= num; i++)
+        if (searches[i].workload != NULL)
+            ms_workload_close(searches[i].workload);
+    return status;
+}
+
+static ms_status search_one(ms_ctx *cx, const ms_args *args, ms_search_request *r)
+{
+    ms_plan base;
+    MS_TRY(ms_plan_base_from_options(cx, r->plan, &base));
+    ms_workload *workload;
+    MS_TRY(ms_workload_open(cx, &base, &workload));
+    r->space = MS_NEW(cx->arena, ms_space);
+    *r->space = ms_space_all(&base, workload->stack);
+    r->why = MS_NEW(cx->arena, ms_why_question);
+    ms_status status = search(cx, args, r, workload);
+    ms_workload_close(workload);
+    return status;
+}
+
 ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
 {
-    search_options options = {0};
+    ms_search_flags options = {0};
     ms_memory_options memory = {0};
     ms_plan_options plan_options = {0};
     const ms_option_set sets[] = {{"search", search_table, &options},
@@ -465,14 +476,12 @@ ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_args_read(cx, args, sets, 3));
     if (args->done)
         return MS_OK;
-    ms_plan base;
-    MS_TRY(ms_plan_base_from_options(cx, &plan_options, &base));
-    ms_workload *workload;
-    MS_TRY(ms_workload_open(cx, &base, &workload));
-    ms_space space = ms_space_all(&base, workload->stack);
-    ms_why_question why;
-    request r = {cx, &plan_options, &options, &memory, &space, "", &why};
-    ms_status status = search(cx, args, &r, workload);
-    ms_workload_close(workload);
-    return status;
+    if (plan_options.plan_file != NULL)
+        ms_note(cx,
+                "the plan file sets model, cluster, stack, GPUs and batch; the search "
+                "replaces its other choices");
+    ms_search_request r = {cx, &plan_options, &options, &memory, NULL, "", NULL};
+    return ms_stacks_are_several(plan_options.of[MS_CHOOSE_STACK].text)
+               ? search_several(cx, args, &r)
+               : search_one(cx, args, &r);
 }

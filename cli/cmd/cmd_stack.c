@@ -40,9 +40,9 @@ static ms_status write_stacks(ms_ctx *cx, const ms_args *args)
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json)
-        ms_stacks_write_json(&out.json, cx->arena, reports, num);
+        ms_stack_list_write_json(&out.json, cx->arena, reports, num);
     else
-        ms_stacks_print(out.file, cx->arena, reports, num);
+        ms_stack_list_print(out.file, cx->arena, reports, num);
     return ms_output_close(cx, &out, MS_OK);
 }
 

@@ -150,7 +150,7 @@ static ms_status read_runs(ms_ctx *cx, const validate_options *options,
     }
     MS_TRY(filter(cx, options, tables[0].name, runs));
     ms_run_faults_note(cx, runs);
-    return MS_OK;
+    return ms_pubruns_check_rules(cx, runs);
 }
 
 static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
@@ -169,7 +169,6 @@ static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
     ms_output out; /* opened before the work, so that write errors appear at once */
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     ms_validation validation;
-    MS_TRY(ms_pubruns_check_rules(cx, &runs));
     ms_status status = ms_validate(cx, &runs, &validation);
     if (status != MS_OK) {
         ms_output_drop(cx, &out);

@@ -25,6 +25,18 @@ void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,
  * figures that follow from others have higher digits. */
 const char *ms_choice_title(ms_choice choice);
 const char *ms_choice_alignment(ms_choice choice);
+/* The columns that a table of plans has for their choices: less usual ones only if a plan
+ * sets them. */
+typedef struct ms_plan_columns {
+    int num;
+    ms_choice choices[MS_NUM_CHOICES]; /* (num): from left to right */
+    bool order;                        /* a column for the order of axes */
+} ms_plan_columns;
+ms_plan_columns ms_plan_columns_of(const ms_plan *const *plans, int num_plans);
+/* Appends the columns to a table, and a plan's cells to a row. */
+void ms_plan_columns_name(ms_table *table, const ms_plan_columns *columns);
+void ms_plan_columns_cells(ms_table *table, ms_arena *arena,
+                           const ms_plan_columns *columns, const ms_plan *plan);
 /* Prints the inputs of a search, its plans, counts of rejected ones and the certificate
  * that no plan of the space is faster. */
 void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report);

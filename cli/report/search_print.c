@@ -11,8 +11,8 @@
 /* ---- which columns ---- */
 
 typedef struct columns {
-    bool events, order, faster;
-    bool of[MS_NUM_CHOICES];
+    bool events, faster;
+    ms_plan_columns plan;
 } columns;
 
 static bool default_order(const ms_plan *plan)
@@ -20,34 +20,46 @@ static bool default_order(const ms_plan *plan)
     return ms_plan_is_plain(plan, MS_CHOOSE_ORDER);
 }
 
-static columns choose_columns(const ms_search_report *report)
+/* Lists the choices that have a column, from left to right; cp's method after cp. */
+static void list_columns(const bool of[MS_NUM_CHOICES], ms_plan_columns *out)
 {
-    columns c = {.faster = report->ranking != NULL};
-    for (ms_choice k = 0; k < MS_NUM_CHOICES; k++)
-        c.of[k] = ms_plan_fields[k].in_table && !ms_plan_fields[k].hidden;
-    for (int i = 0; i < report->result->num_found; i++) {
-        const ms_plan *plan = &report->plans[i];
-        c.events = c.events || report->predictions[i].engine == MS_ENGINE_EVENT;
-        c.order = c.order || !default_order(plan);
-        for (ms_choice k = 0; k < MS_NUM_CHOICES; k++)
-            c.of[k] = c.of[k] || (ms_plan_fields[k].hidden &&
-                                  !ms_plan_is_plain(plan, k) && ms_plan_matters(plan, k));
+    for (ms_choice k = 0; k < MS_NUM_CHOICES; k++) {
+        if (of[k] && k != MS_CHOOSE_CP_METHOD)
+            out->choices[out->num++] = k;
+        if (k == MS_CHOOSE_CP && of[MS_CHOOSE_CP_METHOD])
+            out->choices[out->num++] = MS_CHOOSE_CP_METHOD;
     }
-    c.of[MS_CHOOSE_EP] = c.of[MS_CHOOSE_ETP] = c.of[MS_CHOOSE_EP] || c.of[MS_CHOOSE_ETP];
+}
+
+ms_plan_columns ms_plan_columns_of(const ms_plan *const *plans, int num_plans)
+{
+    ms_plan_columns c = {0};
+    bool of[MS_NUM_CHOICES];
+    for (ms_choice k = 0; k < MS_NUM_CHOICES; k++)
+        of[k] = ms_plan_fields[k].in_table && !ms_plan_fields[k].hidden;
+    for (int i = 0; i < num_plans; i++) {
+        c.order = c.order || !default_order(plans[i]);
+        for (ms_choice k = 0; k < MS_NUM_CHOICES; k++)
+            of[k] =
+                of[k] || (ms_plan_fields[k].hidden && !ms_plan_is_plain(plans[i], k) &&
+                          ms_plan_matters(plans[i], k));
+    }
+    of[MS_CHOOSE_EP] = of[MS_CHOOSE_ETP] = of[MS_CHOOSE_EP] || of[MS_CHOOSE_ETP];
+    list_columns(of, &c);
     return c;
 }
 
-/* Lists the choices that have a column, from left to right; cp's method after cp. */
-static int list_columns(const columns *c, ms_choice list[MS_NUM_CHOICES])
+static columns choose_columns(ms_arena *arena, const ms_search_report *report)
 {
-    int num = 0;
-    for (ms_choice k = 0; k < MS_NUM_CHOICES; k++) {
-        if (c->of[k] && k != MS_CHOOSE_CP_METHOD)
-            list[num++] = k;
-        if (k == MS_CHOOSE_CP && c->of[MS_CHOOSE_CP_METHOD])
-            list[num++] = MS_CHOOSE_CP_METHOD;
+    int num = report->result->num_found;
+    const ms_plan **plans = MS_NEW_ARRAY(arena, num, const ms_plan *);
+    columns c = {.faster = report->ranking != NULL};
+    for (int i = 0; i < num; i++) {
+        plans[i] = &report->plans[i];
+        c.events = c.events || report->predictions[i].engine == MS_ENGINE_EVENT;
     }
-    return num;
+    c.plan = ms_plan_columns_of(plans, num);
+    return c;
 }
 
 /* ---- rows ---- */
@@ -70,8 +82,16 @@ const char *ms_choice_alignment(ms_choice choice)
     return field->kind != MS_CHOICE_WHOLE || choice == MS_CHOOSE_ZERO ? "l" : "r";
 }
 
-static void name_columns(ms_table *table, const columns *c, const ms_choice *list,
-                         int num)
+void ms_plan_columns_name(ms_table *table, const ms_plan_columns *c)
+{
+    for (int i = 0; i < c->num; i++)
+        MS_COLUMNS(table, ms_choice_alignment(c->choices[i]),
+                   ms_choice_title(c->choices[i]));
+    if (c->order)
+        MS_COLUMNS(table, ms_choice_alignment(MS_CHOOSE_ORDER), "order");
+}
+
+static void name_columns(ms_table *table, const columns *c)
 {
     MS_COLUMNS(table, "rrr", "#", "step (s)", "slower by (%)");
     if (c->events)
@@ -80,10 +100,7 @@ static void name_columns(ms_table *table, const columns *c, const ms_choice *lis
                "P(fit)");
     if (c->faster)
         MS_COLUMNS(table, "r1", "P(#1 faster)");
-    for (int i = 0; i < num; i++)
-        MS_COLUMNS(table, ms_choice_alignment(list[i]), ms_choice_title(list[i]));
-    if (c->order)
-        MS_COLUMNS(table, ms_choice_alignment(MS_CHOOSE_ORDER), "order");
+    ms_plan_columns_name(table, &c->plan);
 }
 
 static const char *order_text(ms_arena *arena, const ms_plan *plan)
@@ -142,6 +159,15 @@ static void choice_cell(ms_table *table, ms_arena *arena, const ms_plan *plan,
         ms_table_cell(table, "%s", value);
 }
 
+void ms_plan_columns_cells(ms_table *table, ms_arena *arena, const ms_plan_columns *c,
+                           const ms_plan *plan)
+{
+    for (int i = 0; i < c->num; i++)
+        choice_cell(table, arena, plan, c->choices[i]);
+    if (c->order)
+        ms_table_cell(table, "%s", order_text(arena, plan));
+}
+
 /* Prints which plan is fastest by event simulation; the list's order is by replay. */
 static void print_events(FILE *out, const ms_search_report *report)
 {
@@ -162,17 +188,12 @@ static void print_plans(FILE *out, ms_arena *arena, const ms_search_report *repo
         fputs("no plan found\n", out);
         return;
     }
-    columns c = choose_columns(report);
+    columns c = choose_columns(arena, report);
     ms_table *table = ms_table_new(arena);
-    ms_choice choices[MS_NUM_CHOICES];
-    int num_choices = list_columns(&c, choices);
-    name_columns(table, &c, choices, num_choices);
+    name_columns(table, &c);
     for (int i = 0; i < report->result->num_found; i++) {
         figure_cells(table, &c, report, i);
-        for (int k = 0; k < num_choices; k++)
-            choice_cell(table, arena, &report->plans[i], choices[k]);
-        if (c.order)
-            ms_table_cell(table, "%s", order_text(arena, &report->plans[i]));
+        ms_plan_columns_cells(table, arena, &c.plan, &report->plans[i]);
     }
     ms_table_print(table, out);
     if (c.events)

@@ -382,7 +382,8 @@ static void print_stacks(FILE *out, ms_arena *arena, const ms_stack_report *repo
     }
 }
 
-void ms_stacks_print(FILE *out, ms_arena *arena, const ms_stack_report *reports, int num)
+void ms_stack_list_print(FILE *out, ms_arena *arena, const ms_stack_report *reports,
+                         int num)
 {
     ms_table *table = MS_TABLE(arena, "llllll", "stack", "rules", "ZeRO", "recompute",
                                "schedules", "what it is");
@@ -400,8 +401,8 @@ void ms_stacks_print(FILE *out, ms_arena *arena, const ms_stack_report *reports,
         print_stacks(out, arena, reports, num);
 }
 
-void ms_stacks_write_json(ms_jout *json, ms_arena *arena, const ms_stack_report *reports,
-                          int num)
+void ms_stack_list_write_json(ms_jout *json, ms_arena *arena,
+                              const ms_stack_report *reports, int num)
 {
     ms_jout_begin_object(json);
     ms_jout_text_field(json, "schema", "meshsim.stacks/1");

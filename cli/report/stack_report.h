@@ -22,9 +22,10 @@ void ms_stack_report_write_json(ms_jout *json, ms_arena *arena,
 
 /* Prints rules with version, defaults, schedules and meaning of each stack: a table, or
  * paragraphs where lines have no room for it. */
-void ms_stacks_print(FILE *out, ms_arena *arena, const ms_stack_report *reports, int num);
+void ms_stack_list_print(FILE *out, ms_arena *arena, const ms_stack_report *reports,
+                         int num);
 /* Writes meshsim.stacks/1. */
-void ms_stacks_write_json(ms_jout *json, ms_arena *arena, const ms_stack_report *reports,
-                          int num);
+void ms_stack_list_write_json(ms_jout *json, ms_arena *arena,
+                              const ms_stack_report *reports, int num);
 
 #endif

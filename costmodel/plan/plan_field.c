@@ -315,9 +315,11 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_COMM_DTYPE] = STORED(comm_dtype, "comm"),
     [MS_CHOOSE_STACK] =
         {TEXT(stack), JSON(NULL, "stack"),
-         FLAG("--stack", "NAME|FILE",
-              "training framework whose conventions apply (default megatron; "
-              "of run: meshsim)")},
+         FLAG(
+             "--stack", "NAME|FILE",
+             "training framework whose conventions apply (default megatron; "
+             "of run: meshsim); search: also A,B,... for several, or all: each framework "
+             "with rules, at its present version")},
 };
 
 /* ---- one choice ---- */

@@ -30,12 +30,13 @@ double ms_search_faster_probability(const ms_search_report *report, int a, int b
     return ms_faster_probability(report->ranking, found[a].step_s, found[b].step_s, NULL);
 }
 
-static void write_inputs(ms_jout *out, const ms_search_report *report)
+void ms_search_write_inputs(ms_jout *out, const ms_search_report *report,
+                            const char *stack)
 {
     const ms_plan *base = &report->space->base;
     ms_jout_text_field(out, "model", base->model);
     ms_jout_text_field(out, "cluster", base->cluster);
-    ms_jout_text_field(out, "stack", base->stack);
+    ms_jout_text_field(out, "stack", stack);
     ms_jout_number_field(out, "gpus", (double)base->gpus);
     ms_jout_number_field(out, "sequence_length", (double)base->sequence_length);
     ms_jout_number_field(out, "global_batch", (double)base->global_batch);
@@ -125,7 +126,7 @@ void ms_search_write_json(ms_jout *out, const ms_search_report *report)
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "schema", "meshsim.search/1");
-    write_inputs(out, report);
+    ms_search_write_inputs(out, report, report->space->base.stack);
     ms_jout_number_field(out, "elapsed_s", report->result->elapsed_s);
     ms_jout_number_field(out, "threads", report->num_threads);
     if (report->result->num_found > 0)

@@ -44,6 +44,10 @@ double ms_search_best_step_s(const ms_search_report *report);
  * replay); NaN if no errors are known. */
 double ms_search_faster_probability(const ms_search_report *report, int a, int b);
 
+/* Writes the fields that say what was searched, "model" and so on, into an open JSON
+ * object. `stack`: the only stack; NULL for several. */
+void ms_search_write_inputs(ms_jout *out, const ms_search_report *report,
+                            const char *stack);
 /* Writes the report as JSON, schema meshsim.search/1. */
 void ms_search_write_json(ms_jout *out, const ms_search_report *report);
 

@@ -362,14 +362,15 @@ static const char *refusals_text(ms_arena *arena, const ms_workload *workload,
                                  const ms_counts *counts)
 {
     const char *text = "";
-    for (int i = MS_LEGAL + 1; i < MS_NUM_REFUSALS; i++)
+    for (int i = MS_LEGAL + 1; i < MS_NUM_REFUSALS; i++) {
+        const char *rules = i == MS_REFUSE_FRAMEWORK
+                                ? ms_broken_counts_text(arena, counts, &workload->rules)
+                                : "";
         if (counts->refused[i] > 0)
-            text = ms_arena_printf(
-                arena, "%s%s%s %ld%s", text, text[0] == '\0' ? "" : ", ",
-                ms_refusal_names[i], counts->refused[i],
-                i == MS_REFUSE_FRAMEWORK
-                    ? ms_broken_counts_text(arena, counts, &workload->rules)
-                    : "");
+            text =
+                ms_arena_printf(arena, "%s%s%s %ld%s", text, text[0] == '\0' ? "" : ", ",
+                                ms_refusal_names[i], counts->refused[i], rules);
+    }
     return text[0] == '\0' ? "no mesh obeys the limits" : text;
 }
 
@@ -438,9 +439,14 @@ static bool explain_rule(ms_ctx *cx, ms_workload *workload, const ms_space *spac
     return true;
 }
 
-static void explain_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
-                           const ms_search_result *result, ms_shortfall *out)
+void ms_shortfall_explain(ms_ctx *cx, ms_workload *workload, const ms_space *space,
+                          const ms_search_result *result, ms_shortfall *out)
 {
+    *out = (ms_shortfall){.needed_bytes = result->least_needed_bytes,
+                          .capacity_bytes = workload->memory.limit_bytes,
+                          .fits_probability = (double)NAN,
+                          .gpus_of_states = gpus_of_states(workload),
+                          .plan = space->base};
     if (!isfinite(out->needed_bytes)) {
         out->needed_bytes = NAN;
         out->reason = ms_arena_printf(
@@ -465,12 +471,7 @@ void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *s
                             const ms_search_options *options,
                             const ms_search_result *result, ms_shortfall *out)
 {
-    *out = (ms_shortfall){.needed_bytes = result->least_needed_bytes,
-                          .capacity_bytes = workload->memory.limit_bytes,
-                          .fits_probability = (double)NAN,
-                          .gpus_of_states = gpus_of_states(workload),
-                          .plan = space->base};
-    explain_search(cx, workload, space, result, out);
+    ms_shortfall_explain(cx, workload, space, result, out);
     if (isnan(out->needed_bytes))
         return; /* no plan is legal, and more GPUs would not help */
     fitting f = {workload, *options, out};

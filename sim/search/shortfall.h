@@ -29,8 +29,13 @@ void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan
                           const ms_prediction *prediction,
                           const ms_search_options *options, ms_shortfall *out);
 
-/* Explains why no plan of a finished search fits (`result`). If some plans are legal,
- * searches the space again on 2, 4 ... 64 times the GPUs, for a plan that fits. */
+/* Explains why no plan of a finished search fits (`result`), without looking for a change
+ * that does. */
+void ms_shortfall_explain(ms_ctx *cx, ms_workload *workload, const ms_space *space,
+                          const ms_search_result *result, ms_shortfall *out);
+
+/* ms_shortfall_explain; if some plans are legal, searches the space again on 2, 4 ... 64
+ * times the GPUs, for a plan that fits. */
 void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                             const ms_search_options *options,
                             const ms_search_result *result, ms_shortfall *out);

@@ -1,0 +1,150 @@
+#include "cli/cmd/search_request.h"
+
+#include "cli/cmd/search_why.h"
+#include "cli/options/output.h"
+#include "cli/options/plan_order.h"
+
+#include <string.h>
+
+/* Applies one --limit (ms_space_limit) and adds its text to the report. */
+static ms_status limit(ms_search_request *r, const char *text)
+{
+    MS_TRY(ms_space_limit(r->cx, r->space, text));
+    r->limits = ms_arena_printf(r->cx->arena, "%s%s%s", r->limits,
+                                r->limits[0] == '\0' ? "" : ", ", text);
+    return MS_OK;
+}
+
+static ms_status fix_flags(ms_search_request *r, ms_choice_kind kind)
+{
+    for (ms_choice i = 0; i < MS_NUM_CHOICES; i++) {
+        if (ms_plan_fields[i].kind == kind &&
+            ms_plan_fields[i].search == MS_SEARCH_TRIES && ms_plan_is_given(r->plan, i))
+            MS_TRY(limit(r, ms_space_choice_text(r->cx->arena, i,
+                                                 ms_plan_given_or(r->plan, i, 0))));
+    }
+    return MS_OK;
+}
+
+static ms_status limit_each(ms_search_request *r, const ms_opt_list *list,
+                            const char *option, bool only_equal)
+{
+    for (int i = 0; i < list->num_texts; i++) {
+        const char *rest = list->texts[i], *text;
+        while ((text = ms_list_next(r->cx->arena, &rest)) != NULL) {
+            if (only_equal && strpbrk(text, "<>") != NULL) {
+                ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                        "%s is \"%s\", must be CHOICE=VALUE", option, text);
+                return ms_hint(r->cx, "--limit '%s'", text);
+            }
+            MS_TRY(limit(r, text));
+        }
+    }
+    return MS_OK;
+}
+
+/* MS_EINPUT if a plan flag is given for a choice that searches do not support. */
+static ms_status refuse_flags(const ms_search_request *r)
+{
+    const char *name = NULL;
+    for (ms_choice i = 0; i < MS_NUM_CHOICES && name == NULL; i++) {
+        bool is_switch = ms_plan_fields[i].kind == MS_CHOICE_SWITCH;
+        if (ms_plan_fields[i].search == MS_SEARCH_REFUSES &&
+            ms_plan_is_given(r->plan, i) &&
+            !(is_switch && ms_plan_given_or(r->plan, i, 0)))
+            name = is_switch
+                       ? ms_arena_printf(r->cx->arena, "%s off", ms_plan_fields[i].flag)
+                       : ms_plan_fields[i].flag;
+    }
+    if (ms_plan_given_or(r->plan, MS_CHOOSE_SCHEDULE, MS_1F1B) == MS_CUSTOM)
+        name = "a schedule from a file";
+    if (name == NULL)
+        return MS_OK;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "search does not take %s", name);
+    return ms_hint(r->cx, "\"meshsim predict\" takes it");
+}
+
+/* MS_EINPUT when the product of fixed axes does not divide the number of GPUs. */
+static ms_status check_product(const ms_search_request *r)
+{
+    double product = 1.0;
+    const char *text = "";
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
+        long low = r->space->low[MS_CHOOSE_PP + axis];
+        if (low != r->space->high[MS_CHOOSE_PP + axis])
+            continue;
+        product *= (double)low;
+        text =
+            ms_arena_printf(r->cx->arena, "%s%s%s %ld", text,
+                            text[0] == '\0' ? "" : " x ", ms_plan_axis_names[axis], low);
+    }
+    long gpus = r->space->base.gpus;
+    if (product >= 1.0 && product <= (double)gpus && gpus % (long)product == 0)
+        return MS_OK;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s = %.0f ranks do not divide %ld GPUs", text,
+            product, gpus);
+    return ms_hint(r->cx, "leave out one of these axes, or change --gpus");
+}
+
+/* MS_EINPUT when limits leave no method of context parallelism that the stack has. */
+static ms_status check_cp_method(const ms_search_request *r)
+{
+    const ms_space *space = r->space;
+    bool only_one = space->low[MS_CHOOSE_CP_METHOD] == space->high[MS_CHOOSE_CP_METHOD];
+    for (int i = 0; i < MS_NUM_CP_METHODS; i++)
+        if (ms_space_tries_cp_method(space, 2, (ms_cp_method)i))
+            return MS_OK;
+    if (space->high[MS_CHOOSE_CP] == 1)
+        return MS_OK;
+    const char *what =
+        only_one ? ms_arena_printf(r->cx->arena, "context parallelism by %s",
+                                   ms_cp_method_names[space->low[MS_CHOOSE_CP_METHOD]])
+                 : "context parallelism";
+    if (space->low[MS_CHOOSE_CP] <= 1) {
+        if (only_one)
+            ms_note(r->cx, "stack \"%s\" has no %s: only plans with cp 1 are searched",
+                    space->base.stack, what);
+        return MS_OK;
+    }
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+            "stack \"%s\" has no %s, and cp is at least %ld", space->base.stack, what,
+            space->low[MS_CHOOSE_CP]);
+    return ms_hint(r->cx, only_one ? "leave out cp_method, or --stack ideal"
+                                   : "leave out cp, or --stack ideal");
+}
+
+static void widen(const ms_search_request *r, const char *name, long *most,
+                  ms_opt_integer given, long low)
+{
+    if (given.given)
+        *most = given.value;
+    else if (low > *most)
+        *most = low; /* --fix or --limit has a lower bound above the default maximum */
+    else
+        ms_note_default(r->cx, "%s %ld", name, *most);
+}
+
+static ms_status narrow_space(ms_search_request *r)
+{
+    MS_TRY(refuse_flags(r));
+    MS_TRY(fix_flags(r, MS_CHOICE_WHOLE));
+    MS_TRY(fix_flags(r, MS_CHOICE_SWITCH));
+    MS_TRY(fix_flags(r, MS_CHOICE_WORD));
+    MS_TRY(limit_each(r, &r->search->fix, "--fix", true));
+    return limit_each(r, &r->search->limit, "--limit", false);
+}
+
+ms_status ms_search_request_space(ms_search_request *r)
+{
+    MS_TRY(narrow_space(r));
+    MS_TRY(ms_search_check_recompute(r->cx, r->space));
+    widen(r, "--max-virtual-stages", &r->space->max_virtual_stages,
+          r->search->max_virtual_stages, r->space->low[MS_CHOOSE_VIRTUAL_STAGES]);
+    widen(r, "--max-microbatch", &r->space->max_microbatch, r->search->max_microbatch,
+          r->space->low[MS_CHOOSE_MICROBATCH]);
+    if (ms_plan_is_given(r->plan, MS_CHOOSE_ORDER))
+        MS_TRY(
+            ms_order_fix(r->cx, "--order", r->plan->of[MS_CHOOSE_ORDER].text, r->space));
+    MS_TRY(check_cp_method(r));
+    return check_product(r);
+}

@@ -1,0 +1,34 @@
+/* Request of meshsim search, as its flags give it, and the space of plans that they leave. */
+#ifndef MS_CLI_CMD_SEARCH_REQUEST_H
+#define MS_CLI_CMD_SEARCH_REQUEST_H
+
+#include "cli/options/memory_options.h"
+#include "cli/options/plan_options.h"
+#include "sim/search/why.h"
+
+typedef struct ms_search_flags {
+    ms_opt_integer top;
+    ms_opt_list fix, limit;
+    ms_opt_integer max_virtual_stages, max_microbatch;
+    bool variants;
+    const char *save_plan;
+    const char *why;
+    const char *tie_band;
+    ms_opt_choice engine;
+} ms_search_flags;
+
+typedef struct ms_search_request {
+    ms_ctx *cx;
+    const ms_plan_options *plan;
+    const ms_search_flags *search;
+    const ms_memory_options *memory;
+    ms_space *space;
+    const char *limits; /* text of all limits for the report */
+    ms_why_question *why;
+} ms_search_request;
+
+/* Narrows r->space by the flags and fills r->limits. MS_EINPUT: a limit that is wrong,
+ * that searches do not take, or that leaves no plan of the stack. */
+ms_status ms_search_request_space(ms_search_request *r);
+
+#endif
