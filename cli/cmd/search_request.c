@@ -58,6 +58,8 @@ static ms_status refuse_flags(const ms_search_request *r)
     }
     if (ms_plan_given_or(r->plan, MS_CHOOSE_SCHEDULE, MS_1F1B) == MS_CUSTOM)
         name = "a schedule from a file";
+    if (r->plan->ignore_rules)
+        name = "--ignore-rules";
     if (name == NULL)
         return MS_OK;
     ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "search does not take %s", name);

@@ -329,10 +329,13 @@ static void add_fastest(ms_arena *arena, tying *t)
             add(arena, t, &t->result->found[i]);
 }
 
-/* Cuts the list to num_best plans, the last of which is the fastest if it comes later. */
+/* Cuts the list to num_best plans, the last of which is the fastest if it comes later. A
+ * list of one has the fastest besides: the first plan is the one to take. */
 static void cut(ms_search_result *result, ms_tie *ties, int num_best)
 {
     int fastest = ms_search_fastest(result);
+    if (num_best == 1 && fastest > 0)
+        num_best = 2;
     if (result->num_found <= num_best)
         return;
     result->num_found = num_best;
