@@ -107,6 +107,8 @@ static const ms_field stack_fields[] = {
            "bytes alive per local head parameter at its backward"),
     ROW(ANY, "workspace", stack.workspace_bytes, false, 0, 1e12, NULL,
         "bytes of libraries in the framework's allocator"),
+    ROW(ANY, "eager_kernels", stack.eager_kernels_bytes, false, 0, 1e12, NULL,
+        "bytes of kernels that the driver loads at start, besides the context"),
     SHARE(fragmentation_frac, "fragmentation", "reserved over allocated, minus 1"),
     ROW(ANY, "loss_reserve", stack.loss_reserve_frac, false, 0, 4, NULL,
         "share of the logits' bytes that a loss may need once more; default: 0"),

@@ -98,6 +98,9 @@ typedef struct ms_stack {
     ms_coefficient sharded_logit_bytes;
     ms_coefficient head_grad_bytes; /* bytes per parameter of the head in its backward */
     ms_coefficient workspace_bytes; /* memory of libraries such as cuBLAS */
+    /* kernels that the driver loads at start, besides the context: CUDA before 11.7 loads
+     * every kernel of every library, later versions those that are launched */
+    ms_coefficient eager_kernels_bytes;
     ms_coefficient fragmentation_frac; /* reserved memory divided by allocated, less 1 */
     /* share of the logits' bytes that the loss needs once more at worst, because free
      * memory lies in pieces smaller than its blocks */

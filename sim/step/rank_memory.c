@@ -309,9 +309,15 @@ static double communicators_bytes(const ms_workload *workload,
            workload->profile->communicator_bytes.value;
 }
 
+static double context_bytes(const ms_workload *workload)
+{
+    return workload->profile->context_bytes.value +
+           workload->stack->eager_kernels_bytes.value;
+}
+
 double ms_rank_driver_bytes(const ms_workload *workload, const ms_shard_sizes *shards)
 {
-    return communicators_bytes(workload, shards) + workload->profile->context_bytes.value;
+    return communicators_bytes(workload, shards) + context_bytes(workload);
 }
 
 double ms_rank_outside_bytes(const ms_workload *workload, const ms_shard_sizes *shards)
@@ -354,10 +360,11 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
     if (stack->frees_gradients && load->is_only_backward)
         parts[MS_MEMORY_GRADS] = ms_max(
             0.0, parts[MS_MEMORY_GRADS] - load->activation_bytes - load->logits_bytes);
-    if (!stack->optimizer_on_host)
-        parts[MS_MEMORY_OPTIMIZER] =
-            (stack->master_bytes.value + stack->moment_bytes.value) *
-            ms_rank_params(load, shards, sharding >= MS_ZERO_1);
+    parts[MS_MEMORY_OPTIMIZER] =
+        stack->optimizer_on_host
+            ? 0.0
+            : (stack->master_bytes.value + stack->moment_bytes.value) *
+                  ms_rank_params(load, shards, sharding >= MS_ZERO_1);
     parts[MS_MEMORY_ACTIVATIONS] = load->activation_bytes;
     parts[MS_MEMORY_LOGITS] = load->logits_bytes;
     parts[MS_MEMORY_GATHERED_PARAMS] = gathered_bytes(stack, load, sharding, shards);
@@ -371,6 +378,6 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
         shards->num_losses * stack->loss_reserve_frac.value * load->logits_bytes;
     if (stack->counts_context) {
         parts[MS_MEMORY_COMM_BUFFERS] += communicators_bytes(workload, shards);
-        parts[MS_MEMORY_CONTEXT] += workload->profile->context_bytes.value;
+        parts[MS_MEMORY_CONTEXT] += context_bytes(workload);
     }
 }
