@@ -139,7 +139,6 @@ static ms_status narrow_space(ms_search_request *r)
 ms_status ms_search_request_space(ms_search_request *r)
 {
     MS_TRY(narrow_space(r));
-    MS_TRY(ms_search_check_recompute(r->cx, r->space));
     widen(r, "--max-virtual-stages", &r->space->max_virtual_stages,
           r->search->max_virtual_stages, r->space->low[MS_CHOOSE_VIRTUAL_STAGES]);
     widen(r, "--max-microbatch", &r->space->max_microbatch, r->search->max_microbatch,

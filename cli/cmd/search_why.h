@@ -4,10 +4,6 @@
 
 #include "sim/search/why.h"
 
-/* MS_EINPUT when --fix and --limit leave only recomputation mode auto: a search tries
- * only modes that save fixed sets of activations. */
-ms_status ms_search_check_recompute(ms_ctx *cx, const ms_space *space);
-
 /* Reads `text`, the plan choices in --why (ms_why_question_read); an order of axes in it
  * is read like that of --order. MS_EINPUT. */
 ms_status ms_search_why_read(ms_ctx *cx, const char *text, const ms_plan *base,

@@ -155,6 +155,8 @@ static void choice_cell(ms_table *table, ms_arena *arena, const ms_plan *plan,
     else if (choice == MS_CHOOSE_RECOMPUTE && plan->recompute == MS_RECOMPUTE_FULL &&
              plan->recompute_layers > 0)
         ms_table_cell(table, "full, %ld a stage", plan->recompute_layers);
+    else if (choice == MS_CHOOSE_RECOMPUTE && plan->recompute == MS_RECOMPUTE_AUTO)
+        ms_table_cell(table, "auto %g", plan->recompute_budget_frac);
     else
         ms_table_cell(table, "%s", value);
 }

@@ -167,3 +167,24 @@ ms_schedule_shape ms_plan_shape(const ms_plan *plan)
                                .memory_limit = plan->memory_limit,
                                .table = plan->schedule_table};
 }
+
+/* ---- recomputation ---- */
+
+ms_layer_mode ms_plan_layer_mode(const ms_plan *plan)
+{
+    if (plan->recompute != MS_RECOMPUTE_AUTO)
+        return plan->recompute;
+    for (int tenths = 0; tenths < MS_NUM_BUDGETS; tenths++) {
+        ms_layer_mode mode = ms_layer_mode_of_budget(tenths);
+        if (plan->recompute_budget_frac == ms_layer_mode_budget_frac(mode))
+            return mode;
+    }
+    return MS_RECOMPUTE_AUTO;
+}
+
+void ms_plan_set_layer_mode(ms_plan *plan, ms_layer_mode mode)
+{
+    plan->recompute = ms_layer_mode_recompute(mode);
+    plan->recompute_budget_frac =
+        ms_layer_mode_has_budget(mode) ? ms_layer_mode_budget_frac(mode) : -1.0;
+}

@@ -187,6 +187,11 @@ long ms_plan_default_batch(long gpus, long sequence_length);
  * do not divide gpus, dp_shard is rounded down, and ms_plan_refusal returns
  * MS_REFUSE_RANKS. */
 void ms_plan_fill_defaults(ms_plan *plan);
+/* How the plan recomputes layers; MS_RECOMPUTE_AUTO, whose budget is the workload's, if its
+ * own budget is open or no whole number of tenths. */
+ms_layer_mode ms_plan_layer_mode(const ms_plan *plan);
+/* Sets the recompute mode and its budget, open but for modes that have one. */
+void ms_plan_set_layer_mode(ms_plan *plan, ms_layer_mode mode);
 /* Whether two plans are equal in all saved choices; texts compare by content. */
 bool ms_plan_equal(const ms_plan *a, const ms_plan *b);
 

@@ -305,7 +305,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
          .plain = -1, .matters = has_budget, .search = MS_SEARCH_REFUSES,
          FLAG("--recompute-budget", "SHARE",
               "bytes to keep with --recompute auto, from 0 (none) to 1 (all); default: "
-              "the most that fits")},
+              "the most that fits; a search tries tenths")},
     [MS_CHOOSE_COMPUTE] = {WORD(compute, "compute", ms_dtype_names),
                            JSON("precision", "compute"), .plain = MS_BF16,
                            FLAG("--precision", NULL, "compute type (default bf16)")},

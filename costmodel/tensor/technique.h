@@ -20,6 +20,32 @@ typedef enum ms_recompute {
 /* "none" "selective" "per-op" "full" "auto", NULL */
 extern const char *const ms_recompute_names[];
 
+/* Ways to recompute a layer that are priced apart: an ms_recompute, whose automatic choice
+ * has the workload's budget; or MS_NUM_RECOMPUTE + i, the automatic choice with a budget of
+ * i tenths of the activations, i from 0 to 10, which a search compares. */
+typedef int ms_layer_mode;
+enum {
+    MS_NUM_BUDGETS = 11,
+    MS_NUM_LAYER_MODES = MS_NUM_RECOMPUTE + MS_NUM_BUDGETS
+};
+static inline ms_layer_mode ms_layer_mode_of_budget(int tenths)
+{
+    return MS_NUM_RECOMPUTE + tenths;
+}
+static inline bool ms_layer_mode_has_budget(ms_layer_mode mode)
+{
+    return mode >= MS_NUM_RECOMPUTE;
+}
+/* The budget of a mode that has one: a share of the activations' bytes. */
+static inline double ms_layer_mode_budget_frac(ms_layer_mode mode)
+{
+    return (mode - MS_NUM_RECOMPUTE) / 10.0;
+}
+static inline ms_recompute ms_layer_mode_recompute(ms_layer_mode mode)
+{
+    return ms_layer_mode_has_budget(mode) ? MS_RECOMPUTE_AUTO : (ms_recompute)mode;
+}
+
 typedef enum ms_cp_method {
     MS_CP_ALL_GATHER, /* keys and values are gathered before attention */
     /* blocks of keys and values pass around the ranks, overlapped with attention:

@@ -21,7 +21,7 @@ static const ms_block_plan *plan_of(ms_arena *arena, const ms_block_ops *ops,
     return known[(*num_known)++];
 }
 
-#define MAX_PART_PLANS (3 + MS_MAX_LAYER_KINDS * MS_NUM_RECOMPUTE)
+#define MAX_PART_PLANS (3 + MS_MAX_LAYER_KINDS * MS_NUM_LAYER_MODES)
 
 static const ms_job_stage *make_stages(ms_arena *arena, const ms_planned *planned,
                                        const ms_backend_job *backend)

@@ -52,7 +52,7 @@ static ms_status predict(ms_ctx *cx, ms_workload *workload, ms_plan *plan,
                          ms_prediction *out)
 {
     double budget_frac = plan->recompute_budget_frac;
-    bool refits = plan->recompute == MS_RECOMPUTE_AUTO &&
+    bool refits = ms_plan_layer_mode(plan) == MS_RECOMPUTE_AUTO &&
                   (budget_frac < 0.0 || budget_frac != workload->recompute_budget_frac);
     return refits ? predict_refitted(cx, workload, plan, out)
                   : ms_predict(cx, workload, plan, out);

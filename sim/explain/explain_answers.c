@@ -123,7 +123,7 @@ static double compute_without_tp_s(const asker *a)
     key.sequence_parallel = false;
     ms_bill_set *bills = ms_workload_bills(p->workload, &key);
     ms_workload_add_modes(p->workload, bills,
-                          1U << MS_RECOMPUTE_NONE | 1U << p->plan->recompute);
+                          1U << MS_RECOMPUTE_NONE | 1U << ms_plan_layer_mode(p->plan));
     return compute_s(a, bills);
 }
 

@@ -86,7 +86,8 @@ static void write_block(ms_jout *out, ms_arena *arena, const ms_explanation *e,
     ms_jout_text_field(out, "part", block->name);
     ms_jout_number_field(out, "layers", (double)block->num_layers);
     ms_jout_number_field(out, "first_rank", block->first_rank);
-    ms_jout_text_field(out, "recompute", ms_recompute_names[block->held.mode]);
+    ms_jout_text_field(out, "recompute",
+                       ms_recompute_names[ms_layer_mode_recompute(block->held.mode)]);
     ms_jout_text_field(out, "states_over", ms_explain_state_axis(e, false));
     ms_jout_text_field(out, "expert_states_over", ms_explain_state_axis(e, true));
     ms_jout_begin_array_field(out, "tensors");

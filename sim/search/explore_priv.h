@@ -9,9 +9,15 @@
  * of axes, shared by all schedules. */
 typedef struct ms_priced_blocks {
     ms_block_costs blocks;
-    unsigned modes;         /* bit mask of the recompute modes that are priced */
+    unsigned modes;         /* bit mask of the ms_layer_mode that are priced */
     ms_known_stages *known; /* cache of stages with these costs; NULL: none */
 } ms_priced_blocks;
+
+/* Recomputations that space and framework allow with the sharding of a plan. */
+typedef struct ms_legal_recompute {
+    unsigned modes; /* bit i: ms_layer_mode i */
+    bool partial;   /* full recomputation may leave out layers of a chunk */
+} ms_legal_recompute;
 
 /* Choices made by the nested loops over a mesh's plans, and what follows from them. */
 typedef struct ms_explore_level {
@@ -20,6 +26,7 @@ typedef struct ms_explore_level {
     ms_facts facts;    /* facts of the plan, for the framework's rules */
     bool any_replicas; /* leave out rules on dp_replicate or dp_shard: a bound of all */
     bool has_order;    /* the order of axes is chosen: states obey rules on it, too */
+    ms_legal_recompute legal;
     unsigned long long batch_key; /* micro-batch and options of the plan, as one number */
     ms_bill_set *bills;
     const ms_links *links;
@@ -57,12 +64,12 @@ void ms_explore_states(ms_explore_level *l);
 /* A sharding with a recomputation that fit memory and are fast enough on ideal links. */
 typedef struct ms_explore_state {
     ms_sharding sharding;
-    ms_recompute mode;
+    ms_layer_mode mode;
     long layers; /* recomputed layers per chunk; 0: all */
     double peak_bytes;
 } ms_explore_state;
 
-#define MS_MAX_EXPLORE_STATES (MS_NUM_SHARDINGS * MS_NUM_RECOMPUTE)
+#define MS_MAX_EXPLORE_STATES (MS_NUM_SHARDINGS * MS_NUM_LAYER_MODES)
 
 /* Lists the shardings with recomputations that must be evaluated with each of num_orders
  * orders of axes: those that fit and that a bound on ideal links does not rule out.
@@ -80,11 +87,13 @@ long ms_explore_count_states(const ms_explore_level *l);
 bool ms_explore_breaks_rule(ms_explore_level *l, ms_rule_level level);
 /* Counts a plan that a rule refuses; false and no count: `broken` is NULL. */
 bool ms_explore_count_rule(ms_explorer *explorer, const ms_rule *broken);
-/* Whether the framework refuses the plan with this sharding and recomputation. */
-bool ms_explore_refuses_state(const ms_explore_level *l, const ms_plan *plan);
+/* The legal recomputations with the plan's sharding. */
+ms_legal_recompute ms_explore_legal_recompute(const ms_explore_level *l);
+/* Counts the sharding, of which no recomputation is legal, by the rule that refuses one. */
+void ms_explore_count_refused(const ms_explore_level *l);
 /* Whether rules join the order of axes with choices that are made after the mesh. */
 bool ms_explore_joins_order(const ms_explore_level *l);
-/* Chooses an order of axes, for ms_explore_refuses_state; NULL: none is chosen. */
+/* Chooses an order of axes, for ms_explore_legal_recompute; NULL: none is chosen. */
 void ms_explore_set_order(ms_explore_level *l, const unsigned char *order);
 /* Whether the framework accepts asynchronous TP wherever it accepts the plan without. */
 bool ms_explore_accepts_async(const ms_explore_level *l);

@@ -78,18 +78,47 @@ bool ms_explore_breaks_rule(ms_explore_level *l, ms_rule_level level)
                                                 ms_rule_level_variables(level)));
 }
 
-bool ms_explore_refuses_state(const ms_explore_level *l, const ms_plan *plan)
+/* The rule by which the framework refuses the recomputation with the chosen sharding. */
+static const ms_rule *state_rule(const ms_explore_level *l, ms_recompute recompute,
+                                 long layers)
 {
     const ms_rule_set *rules = &l->explorer->workload->rules;
     if (rules->num == 0)
-        return false;
+        return NULL;
+    ms_plan plan = l->plan;
+    plan.recompute = recompute;
+    plan.recompute_layers = layers;
     ms_facts facts = l->facts;
-    set_states(&facts, plan);
+    set_states(&facts, &plan);
     unsigned long long order =
         l->has_order ? ms_rule_level_variables(MS_RULES_OF_ORDER) : 0;
     unsigned long long fresh = ms_rule_level_variables(MS_RULES_OF_STATES) | order;
-    return ms_rule_broken(rules, &facts, known_at(l, MS_RULES_OF_STATES) | order,
-                          fresh) != NULL;
+    return ms_rule_broken(rules, &facts, known_at(l, MS_RULES_OF_STATES) | order, fresh);
+}
+
+ms_legal_recompute ms_explore_legal_recompute(const ms_explore_level *l)
+{
+    const ms_space *space = l->explorer->space;
+    bool legal[MS_NUM_RECOMPUTE];
+    for (int i = 0; i < MS_NUM_RECOMPUTE; i++)
+        legal[i] = ms_space_allows(space, MS_CHOOSE_RECOMPUTE, i) &&
+                   state_rule(l, (ms_recompute)i, 0) == NULL;
+    ms_legal_recompute out = {.partial = legal[MS_RECOMPUTE_FULL] &&
+                                         state_rule(l, MS_RECOMPUTE_FULL, 1) == NULL};
+    for (ms_layer_mode mode = 0; mode < MS_NUM_LAYER_MODES; mode++)
+        if (legal[ms_layer_mode_recompute(mode)] &&
+            ms_space_tries_layer_mode(space, mode))
+            out.modes |= 1U << mode;
+    return out;
+}
+
+void ms_explore_count_refused(const ms_explore_level *l)
+{
+    const ms_rule *broken = NULL;
+    for (int i = 0; broken == NULL && i < MS_NUM_RECOMPUTE; i++)
+        if (ms_space_allows(l->explorer->space, MS_CHOOSE_RECOMPUTE, i))
+            broken = state_rule(l, (ms_recompute)i, 0);
+    (void)ms_explore_count_rule(l->explorer, broken);
 }
 
 bool ms_explore_joins_order(const ms_explore_level *l)

@@ -30,7 +30,7 @@ static void price(ms_explore_level *l, unsigned modes)
     l->priced->modes |= modes;
 }
 
-static void make_stages(ms_explore_level *l, ms_recompute mode, long recompute_layers,
+static void make_stages(ms_explore_level *l, ms_layer_mode mode, long recompute_layers,
                         bool compute_alone, ms_stage *stages)
 {
     const ms_split *split = l->split;
@@ -44,7 +44,7 @@ static void make_stages(ms_explore_level *l, ms_recompute mode, long recompute_l
     }
 }
 
-static recomputed make_recomputed(ms_explore_level *l, ms_recompute mode,
+static recomputed make_recomputed(ms_explore_level *l, ms_layer_mode mode,
                                   long recompute_layers)
 {
     ms_arena *scratch = l->explorer->scratch;
@@ -66,14 +66,14 @@ static recomputed make_recomputed(ms_explore_level *l, ms_recompute mode,
     return r;
 }
 
-static void use_recomputed(ms_explore_level *l, const recomputed *r, ms_recompute mode,
+static void use_recomputed(ms_explore_level *l, const recomputed *r, ms_layer_mode mode,
                            long recompute_layers)
 {
     l->pipeline.stages = r->stages;
     l->pipeline.loads = r->loads;
-    l->pipeline.recompute = mode;
+    l->pipeline.mode = mode;
     l->pipeline.recompute_layers = recompute_layers;
-    l->plan.recompute = mode;
+    ms_plan_set_layer_mode(&l->plan, mode);
     l->plan.recompute_layers = recompute_layers;
 }
 
@@ -191,25 +191,9 @@ static bool evaluate(ms_explore_level *l, recomputed *r)
 
 /* ---- recomputation ---- */
 
-/* Whether space and framework allow the recomputation with the chosen sharding. */
-static bool allows_state(const ms_explore_level *l, ms_recompute mode, long layers)
+static bool allows_mode(const ms_explore_level *l, ms_layer_mode mode)
 {
-    ms_plan plan = l->plan;
-    plan.recompute = mode;
-    plan.recompute_layers = layers;
-    return ms_space_allows(l->explorer->space, MS_CHOOSE_RECOMPUTE, mode) &&
-           !ms_explore_refuses_state(l, &plan);
-}
-
-static bool allows_mode(const ms_explore_level *l, ms_recompute mode)
-{
-    return allows_state(l, mode, 0);
-}
-
-/* Whether full recomputation may leave out layers of a chunk. */
-static bool allows_partial(const ms_explore_level *l)
-{
-    return allows_state(l, MS_RECOMPUTE_FULL, 1);
+    return (l->legal.modes >> mode & 1U) != 0;
 }
 
 static long most_layers(const ms_split *split)
@@ -246,7 +230,7 @@ static bool try_full(ms_explore_level *l, long recompute_layers, long most, bool
 /* The fewest layers per chunk that make the plan fit if fully recomputed; else `most`. */
 static long least_full(ms_explore_level *l, long most)
 {
-    bool partial = allows_partial(l) && try_full(l, most, most, false);
+    bool partial = l->legal.partial && try_full(l, most, most, false);
     long low = partial ? 1 : most, high = most;
     while (low < high) {
         long middle = low + (high - low) / 2;
@@ -263,7 +247,7 @@ static void explore_full(ms_explore_level *l, long most)
     ms_explorer *explorer = l->explorer;
     if (explorer->bounds_only || !explorer->exhaustive)
         try_full(l, explorer->bounds_only ? most : least_full(l, most), most, true);
-    long fewest = allows_partial(l) ? 1 : most;
+    long fewest = l->legal.partial ? 1 : most;
     for (long layers = fewest; explorer->exhaustive && layers <= most; layers++)
         try_full(l, layers, most, true);
 }
@@ -284,16 +268,25 @@ static void set_sharding(ms_explore_level *l, ms_sharding sharding)
     l->plan.reshard_after_forward = sharding != MS_ZERO_3_NO_RESHARD;
 }
 
-static const ms_recompute simple_modes[] = {MS_RECOMPUTE_NONE, MS_RECOMPUTE_SELECTIVE,
-                                            MS_RECOMPUTE_PER_OP};
-#define NUM_SIMPLE_MODES 3
+#define NUM_NAMED_MODES  3
+#define NUM_SIMPLE_MODES (NUM_NAMED_MODES + MS_NUM_BUDGETS)
+
+/* The modes that recompute all layers alike: those with a name, from little to much
+ * recomputation, then automatic ones from the largest budget to the smallest. */
+static ms_layer_mode simple_mode(int i)
+{
+    static const ms_recompute named[NUM_NAMED_MODES] = {
+        MS_RECOMPUTE_NONE, MS_RECOMPUTE_SELECTIVE, MS_RECOMPUTE_PER_OP};
+    return i < NUM_NAMED_MODES ? (ms_layer_mode)named[i]
+                               : ms_layer_mode_of_budget(NUM_SIMPLE_MODES - 1 - i);
+}
 
 static long count_recomputations(const ms_explore_level *l, long most)
 {
-    long fewest = allows_partial(l) ? 1 : most;
+    long fewest = l->legal.partial ? 1 : most;
     long count = allows_mode(l, MS_RECOMPUTE_FULL) ? most - fewest + 1 : 0;
     for (int i = 0; i < NUM_SIMPLE_MODES; i++)
-        count += allows_mode(l, simple_modes[i]);
+        count += allows_mode(l, simple_mode(i));
     return count;
 }
 
@@ -308,7 +301,14 @@ static bool is_sharding_beaten(const ms_explore_level *l)
     return ms_explore_is_beaten(l->explorer, bound_s);
 }
 
-/* Evaluates a sharding with all recomputations. `made`: caches stages of simple_modes. */
+/* Chooses a sharding, with the recomputations that are legal with it. */
+static void choose_sharding(ms_explore_level *l, ms_sharding sharding)
+{
+    set_sharding(l, sharding);
+    l->legal = ms_explore_legal_recompute(l);
+}
+
+/* Evaluates a sharding with all recomputations. `made`: caches stages of simple modes. */
 static void explore_recomputations(ms_explore_level *l, recomputed made[NUM_SIMPLE_MODES],
                                    long most)
 {
@@ -316,6 +316,10 @@ static void explore_recomputations(ms_explore_level *l, recomputed made[NUM_SIMP
     bool everything = explorer->exhaustive || explorer->bounds_only;
     long all = count_recomputations(l, most);
     explorer->counts.configurations += all;
+    if (all == 0) {
+        ms_explore_count_refused(l);
+        return;
+    }
     use_recomputed(l, &made[0], MS_RECOMPUTE_NONE, 0);
     if (!everything && is_sharding_beaten(l)) {
         explorer->counts.evaluated++;
@@ -323,11 +327,11 @@ static void explore_recomputations(ms_explore_level *l, recomputed made[NUM_SIMP
         return;
     }
     for (int i = 0; i < NUM_SIMPLE_MODES; i++) {
-        if (!allows_mode(l, simple_modes[i]))
+        if (!allows_mode(l, simple_mode(i)))
             continue;
         if (made[i].stages == NULL)
-            made[i] = make_recomputed(l, simple_modes[i], 0);
-        use_recomputed(l, &made[i], simple_modes[i], 0);
+            made[i] = make_recomputed(l, simple_mode(i), 0);
+        use_recomputed(l, &made[i], simple_mode(i), 0);
         if (evaluate(l, &made[i]) && i == 0 && !everything) {
             explorer->counts.dominated += all - 1;
             ms_watch_unneeded(l);
@@ -346,7 +350,7 @@ void ms_explore_states(ms_explore_level *l)
     for (int s = 0; s < MS_NUM_SHARDINGS; s++) {
         if (!allowed_sharding(l, (ms_sharding)s))
             continue;
-        set_sharding(l, (ms_sharding)s);
+        choose_sharding(l, (ms_sharding)s);
         explore_recomputations(l, made, most);
     }
 }
@@ -390,7 +394,7 @@ static bool keep_fitting(sieve *s, recomputed *r)
 {
     ms_explore_level *l = s->l;
     ms_explore_state state = {.sharding = ms_plan_sharding(&l->plan),
-                              .mode = l->plan.recompute,
+                              .mode = l->pipeline.mode,
                               .layers = l->plan.recompute_layers};
     bool fit = fits(l, r, &state.peak_bytes);
     if (fit)
@@ -405,7 +409,7 @@ static void sift_full(sieve *s)
 {
     ms_explore_level *l = s->l;
     ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
-    recomputed r = use_full(l, allows_partial(l) ? 1 : s->most, s->most);
+    recomputed r = use_full(l, l->legal.partial ? 1 : s->most, s->most);
     if (!is_state_beaten(s)) {
         r = use_full(l, least_full(l, s->most), s->most);
         if (!is_state_beaten(s))
@@ -436,6 +440,10 @@ static void sift_sharding(sieve *s)
     ms_explorer *explorer = l->explorer;
     long all = count_recomputations(l, s->most);
     explorer->counts.configurations += all * s->num_orders;
+    if (all == 0) {
+        ms_explore_count_refused(l);
+        return;
+    }
     if (is_too_large(s)) {
         explorer->counts.evaluated++;
         explorer->counts.over_memory += all * s->num_orders;
@@ -450,11 +458,11 @@ static void sift_sharding(sieve *s)
         return;
     }
     for (int i = 0; i < NUM_SIMPLE_MODES; i++) {
-        if (!allows_mode(l, simple_modes[i]))
+        if (!allows_mode(l, simple_mode(i)))
             continue;
         if (s->made[i].stages == NULL)
-            s->made[i] = make_recomputed(l, simple_modes[i], 0);
-        use_recomputed(l, &s->made[i], simple_modes[i], 0);
+            s->made[i] = make_recomputed(l, simple_mode(i), 0);
+        use_recomputed(l, &s->made[i], simple_mode(i), 0);
         if (i > 0 && is_state_beaten(s))
             continue;
         if (keep_fitting(s, &s->made[i]) && i == 0) {
@@ -497,7 +505,7 @@ int ms_explore_sieve(ms_explore_level *l, long num_orders, ms_explore_state *sta
     for (int sharding = 0; sharding < MS_NUM_SHARDINGS; sharding++) {
         if (!allowed_sharding(l, (ms_sharding)sharding))
             continue;
-        set_sharding(l, (ms_sharding)sharding);
+        choose_sharding(l, (ms_sharding)sharding);
         sift_sharding(&s);
     }
     ms_arena_rewind(l->explorer->scratch, mark);
@@ -530,9 +538,10 @@ long ms_explore_count_states(const ms_explore_level *l)
     ms_explore_level one = *l;
     long count = 0;
     for (int s = 0; s < MS_NUM_SHARDINGS; s++) {
-        set_sharding(&one, (ms_sharding)s);
-        if (allowed_sharding(l, (ms_sharding)s))
-            count += count_recomputations(&one, most_layers(l->split));
+        if (!allowed_sharding(l, (ms_sharding)s))
+            continue;
+        choose_sharding(&one, (ms_sharding)s);
+        count += count_recomputations(&one, most_layers(l->split));
     }
     return count;
 }

@@ -20,6 +20,7 @@ static bool is_followed(const ms_explore_level *l, depth made)
     ms_plan like = l->explorer->watch->plan;
     if (made < COMPLETE) {
         like.recompute = l->plan.recompute;
+        like.recompute_budget_frac = l->plan.recompute_budget_frac;
         like.recompute_layers = l->plan.recompute_layers;
     }
     if (made < SHARDING) {

@@ -345,6 +345,16 @@ bool ms_space_tries_sharding(const ms_space *space, bool shards, long zero,
     return shards && ms_space_allows(space, MS_CHOOSE_RESHARD, reshard_after_forward);
 }
 
+bool ms_space_tries_layer_mode(const ms_space *space, ms_layer_mode mode)
+{
+    if (!ms_layer_mode_has_budget(mode))
+        return mode != MS_RECOMPUTE_AUTO &&
+               ms_space_allows(space, MS_CHOOSE_RECOMPUTE, mode);
+    return ms_space_allows(space, MS_CHOOSE_RECOMPUTE, MS_RECOMPUTE_AUTO) &&
+           ms_space_allows(space, MS_CHOOSE_RECOMPUTE_BUDGET,
+                           mode - ms_layer_mode_of_budget(0));
+}
+
 /* ---- meshes ---- */
 
 typedef struct mesh_list {

@@ -19,11 +19,12 @@ typedef struct ms_space {
     ms_plan base; /* values of the fixed choices; tried choices have defaults */
     const ms_stack *stack;
     ms_choice_list layers, prices; /* choices that change programs; change only prices */
-    long low[MS_NUM_CHOICES], high[MS_NUM_CHOICES]; /* inclusive range of each choice */
-    long max_virtual_stages;                        /* model chunks per rank; default 8 */
-    long max_microbatch; /* largest micro-batch in sequences; default 16 */
-    bool fixed_order;    /* only the axis order of `base` is tried */
-    double keep_frac;    /* for tests: share of values tried, drawn by `seed`; 1: all */
+    /* inclusive range of each choice; of MS_CHOOSE_RECOMPUTE_BUDGET in tenths */
+    long low[MS_NUM_CHOICES], high[MS_NUM_CHOICES];
+    long max_virtual_stages; /* model chunks per rank; default 8 */
+    long max_microbatch;     /* largest micro-batch in sequences; default 16 */
+    bool fixed_order;        /* only the axis order of `base` is tried */
+    double keep_frac; /* for tests: share of values tried, drawn by `seed`; 1: all */
     unsigned long seed;
 } ms_space;
 
@@ -74,6 +75,10 @@ bool ms_space_next(const ms_space *space, const ms_choice_list *choices, bool do
  * (`shards`). */
 bool ms_space_tries_sharding(const ms_space *space, bool shards, long zero,
                              bool reshard_after_forward);
+
+/* Whether the search tries a way to recompute layers; automatic ones by tenths of the
+ * budget. */
+bool ms_space_tries_layer_mode(const ms_space *space, ms_layer_mode mode);
 
 /* Sizes of the mesh axes pp, dp_replicate, dp_shard, cp, tp, and of the expert axes. */
 typedef struct ms_mesh_choice {

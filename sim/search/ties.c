@@ -64,14 +64,21 @@ static bool use_common_schedule(ms_space *space, long value)
            use_only(space, MS_CHOOSE_SCHEDULE, is_flat ? MS_1F1B : MS_INTERLEAVED);
 }
 
+/* The modes ascend by what they recompute, automatic ones by what they do not save. */
 static long recompute_of(const ms_plan *plan)
 {
-    return plan->recompute; /* the modes ascend by what they recompute */
+    ms_layer_mode mode = ms_plan_layer_mode(plan);
+    return ms_layer_mode_has_budget(mode)
+               ? MS_RECOMPUTE_AUTO + MS_NUM_LAYER_MODES - 1 - mode
+               : mode;
 }
 
 static bool use_recompute(ms_space *space, long value)
 {
-    return use_only(space, MS_CHOOSE_RECOMPUTE, value);
+    long budget = MS_RECOMPUTE_AUTO + MS_NUM_BUDGETS - 1 - value;
+    return value < MS_RECOMPUTE_AUTO
+               ? use_only(space, MS_CHOOSE_RECOMPUTE, value)
+               : use_only(space, MS_CHOOSE_RECOMPUTE_BUDGET, budget);
 }
 
 /* Criteria of simplicity, the most important first; smaller values are simpler. `narrow`

@@ -281,7 +281,7 @@ typedef struct collection {
     ms_arena *arena;
     const ms_planned *planned;
     ms_block_ops *embed, *head, *tied_head;
-    ms_block_ops *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
+    ms_block_ops *layer[MS_MAX_LAYER_KINDS][MS_NUM_LAYER_MODES];
 } collection;
 
 static ms_block_ops *make_block(const collection *c, const ms_block_cost *block,
@@ -300,7 +300,7 @@ static ms_block_ops *layer_of(collection *c, int stage, long layer)
     const ms_planned *p = c->planned;
     long index = p->pipeline.split->first_layer[stage] + layer;
     int kind = p->workload->model->kind_of_layer[index];
-    ms_recompute mode = ms_planned_mode(p, layer);
+    ms_layer_mode mode = ms_planned_mode(p, layer);
     ms_block_ops **made = &c->layer[kind][mode];
     if (*made == NULL) {
         *made = make_block(c, &p->blocks.layer[kind][mode],
@@ -340,8 +340,8 @@ static ms_stage_blocks stage_of(collection *c, int stage)
 {
     const ms_planned *p = c->planned;
     const ms_split *split = p->pipeline.split;
-    ms_stage_layout layout =
-        ms_split_layout(split, stage, p->plan->recompute, p->plan->recompute_layers);
+    ms_stage_layout layout = ms_split_layout(split, stage, ms_plan_layer_mode(p->plan),
+                                             p->plan->recompute_layers);
     bool tied = ms_head_shares_weights(p->workload) &&
                 (layout.has_embedding || layout.head_beside_embedding);
     ms_stage_blocks out = {

@@ -294,9 +294,9 @@ static ms_block_cost head_without_shared(const ms_workload *workload, const ms_b
  * forward does not depend on the mode. */
 static const ms_bill *layer_of(const ms_bill_set *bills, unsigned modes)
 {
-    assert((modes & ((1U << MS_NUM_RECOMPUTE) - 1U)) != 0);
+    assert((modes & ((1U << MS_NUM_LAYER_MODES) - 1U)) != 0);
     int mode = 0;
-    while (mode < MS_NUM_RECOMPUTE - 1 && (modes >> mode & 1U) == 0)
+    while (mode < MS_NUM_LAYER_MODES - 1 && (modes >> mode & 1U) == 0)
         mode++;
     return bills->layer[0][mode];
 }
@@ -313,7 +313,7 @@ void ms_block_costs_price(const ms_workload *workload, const ms_bill_set *bills,
                             ms_host_layers(&bills->head, layer));
     if (ms_head_shares_weights(workload))
         out->tied_head = head_without_shared(workload, &bills->head, links, out->head);
-    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
+    for (int mode = 0; mode < MS_NUM_LAYER_MODES; mode++) {
         if ((modes >> mode & 1U) == 0)
             continue;
         for (int kind = 0; kind < workload->model->num_kinds; kind++) {

@@ -49,16 +49,16 @@ typedef struct ms_block_cost {
     ms_bill_memory memory;
 } ms_block_cost;
 
-/* Costs of all blocks on a plan's network links; layers by kind and recompute mode. */
+/* Costs of all blocks on a plan's network links; layers by kind and ms_layer_mode. */
 typedef struct ms_block_costs {
     ms_block_cost embed, head;
     /* the head on the embedding's rank, without the parameters that both share */
     ms_block_cost tied_head;
-    ms_block_cost layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
+    ms_block_cost layer[MS_MAX_LAYER_KINDS][MS_NUM_LAYER_MODES];
     /* Layers as halves of an overlapped pair of forward and backward. Without token
      * exchanges the pair takes as long as forward and backward one after the other. */
-    ms_pair_forward pair_forward[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
-    ms_pair_backward pair_backward[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
+    ms_pair_forward pair_forward[MS_MAX_LAYER_KINDS][MS_NUM_LAYER_MODES];
+    ms_pair_backward pair_backward[MS_MAX_LAYER_KINDS][MS_NUM_LAYER_MODES];
     double head_params;
     double send_s; /* seconds for a micro-batch's activations to reach the next stage */
     double send_bytes; /* bytes of activations that a rank passes on, per micro-batch */

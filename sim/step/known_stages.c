@@ -11,8 +11,8 @@ static bool is_same(const ms_stage_layout *a, const ms_stage_layout *b)
 {
     return a->first_layer == b->first_layer && a->num_layers == b->num_layers &&
            a->has_embedding == b->has_embedding && a->has_head == b->has_head &&
-           a->head_beside_embedding == b->head_beside_embedding &&
-           a->recompute == b->recompute && a->recompute_layers == b->recompute_layers &&
+           a->head_beside_embedding == b->head_beside_embedding && a->mode == b->mode &&
+           a->recompute_layers == b->recompute_layers &&
            a->compute_alone == b->compute_alone;
 }
 
@@ -20,7 +20,7 @@ static unsigned slot_of(const ms_stage_layout *layout)
 {
     unsigned hash = (unsigned)layout->first_layer;
     hash = hash * 31U + (unsigned)layout->num_layers;
-    hash = hash * 31U + (unsigned)layout->recompute;
+    hash = hash * 31U + (unsigned)layout->mode;
     hash = hash * 31U + (unsigned)layout->recompute_layers;
     hash = 2U * hash + layout->head_beside_embedding;
     hash = 2U * hash + layout->compute_alone;

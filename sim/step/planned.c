@@ -6,7 +6,7 @@ static void open_bills(ms_planned *p)
 {
     const ms_plan *plan = p->plan;
     ms_bill_key key = ms_plan_bill_key(p->workload, plan);
-    unsigned modes = 1U << MS_RECOMPUTE_NONE | 1U << plan->recompute;
+    unsigned modes = 1U << MS_RECOMPUTE_NONE | 1U << ms_plan_layer_mode(plan);
     p->bills = ms_workload_bills(p->workload, &key);
     ms_workload_add_modes(p->workload, p->bills, modes);
     p->links = ms_links_make(p->workload, plan);
@@ -28,8 +28,8 @@ static void make_stages(ms_ctx *cx, ms_planned *p)
     p->stages = MS_NEW_ARRAY(cx->arena, split->num_classes, ms_stage);
     for (int i = 0; i < split->num_classes; i++) {
         int s = split->stage_of_class[i];
-        ms_stage_layout layout =
-            ms_split_layout(split, s, p->plan->recompute, p->plan->recompute_layers);
+        ms_stage_layout layout = ms_split_layout(split, s, ms_plan_layer_mode(p->plan),
+                                                 p->plan->recompute_layers);
         ms_stage_make(p->workload, &p->blocks, &layout, &p->stages[i]);
     }
     p->pipeline.stages = p->stages;
@@ -85,7 +85,7 @@ static void open_stages(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
         .shards = ms_shard_sizes_of(&p->links, shape.num_microbatches),
         .world_sync_s = ms_step_sync_s(p->workload, &p->links, &p->blocks, split),
         .blocks = &p->blocks,
-        .recompute = plan->recompute,
+        .mode = ms_plan_layer_mode(plan),
         .recompute_layers = plan->recompute_layers};
     ms_pipeline_set_sends(&p->pipeline, p->blocks.send_s);
     make_stages(cx, p);
@@ -117,12 +117,12 @@ const ms_stage *ms_planned_stage(const ms_planned *p, int stage)
     return &p->stages[p->pipeline.split->class_of_stage[stage]];
 }
 
-ms_recompute ms_planned_mode(const ms_planned *p, long layer_in_stage)
+ms_layer_mode ms_planned_mode(const ms_planned *p, long layer_in_stage)
 {
     const ms_plan *plan = p->plan;
     bool rest = plan->recompute == MS_RECOMPUTE_FULL && plan->recompute_layers > 0 &&
                 layer_in_stage >= plan->recompute_layers;
-    return rest ? MS_RECOMPUTE_NONE : plan->recompute;
+    return rest ? MS_RECOMPUTE_NONE : ms_plan_layer_mode(plan);
 }
 
 static int kind_of(const ms_planned *p, int stage, long layer)
@@ -138,7 +138,7 @@ const ms_bill *ms_planned_layer_bill(const ms_planned *p, int stage, long layer)
 
 /* ---- blocks of a rank ---- */
 
-static void add_layer(ms_held_block *held, int *num, int kind, ms_recompute mode,
+static void add_layer(ms_held_block *held, int *num, int kind, ms_layer_mode mode,
                       const ms_bill *bill)
 {
     for (int i = 0; i < *num; i++) {

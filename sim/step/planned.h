@@ -34,14 +34,14 @@ const ms_stage *ms_planned_stage(const ms_planned *p, int stage);
 ms_rank_load ms_planned_load(ms_ctx *cx, const ms_planned *p, int rank);
 
 /* How a layer is recomputed; if recompute_layers > 0, only a stage's first layers are. */
-ms_recompute ms_planned_mode(const ms_planned *p, long layer_in_stage);
+ms_layer_mode ms_planned_mode(const ms_planned *p, long layer_in_stage);
 const ms_bill *ms_planned_layer_bill(const ms_planned *p, int stage, long layer);
 
 /* One or more equal blocks (embedding, layers, head) on one pipeline rank. */
 typedef struct ms_held_block {
     ms_block_kind block;
     int kind; /* kind of layer; 0 for embedding and head */
-    ms_recompute mode;
+    ms_layer_mode mode;
     double count;
     const ms_bill *bill;
     /* per block; a head's without a matrix that an embedding on the rank has */

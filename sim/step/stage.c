@@ -9,11 +9,11 @@
 
 /* ---- pairs ---- */
 
-static ms_recompute mode_of_layer(const ms_stage_layout *layout, long layer)
+static ms_layer_mode mode_of_layer(const ms_stage_layout *layout, long layer)
 {
-    bool rest = layout->recompute == MS_RECOMPUTE_FULL && layout->recompute_layers > 0 &&
+    bool rest = layout->mode == MS_RECOMPUTE_FULL && layout->recompute_layers > 0 &&
                 layer >= layout->recompute_layers;
-    return rest ? MS_RECOMPUTE_NONE : layout->recompute;
+    return rest ? MS_RECOMPUTE_NONE : layout->mode;
 }
 
 double ms_pair_saved_s(const ms_workload *workload, const ms_block_costs *blocks,
@@ -25,7 +25,7 @@ double ms_pair_saved_s(const ms_workload *workload, const ms_block_costs *blocks
     for (long i = 0; i < num; i++) {
         long j = b->num_layers - 1 - i;
         int kind = kinds[f->first_layer + i], back = kinds[b->first_layer + j];
-        int mode = (int)mode_of_layer(f, i), back_mode = (int)mode_of_layer(b, j);
+        ms_layer_mode mode = mode_of_layer(f, i), back_mode = mode_of_layer(b, j);
         double pair_s = ms_pair_s(&blocks->pair_forward[kind][mode],
                                   &blocks->pair_backward[back][back_mode], interference);
         saved_s += ms_max(blocks->layer[kind][mode].forward_s +
@@ -70,7 +70,7 @@ static void add_block(ms_stage *stage, const ms_block_cost *block, double count)
 }
 
 static void add_layers(const ms_workload *workload, const ms_block_costs *blocks,
-                       ms_stage *stage, const long range[2], ms_recompute mode)
+                       ms_stage *stage, const long range[2], ms_layer_mode mode)
 {
     long first = range[0], last = range[1];
     for (int kind = 0; kind < workload->model->num_kinds; kind++) {
@@ -88,7 +88,7 @@ static void add_layers(const ms_workload *workload, const ms_block_costs *blocks
 
 /* `meet`: a rank has both the first and the last stage. In a V placement the first rank
  * has both; with placement in both directions (DualPipe) two ranks have both. */
-ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute recompute,
+ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_layer_mode mode,
                                 long recompute_layers)
 {
     int last = split->num_stages - 1;
@@ -100,7 +100,7 @@ ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute r
                              .has_embedding = stage == 0,
                              .has_head = stage == last,
                              .head_beside_embedding = meet,
-                             .recompute = recompute,
+                             .mode = mode,
                              .recompute_layers = recompute_layers};
 }
 
@@ -169,7 +169,7 @@ static void walk_blocks(backward_walk *d, const ms_block_cost *block, long count
 static void walk_layers(backward_walk *d, const ms_workload *workload,
                         const ms_block_costs *blocks, const ms_stage_layout *layout)
 {
-    long middle = layout->recompute == MS_RECOMPUTE_FULL ? layout->recompute_layers : 0;
+    long middle = layout->mode == MS_RECOMPUTE_FULL ? layout->recompute_layers : 0;
     for (long last = layout->num_layers - 1, first; last >= 0; last = first - 1) {
         int kind = workload->model->kind_of_layer[layout->first_layer + last];
         first = workload->first_alike[layout->first_layer + last] - layout->first_layer;
@@ -243,8 +243,8 @@ void ms_stage_make(const ms_workload *workload, const ms_block_costs *blocks,
     long first = layout->first_layer, last = first + layout->num_layers, middle = first;
     if (layout->has_embedding)
         add_block(out, &blocks->embed, 1.0);
-    ms_recompute rest = layout->recompute;
-    if (layout->recompute == MS_RECOMPUTE_FULL && layout->recompute_layers > 0) {
+    ms_layer_mode rest = layout->mode;
+    if (layout->mode == MS_RECOMPUTE_FULL && layout->recompute_layers > 0) {
         middle = first + (layout->recompute_layers < layout->num_layers
                               ? layout->recompute_layers
                               : layout->num_layers);

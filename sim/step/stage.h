@@ -36,13 +36,13 @@ typedef struct ms_stage_layout {
     long first_layer, num_layers;
     bool has_embedding, has_head;
     bool head_beside_embedding; /* both on one rank: a tied matrix exists once */
-    ms_recompute recompute;
+    ms_layer_mode mode;
     long recompute_layers; /* MS_RECOMPUTE_FULL: first layers recomputed; 0: all */
     bool compute_alone;    /* for bounds: leave out ZeRO-3 and transient memory */
 } ms_stage_layout;
 
 /* The blocks of one stage of the split, with the plan's recomputation. */
-ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute recompute,
+ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_layer_mode mode,
                                 long recompute_layers);
 
 /* When the gradient reductions that run once per step take place. With ZeRO-2 and ZeRO-3

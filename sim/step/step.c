@@ -107,10 +107,10 @@ bool ms_pipeline_has_pairs(const ms_pipeline *pipeline)
 double ms_pipeline_pair_saved_s(const ms_pipeline *pipeline, int forward_stage,
                                 int backward_stage)
 {
-    ms_stage_layout f = ms_split_layout(pipeline->split, forward_stage,
-                                        pipeline->recompute, pipeline->recompute_layers);
-    ms_stage_layout b = ms_split_layout(pipeline->split, backward_stage,
-                                        pipeline->recompute, pipeline->recompute_layers);
+    ms_stage_layout f = ms_split_layout(pipeline->split, forward_stage, pipeline->mode,
+                                        pipeline->recompute_layers);
+    ms_stage_layout b = ms_split_layout(pipeline->split, backward_stage, pipeline->mode,
+                                        pipeline->recompute_layers);
     return ms_pair_saved_s(pipeline->workload, pipeline->blocks, &f, &b);
 }
 

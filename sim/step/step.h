@@ -23,7 +23,7 @@ typedef struct ms_pipeline {
     /* the schedule, or a shorter one that begins and ends alike; NULL: no tight bound */
     const ms_schedule *lists;
     const ms_block_costs *blocks; /* costs of blocks, for overlapped pairs */
-    ms_recompute recompute;
+    ms_layer_mode mode;           /* recomputation of layers */
     long recompute_layers;
 } ms_pipeline;
 

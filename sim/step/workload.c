@@ -172,7 +172,7 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
     out.ring_gradient_bytes = (unsigned char)workload->stack->ring_gradient_bytes.value;
     out.attention_fused = workload->pricer.attention_fused;
     out.regather = workload->stack->regather;
-    out.recompute = which.recompute;
+    out.recompute = (unsigned char)ms_layer_mode_recompute(which.recompute);
     out.reruns_layer = workload->stack->reruns_layers;
     out.core_attention = workload->stack->selective_is_core_attention;
     return out;
@@ -189,11 +189,15 @@ ms_saved_front ms_workload_saved_front(const ms_workload *workload, ms_arena *ar
     return ms_saved_front_make(arena, program, &prices);
 }
 
-static ms_saved chosen_keep(const ms_workload *workload, const ms_bill_key *key, int kind)
+static ms_saved chosen_keep(const ms_workload *workload, const ms_bill_key *key,
+                            ms_program_key which)
 {
+    double budget_frac = ms_layer_mode_has_budget(which.recompute)
+                             ? ms_layer_mode_budget_frac(which.recompute)
+                             : workload->recompute_budget_frac;
     ms_arena *scratch = ms_arena_open();
-    ms_saved_front front = ms_workload_saved_front(workload, scratch, key, kind);
-    ms_saved keep = ms_saved_choose(&front, workload->recompute_budget_frac)->keep;
+    ms_saved_front front = ms_workload_saved_front(workload, scratch, key, which.kind);
+    ms_saved keep = ms_saved_choose(&front, budget_frac)->keep;
     ms_arena_close(scratch);
     return keep;
 }
@@ -203,18 +207,18 @@ const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *are
                                       long data_parallel)
 {
     ms_program_key program_key = program_key_of(workload, key, which);
-    if (which.recompute == MS_RECOMPUTE_AUTO)
-        program_key.keep = chosen_keep(workload, key, which.kind);
+    if (program_key.recompute == MS_RECOMPUTE_AUTO)
+        program_key.keep = chosen_keep(workload, key, which);
     return ms_program_make(arena, workload->model, &program_key,
                            workload->sequence_length, data_parallel, workload->compute);
 }
 
 static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
-                       ms_block_kind block, int kind, ms_recompute recompute)
+                       ms_block_kind block, int kind, ms_layer_mode mode)
 {
     ms_program_key which = {.block = (unsigned char)block,
                             .kind = (unsigned char)kind,
-                            .recompute = (unsigned char)recompute};
+                            .recompute = (unsigned char)mode};
     ms_arena *scratch = ms_arena_open();
     const ms_program *program =
         ms_workload_program(workload, scratch, key, which, data_parallel_for(key));
@@ -244,13 +248,13 @@ static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key
 
 /* Prices all kinds of layers without the lock: if two threads do, one result is kept. */
 static void make_layers(const ms_workload *workload, const ms_bill_key *key,
-                        ms_recompute mode, ms_bill bills[MS_MAX_LAYER_KINDS])
+                        ms_layer_mode mode, ms_bill bills[MS_MAX_LAYER_KINDS])
 {
     for (int kind = 0; kind < workload->model->num_kinds; kind++)
         bills[kind] = bill_of(workload, key, MS_BLOCK_LAYER, kind, mode);
 }
 
-static void keep_layers(ms_workload *workload, ms_bill_set *set, ms_recompute mode,
+static void keep_layers(ms_workload *workload, ms_bill_set *set, ms_layer_mode mode,
                         const ms_bill bills[MS_MAX_LAYER_KINDS])
 {
     for (int kind = 0; kind < workload->model->num_kinds; kind++) {
@@ -316,17 +320,17 @@ ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key)
 void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned modes)
 {
     lock(workload);
-    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
+    for (int mode = 0; mode < MS_NUM_LAYER_MODES; mode++)
         if (bills->layer[0][mode] != NULL)
             modes &= ~(1U << mode);
     pthread_mutex_unlock(&workload->lock);
-    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
+    for (int mode = 0; mode < MS_NUM_LAYER_MODES; mode++) {
         if ((modes >> mode & 1U) == 0)
             continue;
         ms_bill layers[MS_MAX_LAYER_KINDS];
-        make_layers(workload, &bills->key, (ms_recompute)mode, layers);
+        make_layers(workload, &bills->key, mode, layers);
         lock(workload);
-        keep_layers(workload, bills, (ms_recompute)mode, layers);
+        keep_layers(workload, bills, mode, layers);
         pthread_mutex_unlock(&workload->lock);
     }
 }

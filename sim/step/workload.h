@@ -56,7 +56,7 @@ typedef ms_program_key ms_bill_key;
 typedef struct ms_bill_set {
     ms_bill_key key;
     ms_bill embed, head;
-    const ms_bill *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE]; /* NULL: not priced yet */
+    const ms_bill *layer[MS_MAX_LAYER_KINDS][MS_NUM_LAYER_MODES]; /* NULL: not priced */
     ms_split *splits[MS_SPLIT_BUCKETS]; /* default splits: a hash table */
 } ms_bill_set;
 
@@ -121,7 +121,7 @@ ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *laye
  * address. */
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);
 /* The layer program of a block, as priced for `key`. Of `which` only block, kind and
- * recompute are read. Local shapes do not depend on data_parallel. Lives in the arena. */
+ * recompute (here an ms_layer_mode) are read. Local shapes do not depend on data_parallel. Lives in the arena. */
 const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
                                       const ms_bill_key *key, ms_program_key which,
                                       long data_parallel);
@@ -133,7 +133,7 @@ bool ms_head_shares_weights(const ms_workload *workload);
  * the innermost network level. Lives in the arena. */
 ms_saved_front ms_workload_saved_front(const ms_workload *workload, ms_arena *arena,
                                        const ms_bill_key *key, int kind);
-/* Adds missing layers in the recompute modes of `modes` (bit i: mode i). Thread-safe. */
+/* Adds missing layers in the ms_layer_mode of `modes` (bit i: mode i). Thread-safe. */
 void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned modes);
 
 #endif

@@ -64,6 +64,8 @@ static void search_equals_brute_force_on_whole_spaces(void **state)
         {"8b", "generic", "gb200-nvl72", 16, 16, 0, 1.0, {"tp>=2", NULL}},
         {"8b", "generic", "mi300x", 16, 16, 0, 1.0, {"tp>=2", NULL}},
         {"llama-3.2-1b", "maxtext", "tpu-v5p", 12, 24, 0, 1.0, {NULL}},
+        {"8b", "torchtitan", "hgx-h100", 8, 16, 0, 1.0, {"recompute=auto", NULL}},
+        {"qwen3-30b-a3b", "generic", "hgx-h100", 8, 8, 0, 1.0, {"recompute=auto", NULL}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i += TEST_CASES(1, 3))
         assert_true(compare_with_brute_force(&cases[i], 2) > 1000);

@@ -201,7 +201,7 @@ static double backward_of(bool embedding, long first, long num, ms_recompute mod
     ms_stage_layout layout = {.first_layer = first,
                               .num_layers = num,
                               .has_embedding = embedding,
-                              .recompute = mode,
+                              .mode = mode,
                               .recompute_layers = k};
     return stage_of(b, &parts, layout).sum.backward_s;
 }

@@ -59,7 +59,7 @@ static void expect_worst(const bench *b, ms_rng *rng)
                               .num_layers = num,
                               .has_embedding = first == 0,
                               .has_head = ms_rng_below(rng, 2) == 0,
-                              .recompute = MS_RECOMPUTE_FULL,
+                              .mode = MS_RECOMPUTE_FULL,
                               .recompute_layers = full};
     const ms_block_cost *parts[10];
     int n = 0;
