@@ -67,7 +67,8 @@ static long usual_zero(const ms_plan *plan, const ms_stack *stack)
 
 static long usual_reshard(const ms_plan *plan, const ms_stack *stack)
 {
-    return plan->zero == 3 && (plan->size[MS_PP] == 1 || stack->reshards_in_pipelines);
+    bool in_pipelines = stack != NULL && stack->reshards_in_pipelines;
+    return plan->zero == 3 && (plan->size[MS_PP] == 1 || in_pipelines);
 }
 
 static long usual_sequence_parallel(const ms_plan *plan, const ms_stack *stack)
