@@ -66,23 +66,25 @@ enum {
     NUM_DEFAULTS = sizeof defaults / sizeof *defaults
 };
 
-static ms_plan default_plan(const ms_stack *stack, const default_row *row,
+static ms_plan default_plan(const ms_stack_report *report, const default_row *row,
                             bool has_pipeline)
 {
-    ms_plan plan = usual_plan(stack, has_pipeline);
+    const ms_stack *stack = report->stack;
+    ms_plan plan = usual_plan(stack, has_pipeline || row->choice == MS_CHOOSE_SCHEDULE);
     if (row->choice == MS_CHOOSE_RESHARD)
         plan.zero = 3;
     if (ms_plan_fields[row->choice].usual != NULL)
-        ms_plan_set(&plan, row->choice, ms_plan_usual(&plan, stack, row->choice));
+        ms_plan_set(&plan, row->choice,
+                    ms_rule_default(&report->rules, &plan, stack, row->choice));
     return plan;
 }
 
-static void print_defaults(FILE *out, ms_arena *arena, const ms_stack *stack)
+static void print_defaults(FILE *out, ms_arena *arena, const ms_stack_report *report)
 {
     fputs("\ndefaults\n", out);
     for (int i = 0; i < NUM_DEFAULTS; i++) {
-        const ms_plan plain = default_plan(stack, &defaults[i], false);
-        const ms_plan piped = default_plan(stack, &defaults[i], true);
+        const ms_plan plain = default_plan(report, &defaults[i], false);
+        const ms_plan piped = default_plan(report, &defaults[i], true);
         const char *text = ms_plan_value_text(arena, &plain, defaults[i].choice);
         if (!ms_plan_same(&plain, &piped, defaults[i].choice))
             text = ms_arena_printf(arena, "%s, with a pipeline %s", text,
@@ -90,7 +92,7 @@ static void print_defaults(FILE *out, ms_arena *arena, const ms_stack *stack)
         ms_print(out, "  %-22s %s\n", defaults[i].label, text);
     }
     ms_print(out, "  %-22s %s\n", "layers over stages",
-             ms_layer_split_names[stack->layer_split]);
+             ms_layer_split_names[report->stack->layer_split]);
 }
 
 static void write_choice(ms_jout *json, ms_arena *arena, const char *key,
@@ -105,18 +107,19 @@ static void write_choice(ms_jout *json, ms_arena *arena, const char *key,
         ms_jout_text_field(json, key, ms_plan_value_text(arena, plan, choice));
 }
 
-static void write_defaults(ms_jout *json, ms_arena *arena, const ms_stack *stack)
+static void write_defaults(ms_jout *json, ms_arena *arena, const ms_stack_report *report)
 {
     ms_jout_begin_object_field(json, "defaults");
     for (int i = 0; i < NUM_DEFAULTS; i++) {
-        const ms_plan plain = default_plan(stack, &defaults[i], false);
-        const ms_plan piped = default_plan(stack, &defaults[i], true);
+        const ms_plan plain = default_plan(report, &defaults[i], false);
+        const ms_plan piped = default_plan(report, &defaults[i], true);
         write_choice(json, arena, defaults[i].key, &plain, defaults[i].choice);
         if (defaults[i].pipeline_key != NULL)
             write_choice(json, arena, defaults[i].pipeline_key, &piped,
                          defaults[i].choice);
     }
-    ms_jout_text_field(json, "layer_split", ms_layer_split_names[stack->layer_split]);
+    ms_jout_text_field(json, "layer_split",
+                       ms_layer_split_names[report->stack->layer_split]);
     ms_jout_end_object(json);
 }
 
@@ -292,7 +295,7 @@ void ms_stack_report_print(FILE *out, ms_arena *arena, const ms_stack_report *re
                 joined(arena, ms_cp_method_names, MS_NUM_CP_METHODS, stack->can_cp));
     print_field(out, arena, "attention kernel",
                 ms_attention_kernel_names[stack->attention]);
-    print_defaults(out, arena, stack);
+    print_defaults(out, arena, report);
     print_rules(out, arena, report);
     print_switches(out, arena, stack);
     print_coefficients(out, arena, stack);
@@ -332,7 +335,7 @@ void ms_stack_report_write_json(ms_jout *json, ms_arena *arena,
     ms_jout_text_field(json, "version", rules->version);
     write_list(json, "versions", rules->versions, rules->num_versions, NULL);
     write_rules(json, rules);
-    write_defaults(json, arena, stack);
+    write_defaults(json, arena, report);
     write_lists(json, stack);
     ms_jout_text_field(json, "attention", ms_attention_kernel_names[stack->attention]);
     write_switches(json, arena, stack);
@@ -343,10 +346,10 @@ void ms_stack_report_write_json(ms_jout *json, ms_arena *arena,
 /* ---- all stacks ---- */
 
 /* The ZeRO stage by default: "1", or "3 (pp: 1)" if a pipeline changes it. */
-static const char *zero_text(ms_arena *arena, const ms_stack *stack)
+static const char *zero_text(ms_arena *arena, const ms_stack_report *report)
 {
-    const long plain = default_plan(stack, &defaults[0], false).zero;
-    const long piped = default_plan(stack, &defaults[0], true).zero;
+    const long plain = default_plan(report, &defaults[0], false).zero;
+    const long piped = default_plan(report, &defaults[0], true).zero;
     return plain == piped ? ms_arena_printf(arena, "%ld", plain)
                           : ms_arena_printf(arena, "%ld (pp: %ld)", plain, piped);
 }
@@ -377,7 +380,7 @@ static void print_stacks(FILE *out, ms_arena *arena, const ms_stack_report *repo
         print_wrapped(
             out, ms_arena_printf(arena, "    %s%sZeRO %s, recompute %s, schedules %s",
                                  rules == NULL ? "" : rules, rules == NULL ? "" : ", ",
-                                 zero_text(arena, stack), stack->recompute,
+                                 zero_text(arena, &reports[i]), stack->recompute,
                                  schedules_text(arena, stack)));
     }
 }
@@ -391,7 +394,7 @@ void ms_stack_list_print(FILE *out, ms_arena *arena, const ms_stack_report *repo
         const ms_stack *stack = reports[i].stack;
         const char *rules = rules_text(arena, &reports[i].rules);
         ms_table_cells(table, "%s\t%s\t%s\t%s\t%s\t%s", stack->name,
-                       rules == NULL ? "-" : rules, zero_text(arena, stack),
+                       rules == NULL ? "-" : rules, zero_text(arena, &reports[i]),
                        stack->recompute, schedules_text(arena, stack),
                        meaning_text(arena, stack));
     }
@@ -413,7 +416,7 @@ void ms_stack_list_write_json(ms_jout *json, ms_arena *arena,
         ms_jout_text_field(json, "source", reports[i].stack->source);
         ms_jout_text_field(json, "rules", reports[i].rules.name);
         ms_jout_text_field(json, "version", reports[i].rules.version);
-        write_defaults(json, arena, reports[i].stack);
+        write_defaults(json, arena, &reports[i]);
         write_lists(json, reports[i].stack);
         ms_jout_end_object(json);
     }

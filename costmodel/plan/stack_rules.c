@@ -456,6 +456,38 @@ const ms_rule *ms_rule_broken(const ms_rule_set *set, const ms_facts *facts,
     return NULL;
 }
 
+/* Whether rules about the choice and those before it, which the plan has, allow `value`. */
+static bool is_allowed(const ms_rule_set *set, const ms_plan *plan, const ms_stack *stack,
+                       ms_choice choice, long value)
+{
+    static const ms_model no_model = {0}; /* rules that read its facts are not asked */
+    unsigned long long known = ((2ULL << choice) - 1) | 1ULL << MS_FACT_DP;
+    if (choice >= MS_CHOOSE_SCHEDULE)
+        known |= 1ULL << MS_FACT_SCHEDULE_FILE;
+    ms_plan with = *plan;
+    ms_plan_set(&with, choice, value);
+    ms_facts facts = ms_facts_of(&with, &no_model, stack);
+    return ms_rule_broken(set, &facts, known, 1ULL << choice) == NULL;
+}
+
+long ms_rule_default(const ms_rule_set *set, const ms_plan *plan, const ms_stack *stack,
+                     ms_choice choice)
+{
+    const long usual = ms_plan_usual(plan, stack, choice);
+    const ms_choice_kind kind = ms_plan_fields[choice].kind;
+    if (kind != MS_CHOICE_WORD && kind != MS_CHOICE_SWITCH && choice != MS_CHOOSE_ZERO)
+        return usual;
+    const long last = choice == MS_CHOOSE_ZERO ? (long)ms_plan_fields[choice].high
+                                               : ms_choice_last(choice);
+    for (long value = usual; value >= 0; value--)
+        if (is_allowed(set, plan, stack, choice, value))
+            return value;
+    for (long value = usual + 1; value <= last; value++)
+        if (is_allowed(set, plan, stack, choice, value))
+            return value;
+    return usual;
+}
+
 const char *ms_rule_values_text(ms_arena *arena, const ms_rule *rule,
                                 const ms_facts *facts)
 {

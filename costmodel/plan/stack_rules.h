@@ -93,6 +93,13 @@ void ms_facts_set_schedule(ms_facts *facts, const ms_plan *plan, const ms_stack 
 const ms_rule *ms_rule_broken(const ms_rule_set *set, const ms_facts *facts,
                               unsigned long long known, unsigned long long fresh);
 
+/* Command-line default of a choice, given all choices before it: that of the stack
+ * (ms_plan_usual), or the nearest smaller value, else the first larger one, that no rule
+ * refuses which reads the choice and only choices up to it. The stack's if there is none,
+ * and for numbers other than the ZeRO stage. */
+long ms_rule_default(const ms_rule_set *set, const ms_plan *plan, const ms_stack *stack,
+                     ms_choice choice);
+
 /* The values of the variables that a rule reads: "pp 4, microbatches 10". */
 const char *ms_rule_values_text(ms_arena *arena, const ms_rule *rule,
                                 const ms_facts *facts);
