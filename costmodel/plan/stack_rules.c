@@ -278,6 +278,21 @@ static ms_status read_row(ms_ctx *cx, ms_loc loc, const rule_row *row, ms_rule *
     return ms_expression_parse(cx, loc, row->need, ms_rule_variables(), &out->need);
 }
 
+/* MS_EINPUT at `need` if neither expression reads a variable: the rule would have one
+ * verdict for all plans, and rules are looked up by their variables. */
+static ms_status check_reads(ms_ctx *cx, ms_jval row, const ms_rule *rule)
+{
+    ms_jval need;
+    if ((rule->when.reads | rule->need.reads) != 0)
+        return MS_OK;
+    if (!ms_json_member(cx, row, "need", &need))
+        need = row;
+    ms_json_fail(cx, need,
+                 "rule \"%s\" reads no variable, so all plans keep it or none does",
+                 rule->name);
+    return ms_hint(cx, "\"need\" or \"when\" must name one, as in \"pp = 1\"");
+}
+
 ms_status ms_rule_set_read(ms_ctx *cx, ms_jval root, const char *version,
                            ms_rule_set *out)
 {
@@ -301,9 +316,11 @@ ms_status ms_rule_set_read(ms_ctx *cx, ms_jval root, const char *version,
                          .rules = rules};
     for (int i = 0; i < file.rules.num_rows; i++) {
         const rule_row *row = &((const rule_row *)file.rules.rows)[i];
-        const ms_loc at = ms_json_loc(cx, ms_json_element(cx, list, i));
+        const ms_jval element = ms_json_element(cx, list, i);
+        const ms_loc at = ms_json_loc(cx, element);
         bool holds;
         MS_TRY(read_row(cx, at, row, &rules[out->num]));
+        MS_TRY(check_reads(cx, element, &rules[out->num]));
         MS_TRY(holds_in(cx, at, &file, row, index, &holds));
         out->num += holds;
     }

@@ -363,6 +363,22 @@ static void errors_of_files_name_the_place(void **state)
     expect_error("{}", NULL, "versions");
 }
 
+static void a_rule_without_variables_is_refused(void **state)
+{
+    (void)state;
+    ms_arena *arena = test_cx()->arena;
+    const char *constant = rule_text(arena, "1 > 2", "");
+    const char *both = rule_text(arena, "0", "\"when\": \"1\", ");
+    expect_error(file_text(arena, constant), NULL,
+                 "r.json:4:23: error: rule \"a\" reads no variable");
+    expect_error(file_text(arena, constant), NULL, "as in \"pp = 1\"");
+    expect_error(file_text(arena, both), "3", "reads no variable");
+    ms_ctx *cx = test_cx();
+    ms_rule_set set;
+    const char *never = rule_text(arena, "0", "\"when\": \"pp > 1\", ");
+    ASSERT_OK(read_text(cx, file_text(arena, never), NULL, &set), cx);
+}
+
 static void a_name_without_a_like_has_no_hint(void **state)
 {
     (void)state;
@@ -423,6 +439,7 @@ int main(void)
         cmocka_unit_test(only_rules_of_known_and_fresh_variables_are_asked),
         cmocka_unit_test(values_of_a_rule_are_numbers_and_words),
         cmocka_unit_test(errors_of_files_name_the_place),
+        cmocka_unit_test(a_rule_without_variables_is_refused),
         cmocka_unit_test(a_name_without_a_like_has_no_hint),
         cmocka_unit_test(a_file_has_at_most_so_many_rules),
         cmocka_unit_test(uneven_stages_have_a_layout_string),
