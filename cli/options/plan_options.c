@@ -5,7 +5,7 @@
 #include "cli/options/output.h"
 #include "cli/options/plan_flags.h"
 #include "cli/options/plan_order.h"
-#include "costmodel/profile/stack.h"
+#include "costmodel/plan/stack_rules.h"
 #include "costmodel/schedule/schedule.h"
 
 #include <math.h>
@@ -17,6 +17,7 @@ typedef struct resolver {
     ms_plan *plan;
     ms_plan file; /* the plan of the plan file, or the initial plan */
     const ms_stack *stack;
+    ms_rule_set rules; /* rules of the stack: defaults obey them */
     bool from_file;
     bool silent;   /* print no notes on defaults: a search makes the choices not given */
     bool no_model; /* the plan needs no model */
@@ -83,7 +84,8 @@ static void pick(const resolver *r, ms_choice choice)
     } else if (given) {
         ms_plan_set(r->plan, choice, ms_plan_given_or(r->opts, choice, 0));
     } else if (!is_from_file(r, choice)) {
-        ms_plan_set(r->plan, choice, ms_plan_usual(r->plan, r->stack, choice));
+        ms_plan_set(r->plan, choice,
+                    ms_rule_default(&r->rules, r->plan, r->stack, choice));
         note_usual(r, choice);
     }
 }
@@ -124,7 +126,8 @@ static ms_status start(resolver *r)
     plan->profile = opts->of[MS_CHOOSE_PROFILE].text;
     if (plan->profile == NULL && !r->from_file)
         ms_note_default(r->cx, "--profile that of the cluster");
-    return ms_stack_load(r->cx, plan->stack, &r->stack);
+    MS_TRY(ms_stack_load(r->cx, plan->stack, &r->stack));
+    return ms_rule_set_load(r->cx, r->stack, &r->rules);
 }
 
 /* ---- axes ---- */

@@ -27,12 +27,24 @@ static const char *joined(ms_arena *arena, const char *const *items, int num,
     return text[0] == '\0' ? "none" : text;
 }
 
-/* "megatron@0.20"; NULL: no rules are known. */
+static void write_list(ms_jout *json, const char *key, const char *const *items, int num,
+                       const bool *has)
+{
+    ms_jout_begin_array_field(json, key);
+    for (int i = 0; i < num; i++)
+        if (has == NULL || has[i])
+            ms_jout_text(json, items[i]);
+    ms_jout_end_array(json);
+}
+
+/* "megatron@0.20, megatron-bridge@0.7"; NULL: no rules are known. */
 static const char *rules_text(ms_arena *arena, const ms_rule_set *rules)
 {
-    return rules->name == NULL
-               ? NULL
-               : ms_arena_printf(arena, "%s@%s", rules->name, rules->version);
+    const char *text = NULL;
+    for (int i = 0; i < rules->num_files; i++)
+        text = ms_arena_printf(arena, "%s%s%s@%s", i == 0 ? "" : text, i == 0 ? "" : ", ",
+                               rules->files[i].name, rules->files[i].version);
+    return text;
 }
 
 /* ---- defaults ---- */
@@ -66,23 +78,25 @@ enum {
     NUM_DEFAULTS = sizeof defaults / sizeof *defaults
 };
 
-static ms_plan default_plan(const ms_stack *stack, const default_row *row,
+static ms_plan default_plan(const ms_stack_report *report, const default_row *row,
                             bool has_pipeline)
 {
-    ms_plan plan = usual_plan(stack, has_pipeline);
+    const ms_stack *stack = report->stack;
+    ms_plan plan = usual_plan(stack, has_pipeline || row->choice == MS_CHOOSE_SCHEDULE);
     if (row->choice == MS_CHOOSE_RESHARD)
         plan.zero = 3;
     if (ms_plan_fields[row->choice].usual != NULL)
-        ms_plan_set(&plan, row->choice, ms_plan_usual(&plan, stack, row->choice));
+        ms_plan_set(&plan, row->choice,
+                    ms_rule_default(&report->rules, &plan, stack, row->choice));
     return plan;
 }
 
-static void print_defaults(FILE *out, ms_arena *arena, const ms_stack *stack)
+static void print_defaults(FILE *out, ms_arena *arena, const ms_stack_report *report)
 {
     fputs("\ndefaults\n", out);
     for (int i = 0; i < NUM_DEFAULTS; i++) {
-        const ms_plan plain = default_plan(stack, &defaults[i], false);
-        const ms_plan piped = default_plan(stack, &defaults[i], true);
+        const ms_plan plain = default_plan(report, &defaults[i], false);
+        const ms_plan piped = default_plan(report, &defaults[i], true);
         const char *text = ms_plan_value_text(arena, &plain, defaults[i].choice);
         if (!ms_plan_same(&plain, &piped, defaults[i].choice))
             text = ms_arena_printf(arena, "%s, with a pipeline %s", text,
@@ -90,7 +104,7 @@ static void print_defaults(FILE *out, ms_arena *arena, const ms_stack *stack)
         ms_print(out, "  %-22s %s\n", defaults[i].label, text);
     }
     ms_print(out, "  %-22s %s\n", "layers over stages",
-             ms_layer_split_names[stack->layer_split]);
+             ms_layer_split_names[report->stack->layer_split]);
 }
 
 static void write_choice(ms_jout *json, ms_arena *arena, const char *key,
@@ -105,18 +119,19 @@ static void write_choice(ms_jout *json, ms_arena *arena, const char *key,
         ms_jout_text_field(json, key, ms_plan_value_text(arena, plan, choice));
 }
 
-static void write_defaults(ms_jout *json, ms_arena *arena, const ms_stack *stack)
+static void write_defaults(ms_jout *json, ms_arena *arena, const ms_stack_report *report)
 {
     ms_jout_begin_object_field(json, "defaults");
     for (int i = 0; i < NUM_DEFAULTS; i++) {
-        const ms_plan plain = default_plan(stack, &defaults[i], false);
-        const ms_plan piped = default_plan(stack, &defaults[i], true);
+        const ms_plan plain = default_plan(report, &defaults[i], false);
+        const ms_plan piped = default_plan(report, &defaults[i], true);
         write_choice(json, arena, defaults[i].key, &plain, defaults[i].choice);
         if (defaults[i].pipeline_key != NULL)
             write_choice(json, arena, defaults[i].pipeline_key, &piped,
                          defaults[i].choice);
     }
-    ms_jout_text_field(json, "layer_split", ms_layer_split_names[stack->layer_split]);
+    ms_jout_text_field(json, "layer_split",
+                       ms_layer_split_names[report->stack->layer_split]);
     ms_jout_end_object(json);
 }
 
@@ -135,22 +150,36 @@ static const char *versions_text(ms_arena *arena, const ms_rule *rule)
 static void print_rules(FILE *out, ms_arena *arena, const ms_stack_report *report)
 {
     const ms_rule_set *rules = &report->rules;
-    fputc('\n', out);
-    if (rules->name == NULL) {
-        fputs("rules: no file of rules; plans are refused by the lists above alone\n",
+    if (rules->num_files == 0)
+        fputs("\nrules: no file of rules; plans are refused by the lists above alone\n",
               out);
-        return;
+    for (int k = 0; k < rules->num_files; k++) {
+        const ms_rules_file *file = &rules->files[k];
+        fputc('\n', out);
+        print_wrapped(out, ms_arena_printf(arena, "rules of %s@%s, read in %s",
+                                           file->name, file->version, file->source));
+        for (int i = 0; i < file->num_rules; i++) {
+            const ms_rule *rule = &rules->rules[file->first_rule + i];
+            print_wrapped(out, ms_arena_printf(arena, "  %s%s: %s [%s]", rule->name,
+                                               versions_text(arena, rule), rule->says,
+                                               rule->source));
+        }
     }
-    print_wrapped(out, ms_arena_printf(arena, "rules of %s, read in %s",
-                                       rules_text(arena, rules), rules->source));
-    for (int i = 0; i < rules->num; i++) {
-        const ms_rule *rule = &rules->rules[i];
-        if (rule->source == report->stack->source)
-            continue; /* a rule by a list of the stack, which is printed above */
-        print_wrapped(out, ms_arena_printf(arena, "  %s%s: %s [%s]", rule->name,
-                                           versions_text(arena, rule), rule->says,
-                                           rule->source));
+}
+
+static void write_rules_files(ms_jout *json, const ms_rule_set *rules)
+{
+    ms_jout_begin_array_field(json, "rules_files");
+    for (int i = 0; i < rules->num_files; i++) {
+        const ms_rules_file *file = &rules->files[i];
+        ms_jout_begin_object(json);
+        ms_jout_text_field(json, "name", file->name);
+        ms_jout_text_field(json, "version", file->version);
+        ms_jout_text_field(json, "source", file->source);
+        write_list(json, "versions", file->versions, file->num_versions, NULL);
+        ms_jout_end_object(json);
     }
+    ms_jout_end_array(json);
 }
 
 static void write_rules(ms_jout *json, const ms_rule_set *rules)
@@ -166,6 +195,55 @@ static void write_rules(ms_jout *json, const ms_rule_set *rules)
         ms_jout_text_field(json, "source", rule->source);
         ms_jout_text_field(json, "since", rule->since);
         ms_jout_text_field(json, "until", rule->until);
+        ms_jout_end_object(json);
+    }
+    ms_jout_end_array(json);
+}
+
+/* ---- architectures ---- */
+
+static const char *const architecture_texts[MS_NUM_ARCHITECTURES] = {
+    [MS_TRAINS_DENSE] = "dense",
+    [MS_TRAINS_EXPERTS] = "mixture of experts",
+    [MS_TRAINS_MLA] = "latent attention (MLA)",
+    [MS_TRAINS_WINDOWS] = "sliding windows",
+    [MS_TRAINS_MTP] = "multi-token prediction",
+    [MS_TRAINS_MAMBA] = "Mamba-2"};
+
+/* Architectures that the rules' sources name, with the place, and those that they pass
+ * over in silence, of which no plan is refused either. */
+static void print_architectures(FILE *out, ms_arena *arena, const ms_rule_set *rules)
+{
+    bool is_silent[MS_NUM_ARCHITECTURES];
+    int num_silent = 0;
+    for (int i = 0; i < MS_NUM_ARCHITECTURES; i++) {
+        is_silent[i] = rules->trains[i] == NULL;
+        num_silent += is_silent[i];
+    }
+    if (num_silent == MS_NUM_ARCHITECTURES) {
+        fputs("\narchitectures: all that meshsim knows\n", out);
+        return;
+    }
+    fputs("\narchitectures\n", out);
+    for (int i = 0; i < MS_NUM_ARCHITECTURES; i++)
+        if (!is_silent[i])
+            print_wrapped(out, ms_arena_printf(arena, "  %s [%s]", architecture_texts[i],
+                                               rules->trains[i]));
+    if (num_silent > 0)
+        print_wrapped(out, ms_arena_printf(arena, "  not stated, and not refused: %s",
+                                           joined(arena, architecture_texts,
+                                                  MS_NUM_ARCHITECTURES, is_silent)));
+}
+
+static void write_architectures(ms_jout *json, const ms_rule_set *rules)
+{
+    ms_jout_begin_array_field(json, "architectures");
+    for (int i = 0; i < MS_NUM_ARCHITECTURES; i++) {
+        if (rules->trains[i] == NULL)
+            continue;
+        ms_jout_begin_object(json);
+        ms_jout_text_field(json, "kind", ms_architecture_names[i]);
+        ms_jout_text_field(json, "source", rules->trains[i]);
         ms_jout_end_object(json);
     }
     ms_jout_end_array(json);
@@ -272,40 +350,44 @@ static void print_field(FILE *out, ms_arena *arena, const char *label, const cha
     print_wrapped(out, ms_arena_printf(arena, "  %-22s %s", label, text));
 }
 
+/* The rules files and their versions; "NAME@VERSION" takes those of the first file. */
+static void print_versions(FILE *out, ms_arena *arena, const ms_stack_report *report)
+{
+    const ms_rule_set *rules = &report->rules;
+    if (rules->num_files == 0)
+        return;
+    print_field(out, arena, "rules", report->stack->rules);
+    print_field(out, arena, "version",
+                rules->num_files == 1 ? rules->version : rules_text(arena, rules));
+    for (int i = 0; i < rules->num_files; i++) {
+        const ms_rules_file *file = &rules->files[i];
+        const char *versions = joined(arena, file->versions, file->num_versions, NULL);
+        print_field(out, arena, i == 0 ? "known versions" : "",
+                    rules->num_files == 1
+                        ? versions
+                        : ms_arena_printf(arena, "%s %s", file->name, versions));
+    }
+}
+
 void ms_stack_report_print(FILE *out, ms_arena *arena, const ms_stack_report *report)
 {
     const ms_stack *stack = report->stack;
-    const ms_rule_set *rules = &report->rules;
     ms_print(out, "stack %s\n", stack->name);
     print_wrapped(out, ms_arena_printf(arena, "  %s", stack->source));
     if (report->num_aliases > 0)
         print_field(out, arena, "other names",
                     joined(arena, report->aliases, report->num_aliases, NULL));
-    if (rules->name != NULL) {
-        print_field(out, arena, "rules", stack->rules);
-        print_field(out, arena, "version", rules->version);
-        print_field(out, arena, "known versions",
-                    joined(arena, rules->versions, rules->num_versions, NULL));
-    }
+    print_versions(out, arena, report);
     print_field(out, arena, "schedules", schedules_text(arena, stack));
     print_field(out, arena, "context parallelism",
                 joined(arena, ms_cp_method_names, MS_NUM_CP_METHODS, stack->can_cp));
     print_field(out, arena, "attention kernel",
                 ms_attention_kernel_names[stack->attention]);
-    print_defaults(out, arena, stack);
+    print_defaults(out, arena, report);
+    print_architectures(out, arena, &report->rules);
     print_rules(out, arena, report);
     print_switches(out, arena, stack);
     print_coefficients(out, arena, stack);
-}
-
-static void write_list(ms_jout *json, const char *key, const char *const *items, int num,
-                       const bool *has)
-{
-    ms_jout_begin_array_field(json, key);
-    for (int i = 0; i < num; i++)
-        if (has == NULL || has[i])
-            ms_jout_text(json, items[i]);
-    ms_jout_end_array(json);
 }
 
 static void write_lists(ms_jout *json, const ms_stack *stack)
@@ -331,8 +413,10 @@ void ms_stack_report_write_json(ms_jout *json, ms_arena *arena,
     ms_jout_text_field(json, "rules_source", rules->source);
     ms_jout_text_field(json, "version", rules->version);
     write_list(json, "versions", rules->versions, rules->num_versions, NULL);
+    write_rules_files(json, rules);
+    write_architectures(json, rules);
     write_rules(json, rules);
-    write_defaults(json, arena, stack);
+    write_defaults(json, arena, report);
     write_lists(json, stack);
     ms_jout_text_field(json, "attention", ms_attention_kernel_names[stack->attention]);
     write_switches(json, arena, stack);
@@ -343,10 +427,10 @@ void ms_stack_report_write_json(ms_jout *json, ms_arena *arena,
 /* ---- all stacks ---- */
 
 /* The ZeRO stage by default: "1", or "3 (pp: 1)" if a pipeline changes it. */
-static const char *zero_text(ms_arena *arena, const ms_stack *stack)
+static const char *zero_text(ms_arena *arena, const ms_stack_report *report)
 {
-    const long plain = default_plan(stack, &defaults[0], false).zero;
-    const long piped = default_plan(stack, &defaults[0], true).zero;
+    const long plain = default_plan(report, &defaults[0], false).zero;
+    const long piped = default_plan(report, &defaults[0], true).zero;
     return plain == piped ? ms_arena_printf(arena, "%ld", plain)
                           : ms_arena_printf(arena, "%ld (pp: %ld)", plain, piped);
 }
@@ -377,7 +461,7 @@ static void print_stacks(FILE *out, ms_arena *arena, const ms_stack_report *repo
         print_wrapped(
             out, ms_arena_printf(arena, "    %s%sZeRO %s, recompute %s, schedules %s",
                                  rules == NULL ? "" : rules, rules == NULL ? "" : ", ",
-                                 zero_text(arena, stack), stack->recompute,
+                                 zero_text(arena, &reports[i]), stack->recompute,
                                  schedules_text(arena, stack)));
     }
 }
@@ -391,7 +475,7 @@ void ms_stack_list_print(FILE *out, ms_arena *arena, const ms_stack_report *repo
         const ms_stack *stack = reports[i].stack;
         const char *rules = rules_text(arena, &reports[i].rules);
         ms_table_cells(table, "%s\t%s\t%s\t%s\t%s\t%s", stack->name,
-                       rules == NULL ? "-" : rules, zero_text(arena, stack),
+                       rules == NULL ? "-" : rules, zero_text(arena, &reports[i]),
                        stack->recompute, schedules_text(arena, stack),
                        meaning_text(arena, stack));
     }
@@ -413,7 +497,8 @@ void ms_stack_list_write_json(ms_jout *json, ms_arena *arena,
         ms_jout_text_field(json, "source", reports[i].stack->source);
         ms_jout_text_field(json, "rules", reports[i].rules.name);
         ms_jout_text_field(json, "version", reports[i].rules.version);
-        write_defaults(json, arena, reports[i].stack);
+        write_rules_files(json, &reports[i].rules);
+        write_defaults(json, arena, &reports[i]);
         write_lists(json, reports[i].stack);
         ms_jout_end_object(json);
     }

@@ -80,7 +80,7 @@ void ms_plan_fill_defaults(ms_plan *plan)
     if (plan->global_batch == 0)
         plan->global_batch = ms_plan_default_batch(plan->gpus, plan->sequence_length);
     if (plan->zero < 0)
-        plan->zero = plan->size[MS_DP_SHARD] > 1 ? 3 : 0;
+        plan->zero = plan->size[MS_DP_SHARD] * plan->size[MS_CP] > 1 ? 3 : 0;
 }
 
 /* ---- meshes ---- */

@@ -179,7 +179,7 @@ bool ms_plan_order_is_legal(const ms_plan *plan);
 
 /* The default plan on `gpus` GPUs: sequence 8192, global batch max(4 Mi, 1 Ki x GPUs)
  * tokens, bf16, stack megatron. Axes are 1, except dp_shard 0, which stands for all
- * remaining GPUs; zero is -1, which stands for 3 if dp_shard > 1, else for 0. */
+ * remaining GPUs; zero is -1, which stands for 3 if dp_shard * cp > 1, else for 0. */
 ms_plan ms_plan_default(long gpus);
 /* Default global batch: sequences of max(4 Mi, 1 Ki x GPUs) tokens, at least one. */
 long ms_plan_default_batch(long gpus, long sequence_length);

@@ -41,10 +41,29 @@ static long usual_batch(const ms_plan *plan, const ms_stack *stack)
     return ms_plan_default_batch(plan->gpus, plan->sequence_length);
 }
 
+/* Whether a schedule can have so many virtual stages; 1 stands for any number, too. */
+static bool has_chunks(ms_schedule_kind kind, long virtual_stages)
+{
+    ms_schedule_traits traits = ms_schedule_traits_of(kind);
+    return virtual_stages == 1 ||
+           (virtual_stages >= traits.least_virtual &&
+            (traits.most_virtual == 0 || virtual_stages <= traits.most_virtual));
+}
+
+/* The stack's default, interleaved with virtual stages, or the first schedule that the
+ * stack has. Without a pipeline, where none has an effect, 1F1B. */
 static long usual_schedule(const ms_plan *plan, const ms_stack *stack)
 {
-    (void)stack;
-    return plan->virtual_stages > 1 ? MS_INTERLEAVED : MS_1F1B;
+    bool is_free = stack == NULL || plan->size[MS_PP] == 1;
+    ms_schedule_kind usual = plan->virtual_stages > 1 ? MS_INTERLEAVED
+                             : is_free                ? MS_1F1B
+                                                      : stack->default_schedule;
+    if (is_free || stack->can_schedule[usual])
+        return usual;
+    for (ms_schedule_kind kind = 0; kind < MS_CUSTOM; kind++)
+        if (stack->can_schedule[kind] && has_chunks(kind, plan->virtual_stages))
+            return kind;
+    return usual;
 }
 
 /* Default number of virtual stages; with a schedule file the number from that file. */
@@ -67,7 +86,8 @@ static long usual_zero(const ms_plan *plan, const ms_stack *stack)
 
 static long usual_reshard(const ms_plan *plan, const ms_stack *stack)
 {
-    return plan->zero == 3 && (plan->size[MS_PP] == 1 || stack->reshards_in_pipelines);
+    bool in_pipelines = stack != NULL && stack->reshards_in_pipelines;
+    return plan->zero == 3 && (plan->size[MS_PP] == 1 || in_pipelines);
 }
 
 static long usual_sequence_parallel(const ms_plan *plan, const ms_stack *stack)
@@ -209,10 +229,11 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_SCHEDULE] =
         {WORD(schedule, "schedule", ms_schedule_names), JSON("pipeline", "schedule"),
          .find = find_schedule, .plain = MS_1F1B, .usual = usual_schedule,
-         .matters = has_pipeline, .search = MS_SEARCH_TRIES, .in_table = true,
+         .matters = has_pipeline, .flag_rule = MS_FLAG_IN_EFFECT,
+         .search = MS_SEARCH_TRIES, .in_table = true,
          FLAG("--schedule", NULL,
-              "pipeline schedule (default 1f1b; interleaved with --virtual-stages), or a "
-              "file of actions: FILE.csv")},
+              "pipeline schedule (default: the stack's, mostly 1f1b; interleaved with "
+              "--virtual-stages), or a file of actions: FILE.csv")},
     [MS_CHOOSE_VIRTUAL_STAGES] =
         {WHOLE(virtual_stages, "virtual_stages"), .short_name = "v",
          JSON("pipeline", "virtual_stages"), .low = 1, .high = 32767, .flag_high = 4096,

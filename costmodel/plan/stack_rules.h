@@ -26,6 +26,7 @@ typedef enum ms_fact {
     MS_FACT_WINDOWS,     /* 1: a layer has sliding-window attention */
     MS_FACT_MTP,         /* modules of multi-token prediction */
     MS_FACT_TIED,        /* 1: the head reuses the embedding */
+    MS_FACT_MAMBA,       /* 1: a layer is a Mamba-2 mixer */
     MS_NUM_FACTS
 } ms_fact;
 
@@ -47,15 +48,41 @@ typedef struct ms_rule {
     ms_expression when, need;  /* plans for which `when` holds must fulfil `need` */
 } ms_rule;
 
+/* Parts of architectures; a model may have several. */
+typedef enum ms_architecture {
+    MS_TRAINS_DENSE, /* layers of attention and a dense MLP */
+    MS_TRAINS_EXPERTS,
+    MS_TRAINS_MLA,
+    MS_TRAINS_WINDOWS,
+    MS_TRAINS_MTP,
+    MS_TRAINS_MAMBA, /* Mamba-2 mixers */
+    MS_NUM_ARCHITECTURES
+} ms_architecture;
+/* "dense" "experts" "mla" "windows" "mtp" "mamba", NULL */
+extern const char *const ms_architecture_names[];
+
+/* A rules file in one version, and its place among the rules of a set. */
+typedef struct ms_rules_file {
+    const char *name, *source, *version;
+    int num_versions;
+    const char *const *versions; /* (num_versions): known ones, oldest first */
+    int first_rule, num_rules;
+} ms_rules_file;
+
 #define MS_MAX_RULES 64 /* rules of one version, with those of the stack's lists */
 
 typedef struct ms_rule_set {
-    const char *name, *source; /* NULL: no rules are known for the stack */
+    /* name, source and versions of the first file; NULL: no rules are known */
+    const char *name, *source;
     const char *version;
     int num_versions;
     const char *const *versions; /* (num_versions): known ones, oldest first */
     int num;
     const ms_rule *rules; /* (num): those of the version */
+    int num_files;
+    const ms_rules_file *files; /* (num_files): in the order of the stack's `rules` */
+    /* [ms_architecture] where the framework states that it trains this; NULL: nowhere */
+    const char *trains[MS_NUM_ARCHITECTURES];
 } ms_rule_set;
 
 /* Values of the variables for one plan. */
@@ -92,6 +119,13 @@ void ms_facts_set_schedule(ms_facts *facts, const ms_plan *plan, const ms_stack 
  * `known` (bit i: variable i) and at least one of `fresh`; NULL: none. All: ~0ULL. */
 const ms_rule *ms_rule_broken(const ms_rule_set *set, const ms_facts *facts,
                               unsigned long long known, unsigned long long fresh);
+
+/* Command-line default of a choice, given all choices before it: that of the stack
+ * (ms_plan_usual), or the nearest smaller value, else the first larger one, that no rule
+ * refuses which reads the choice and only choices up to it. The stack's if there is none,
+ * and for numbers other than the ZeRO stage. */
+long ms_rule_default(const ms_rule_set *set, const ms_plan *plan, const ms_stack *stack,
+                     ms_choice choice);
 
 /* The values of the variables that a rule reads: "pp 4, microbatches 10". */
 const char *ms_rule_values_text(ms_arena *arena, const ms_rule *rule,

@@ -15,7 +15,7 @@ const char *const ms_layer_split_names[] = {"balanced", "even", "by-flop", NULL}
 typedef struct stack_file {
     ms_stack stack;
     int attention, recompute, layer_split, cp_method, optimizer_sync;
-    const char *schedules;
+    const char *schedules, *default_schedule;
 } stack_file;
 
 /* Macros for rows of the field table, one macro for each kind of field. */
@@ -188,6 +188,8 @@ static const ms_field stack_fields[] = {
     CAN_CP("can_cp_ulysses", MS_CP_ULYSSES, "splits heads over cp by all-to-all"),
     TEXT("schedules", schedules,
          "pipeline schedules, by commas (\"file\": those from files), or \"all\""),
+    ROW(TEXT, "default_schedule", default_schedule, false, 0, 0, NULL,
+        "default pipeline schedule, one of `schedules`, if not 1f1b"),
     SWITCH(states_layouts,
            "uneven pipeline stages are stated by --pipeline-model-parallel-layout"),
     CHOICE(optimizer_sync, ms_optimizer_sync_names, "event that the optimizer waits for"),
@@ -206,6 +208,18 @@ static const char *next_name(ms_arena *arena, const char **at)
     return ms_arena_printf(arena, "%.*s", (int)length, first);
 }
 
+static ms_status find_schedule(ms_ctx *cx, ms_jval root, const char *name,
+                               ms_schedule_kind *out)
+{
+    if (ms_schedule_parse(name, out))
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, ms_json_loc(cx, root), "\"%s\" is no pipeline schedule", name);
+    const char *nearest = ms_nearest(name, ms_schedule_names, MS_CUSTOM);
+    return nearest != NULL ? ms_hint(cx, "did you mean \"%s\"?", nearest)
+                           : ms_hint(cx, "use names as in \"1f1b, interleaved\", or "
+                                         "\"all\"");
+}
+
 static ms_status read_schedules(ms_ctx *cx, ms_jval root, const char *text, bool *can)
 {
     ms_schedule_kind kind;
@@ -220,19 +234,25 @@ static ms_status read_schedules(ms_ctx *cx, ms_jval root, const char *text, bool
             can[MS_CUSTOM] = true;
             continue;
         }
-        if (!ms_schedule_parse(name, &kind)) {
-            ms_fail(cx, MS_EINPUT, ms_json_loc(cx, root),
-                    "\"%s\" is no pipeline schedule", name);
-            const char *nearest = ms_nearest(name, ms_schedule_names, MS_CUSTOM);
-            if (nearest != NULL)
-                ms_hint(cx, "did you mean \"%s\"?", nearest);
-            else
-                ms_hint(cx, "use names as in \"1f1b, interleaved\", or \"all\"");
-            return MS_EINPUT;
-        }
+        MS_TRY(find_schedule(cx, root, name, &kind));
         can[kind] = true;
     }
     return MS_OK;
+}
+
+static ms_status read_default_schedule(ms_ctx *cx, ms_jval root, const stack_file *file,
+                                       ms_stack *out)
+{
+    ms_jval value;
+    out->default_schedule = MS_1F1B;
+    if (file->default_schedule == NULL)
+        return MS_OK;
+    (void)ms_json_member(cx, root, "default_schedule", &value);
+    MS_TRY(find_schedule(cx, value, file->default_schedule, &out->default_schedule));
+    return out->can_schedule[out->default_schedule]
+               ? MS_OK
+               : ms_json_fail(cx, value, "schedules do not have the default \"%s\"",
+                              file->default_schedule);
 }
 
 ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
@@ -246,7 +266,8 @@ ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
     out->layer_split = (ms_layer_split)file.layer_split;
     out->cp_method = (ms_cp_method)file.cp_method;
     out->optimizer_sync = (ms_optimizer_sync)file.optimizer_sync;
-    return read_schedules(cx, root, file.schedules, out->can_schedule);
+    MS_TRY(read_schedules(cx, root, file.schedules, out->can_schedule));
+    return read_default_schedule(cx, root, &file, out);
 }
 
 ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out)

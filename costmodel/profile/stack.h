@@ -197,7 +197,9 @@ typedef struct ms_stack {
     ms_cp_method cp_method;     /* context-parallel method of plans by default */
     bool can_cp[MS_NUM_CP_METHODS];
     bool can_schedule[MS_NUM_SCHEDULES]; /* [MS_CUSTOM]: schedules from files */
-    bool states_layouts;                 /* uneven stages take Megatron's layout string */
+    /* schedule of pipelines without virtual stages by default, if can_schedule has it */
+    ms_schedule_kind default_schedule;
+    bool states_layouts; /* uneven stages take Megatron's layout string */
     ms_optimizer_sync optimizer_sync;
     ms_layer_split layer_split;
 } ms_stack;

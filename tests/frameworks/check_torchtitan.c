@@ -161,6 +161,15 @@ static bool wrong_cp_method(const ms_launch *a)
            (is_main(a) || a->cp_method != MS_CP_RING);
 }
 
+/* v0.2: gpt_oss, whose layers have sliding windows, trains without context parallelism */
+static bool wrong_windows(const ms_launch *a)
+{
+    bool has_windows = false;
+    for (int i = 0; i < a->model->num_kinds; i++)
+        has_windows = has_windows || a->model->kinds[i].window_tokens > 0;
+    return !is_main(a) && a->uses_cp && has_windows;
+}
+
 /* ---- recomputation, precision ---- */
 
 static bool wrong_recompute(const ms_launch *a)
@@ -214,6 +223,7 @@ const ms_framework_rule ms_torchtitan_rules[] = {
     {"T10 tied_embeddings: an embedding that is also the head needs pp 1",
      wrong_tied_embeddings},
     {"T11 cp_method: all-gather; in v0.2 also a ring", wrong_cp_method},
+    {"T11 architecture: sliding windows (gpt_oss) need cp 1 in v0.2", wrong_windows},
     {"T12 ddp: replicas without shards have no other axis", wrong_replicas},
     {"T14 zero: FSDP2 is ZeRO-3", wrong_zero},
     {"T14 order: pp,dp_replicate,dp_shard,cp,tp", wrong_order},

@@ -96,6 +96,51 @@ static void rules_and_coefficients_are_those_of_the_file(void **state)
     ms_json_close(doc);
 }
 
+static const char *printed(ms_ctx *cx, const char *stack)
+{
+    const ms_stack_report report = report_on(cx, stack);
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    ms_stack_report_print(file, cx->arena, &report);
+    return test_read_back(cx->arena, file);
+}
+
+static void every_rules_file_has_its_version(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_stack_report report = report_on(cx, "nemo@0.14");
+    ms_jdoc *doc;
+    ms_jval root = json_of(cx, &report, &doc), files = member(cx, root, "rules_files");
+    ASSERT_INT(ms_json_length(files), 2);
+    ms_jval core = row_named(cx, files, "name", "megatron");
+    ms_jval bridge = row_named(cx, files, "name", "megatron-bridge");
+    ASSERT_TEXT(text_of(cx, core, "version"), "0.14");
+    ASSERT_TEXT(text_of(cx, bridge, "version"), "0.7");
+    ASSERT_INT(ms_json_length(member(cx, bridge, "versions")), 1);
+    ms_json_close(doc);
+    const char *text = printed(cx, "nemo@0.14");
+    assert_non_null(strstr(text, "megatron@0.14, megatron-bridge@0.7\n"));
+    assert_non_null(strstr(text, "rules of megatron@0.14, read in"));
+    assert_non_null(strstr(text, "rules of megatron-bridge@0.7, read in"));
+}
+
+static void architectures_have_their_sources(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_stack_report report = report_on(cx, "nemo");
+    ms_jdoc *doc;
+    ms_jval list = member(cx, json_of(cx, &report, &doc), "architectures");
+    ASSERT_TEXT(text_of(cx, row_named(cx, list, "kind", "experts"), "source"),
+                "arguments.py, --num-experts");
+    ms_json_close(doc);
+    assert_non_null(strstr(printed(cx, "nemo"), "not stated, and not refused: Mamba-2"));
+    assert_non_null(strstr(printed(cx, "torchtitan"), "multi-token prediction, Mamba-2"));
+    assert_null(strstr(printed(cx, "torchtitan@main"), "refused: multi-token"));
+    assert_non_null(strstr(printed(cx, "torchtune"), "all that meshsim knows\n"));
+}
+
 static bool has_rule(const ms_rule_set *rules, const char *name)
 {
     for (int i = 0; i < rules->num; i++)
@@ -172,6 +217,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_stack_states_its_sources),
         cmocka_unit_test(rules_and_coefficients_are_those_of_the_file),
+        cmocka_unit_test(every_rules_file_has_its_version),
+        cmocka_unit_test(architectures_have_their_sources),
         cmocka_unit_test(a_version_has_its_own_rules),
         cmocka_unit_test(defaults_are_the_stacks_own),
         cmocka_unit_test(switches_that_are_off_are_not_listed),

@@ -124,6 +124,12 @@ static void settling_gives_dp_shard_the_rest_and_zero_its_default(void **state)
     ASSERT_INT(alone.size[MS_DP_SHARD], 1);
     ASSERT_INT(alone.zero, 0);
 
+    ms_plan sequence = ms_plan_default(2);
+    sequence.size[MS_CP] = 2; /* states are sharded over dp_shard x cp */
+    ms_plan_fill_defaults(&sequence);
+    ASSERT_INT(sequence.size[MS_DP_SHARD], 1);
+    ASSERT_INT(sequence.zero, 3);
+
     ms_plan chosen = dense_plan();
     chosen.zero = 1;
     ms_plan_fill_defaults(&chosen);

@@ -43,6 +43,30 @@ static void a_minimal_plan_takes_the_defaults(void **state)
     ASSERT_INT(mesh.axes[ms_mesh_find(&mesh, "tp")].stride, 1);
 }
 
+static void zero_and_resharding_follow_from_the_axes(void **state)
+{
+    (void)state;
+    const struct {
+        const char *mesh;
+        long zero;
+        bool reshards;
+    } cases[] = {
+        {"{\"axis\": \"tp\", \"size\": 2}", 0, false},
+        {"{\"axis\": \"dp_replicate\", \"size\": 2}", 0, false},
+        {"{\"axis\": \"dp_shard\", \"size\": 2}", 3, true},
+        {"{\"axis\": \"cp\", \"size\": 2}", 3, true},
+        {"{\"axis\": \"cp\", \"size\": 2}, {\"axis\": \"pp\", \"size\": 2}", 3, false}};
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_plan plan;
+        const char *text = ms_arena_printf(
+            cx->arena, "{\"model\": \"8b\", \"mesh\": [%s]}", cases[i].mesh);
+        ASSERT_OK(read_text(cx, text, &plan), cx);
+        ASSERT_INT(plan.zero, cases[i].zero);
+        ASSERT_INT(plan.reshard_after_forward, cases[i].reshards);
+    }
+}
+
 static void without_gpus_the_mesh_counts_them(void **state)
 {
     (void)state;
@@ -57,8 +81,6 @@ static void without_gpus_the_mesh_counts_them(void **state)
         cx);
     ASSERT_INT(plan.gpus, 8);
     ASSERT_INT(plan.size[MS_DP_SHARD], 1);
-    ASSERT_INT(plan.zero, 0);
-    assert_false(plan.reshard_after_forward);
     ms_mesh mesh = ms_plan_mesh(&plan);
     ASSERT_INT(mesh.axes[ms_mesh_find(&mesh, "pp")].stride, 1);
     ASSERT_INT(mesh.axes[ms_mesh_find(&mesh, "cp")].stride, 4);
@@ -271,6 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_minimal_plan_takes_the_defaults),
+        cmocka_unit_test(zero_and_resharding_follow_from_the_axes),
         cmocka_unit_test(without_gpus_the_mesh_counts_them),
         cmocka_unit_test(a_saved_plan_reads_back_as_the_same_plan),
         cmocka_unit_test(equality_sees_every_choice),

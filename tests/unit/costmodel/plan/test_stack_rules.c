@@ -256,6 +256,7 @@ static void numbers_of_a_plan_and_of_a_model_are_facts(void **state)
     ASSERT_INT(fact(&plan, MS_FACT_KV_HEADS), 8);
     ASSERT_INT(fact(&plan, MS_FACT_EXPERTS), 0);
     ASSERT_INT(fact(&plan, MS_FACT_MLA), 0);
+    ASSERT_INT(fact(&plan, MS_FACT_MAMBA), 0);
     ASSERT_INT(fact(&plan, MS_CHOOSE_TP), 8);
     ASSERT_INT(fact(&plan, MS_FACT_SCHEDULE_FILE), 0);
     plan.microbatch_group = 8;
@@ -363,6 +364,69 @@ static void errors_of_files_name_the_place(void **state)
     expect_error("{}", NULL, "versions");
 }
 
+static void an_own_file_may_refuse_architectures(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_rule_set set;
+    const ms_model *hybrid;
+    const char *rule = rule_text(cx->arena, "not mamba", "");
+    ASSERT_OK(read_text(cx, file_text(cx->arena, rule), NULL, &set), cx);
+    ASSERT_OK(ms_model_load(cx, "nemotron-h-8b", &hybrid), cx);
+    ms_plan plan = dense_plan();
+    const ms_stack *stack = load_stack(cx, "generic");
+    ms_facts facts = ms_facts_of(&plan, hybrid, stack);
+    assert_non_null(ms_rule_broken(&set, &facts, ~0ULL, ~0ULL));
+    facts = ms_facts_of(&plan, &dense, stack);
+    assert_null(ms_rule_broken(&set, &facts, ~0ULL, ~0ULL));
+}
+
+static const char *architectures_text(ms_arena *arena, const char *row)
+{
+    return ms_arena_printf(arena,
+                           "{\"name\": \"f\", \"source\": \"s\", \"version\": \"1\",\n"
+                           "\"versions\": [\"1\", \"2\"], \"rules\": [],\n"
+                           "\"architectures\": [\n%s]}",
+                           row);
+}
+
+static void architectures_are_of_a_version(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_rule_set set;
+    const char *text = architectures_text(
+        cx->arena, "{\"kind\": \"dense\", \"source\": \"a\"},\n"
+                   "{\"kind\": \"mamba\", \"since\": \"2\", \"source\": \"b\"}");
+    ASSERT_OK(read_text(cx, text, NULL, &set), cx);
+    ASSERT_TEXT(set.trains[MS_TRAINS_DENSE], "a");
+    assert_null(set.trains[MS_TRAINS_MAMBA]);
+    ASSERT_OK(read_text(cx, text, "2", &set), cx);
+    ASSERT_TEXT(set.trains[MS_TRAINS_MAMBA], "b");
+    assert_null(set.trains[MS_TRAINS_EXPERTS]);
+    expect_error(architectures_text(cx->arena, "{\"kind\": \"mambo\", \"source\": \"\"}"),
+                 NULL, "r.json:4:");
+    expect_error(architectures_text(cx->arena, "{\"kind\": \"mla\", \"since\": \"3\", "
+                                               "\"source\": \"\"}"),
+                 NULL, "r.json:4:1: error: f has no version \"3\"");
+}
+
+static void a_rule_without_variables_is_refused(void **state)
+{
+    (void)state;
+    ms_arena *arena = test_cx()->arena;
+    const char *constant = rule_text(arena, "1 > 2", "");
+    const char *both = rule_text(arena, "0", "\"when\": \"1\", ");
+    expect_error(file_text(arena, constant), NULL,
+                 "r.json:4:23: error: rule \"a\" reads no variable");
+    expect_error(file_text(arena, constant), NULL, "as in \"pp = 1\"");
+    expect_error(file_text(arena, both), "3", "reads no variable");
+    ms_ctx *cx = test_cx();
+    ms_rule_set set;
+    const char *never = rule_text(arena, "0", "\"when\": \"pp > 1\", ");
+    ASSERT_OK(read_text(cx, file_text(arena, never), NULL, &set), cx);
+}
+
 static void a_name_without_a_like_has_no_hint(void **state)
 {
     (void)state;
@@ -423,6 +487,9 @@ int main(void)
         cmocka_unit_test(only_rules_of_known_and_fresh_variables_are_asked),
         cmocka_unit_test(values_of_a_rule_are_numbers_and_words),
         cmocka_unit_test(errors_of_files_name_the_place),
+        cmocka_unit_test(an_own_file_may_refuse_architectures),
+        cmocka_unit_test(architectures_are_of_a_version),
+        cmocka_unit_test(a_rule_without_variables_is_refused),
         cmocka_unit_test(a_name_without_a_like_has_no_hint),
         cmocka_unit_test(a_file_has_at_most_so_many_rules),
         cmocka_unit_test(uneven_stages_have_a_layout_string),

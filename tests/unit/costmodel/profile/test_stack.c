@@ -160,6 +160,12 @@ static void bad_stacks_are_refused(void **state)
     expect_error("\"recompute\": \"none\"", "\"recompute\": \"some\"", "some");
     expect_error("\"schedules\": \"all\"", "\"schedules\": \"1f1b, interleavd\"",
                  "did you mean \"interleaved\"?");
+    expect_error("\"schedules\": \"all\"",
+                 "\"schedules\": \"all\", \"default_schedule\": \"gpip\"",
+                 "did you mean \"gpipe\"?");
+    expect_error("\"schedules\": \"all\"",
+                 "\"schedules\": \"1f1b\", \"default_schedule\": \"gpipe\"",
+                 "schedules do not have the default \"gpipe\"");
 }
 
 static void unknown_stack_suggests_the_nearest(void **state)
