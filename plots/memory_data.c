@@ -7,6 +7,7 @@
 #include "plots/caption.h"
 #include "sim/step/prediction_text.h"
 
+#include <math.h>
 #include <string.h>
 
 #define LEAST_WIDTH 1280.0
@@ -140,23 +141,33 @@ static const char *title(const ms_memory_plot *plot)
     return ms_arena_printf(plot->arena, "Peak memory of %d plans", plot->num_plans);
 }
 
+/* ", 31 % risk of running out of memory", or "" if no errors of peaks are known. */
+static const char *risk_text(ms_arena *arena, const ms_prediction *p)
+{
+    return isnan(p->fits_probability)
+               ? ""
+               : ms_arena_printf(arena, ", %.0f %% risk of running out of memory",
+                                 100.0 * (1.0 - p->fits_probability));
+}
+
 static const char *subtitle(const ms_memory_plot *plot)
 {
     ms_arena *arena = plot->arena;
     const ms_memory_plan *worst = worst_plan(plot);
     const ms_prediction *p = &worst->prediction;
     if (plot->num_plans == 1) {
-        return ms_arena_printf(arena, "%s · %s · most on rank %d: %.1f of %.1f GiB",
+        return ms_arena_printf(arena, "%s · %s · most on rank %d: %.1f of %.1f GiB%s",
                                ms_caption_axes(arena, worst->plan),
                                ms_caption_choices(arena, worst->plan), p->worst_rank,
-                               ms_gib(p->peak_bytes), ms_gib(p->capacity_bytes));
+                               ms_gib(p->peak_bytes), ms_gib(p->capacity_bytes),
+                               risk_text(arena, p));
     }
     return ms_arena_printf(
         arena,
         "one bar per pipeline rank, the fullest of each plan in bold · "
-        "most: %s, %.1f of %.1f GiB",
+        "most: %s, %.1f of %.1f GiB%s",
         worst->name != NULL ? worst->name : ms_caption_axes(arena, worst->plan),
-        ms_gib(p->peak_bytes), ms_gib(p->capacity_bytes));
+        ms_gib(p->peak_bytes), ms_gib(p->capacity_bytes), risk_text(arena, p));
 }
 
 /* ---- files ---- */
@@ -278,6 +289,7 @@ void ms_memory_plot_write_json(ms_jout *out, const ms_memory_plot *plot)
         ms_jout_key(out, "plan");
         ms_plan_write_json(out, plot->plans[i].plan);
         ms_jout_bool_field(out, "fits", p->fits);
+        ms_jout_number_field(out, "fits_probability", p->fits_probability);
         ms_jout_number_field(out, "capacity_bytes", p->capacity_bytes);
         ms_jout_number_field(out, "peak_bytes", p->peak_bytes);
         ms_jout_number_field(out, "device_bytes", p->peak_bytes + p->outside_bytes);
@@ -295,8 +307,8 @@ void ms_memory_plot_print(FILE *out, const ms_memory_plot *plot)
 {
     ms_arena *arena = plot->arena;
     ms_print(out, "memory    %s\n\n", title(plot));
-    ms_table *table = MS_TABLE(arena, "LrrrrlL", "plan", "worst rank", "peak (GiB)",
-                               "of (GiB)", "spare (GiB)", "fits", "mesh");
+    ms_table *table = MS_TABLE(arena, "LrrrrlrL", "plan", "worst rank", "peak (GiB)",
+                               "of (GiB)", "spare (GiB)", "fits", "risk (%)", "mesh");
     for (int i = 0; i < plot->num_plans; i++) {
         const ms_memory_plan *plan = &plot->plans[i];
         const ms_prediction *p = &plan->prediction;
@@ -305,7 +317,8 @@ void ms_memory_plot_print(FILE *out, const ms_memory_plot *plot)
         ms_table_cell(table, "%.2f", ms_gib(p->peak_bytes));
         ms_table_cell(table, "%.2f", ms_gib(p->capacity_bytes));
         ms_table_cell(table, "%.2f", ms_gib(ms_prediction_free_bytes(p, p->peak_bytes)));
-        ms_table_cell(table, "%s", p->fits ? "yes" : "NO");
+        ms_table_cells(table, "%s\t%.0f", p->fits ? "yes" : "NO",
+                       100.0 * (1.0 - p->fits_probability));
         ms_table_cell(table, "%s", ms_caption_axes(arena, plan->plan));
     }
     ms_table_print(table, out);

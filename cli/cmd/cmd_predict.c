@@ -56,8 +56,8 @@ static void print(const request *r, FILE *out, ms_workload *workload, const ms_p
 {
     ms_prediction_print(out, r->cx->arena, plan, prediction);
     ms_plan used = ms_prediction_plan(plan, prediction);
-    const char *layout =
-        ms_plan_layout_text(r->cx->arena, &used, workload->model, workload->stack);
+    const char *layout = ms_plan_layout_text(r->cx->arena, &used, workload->model,
+                                             workload->stack, &workload->rules);
     if (layout != NULL)
         ms_print(out, "\nstages       --pipeline-model-parallel-layout '%s'\n", layout);
     for (int i = 0; i < r->broken.num; i++)

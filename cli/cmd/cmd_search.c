@@ -71,8 +71,8 @@ static ms_status complete(ms_ctx *cx, ms_workload *workload, bool by_events,
     report->plans = plans;
     report->predictions = predictions;
     if (num > 0)
-        report->layout =
-            ms_plan_layout_text(cx->arena, &plans[0], workload->model, workload->stack);
+        report->layout = ms_plan_layout_text(cx->arena, &plans[0], workload->model,
+                                             workload->stack, &workload->rules);
     return MS_OK;
 }
 
@@ -264,6 +264,7 @@ static ms_status set_memory_rule(const ms_search_request *r, ms_workload *worklo
 {
     ms_memory_rule rule;
     MS_TRY(ms_memory_options_rule(r->cx, r->memory, &rule));
+    MS_TRY(ms_memory_options_check(r->cx, &rule, workload->cluster));
     ms_workload_set_memory_rule(workload, &rule);
     return MS_OK;
 }

@@ -79,6 +79,7 @@ ms_stack_best ms_stacks_best(ms_ctx *cx, ms_workload *workload,
 {
     const ms_search_result *result = report->result;
     ms_stack_best best = {.stack = report->space->base.stack,
+                          .fastest_s = (double)NAN,
                           .outcome = ms_interrupted && !result->optimal
                                          ? MS_STACK_INTERRUPTED
                                          : MS_STACK_FOUND};
@@ -86,7 +87,8 @@ ms_stack_best ms_stacks_best(ms_ctx *cx, ms_workload *workload,
         explain(cx, workload, report, &best);
         return best;
     }
-    int chosen = is_ceiling ? ms_search_fastest(result) : 0;
+    int fastest = ms_search_fastest(result), chosen = is_ceiling ? fastest : 0;
+    best.fastest_s = report->predictions[fastest].step_s;
     best.plan = &report->plans[chosen];
     best.prediction = &report->predictions[chosen];
     return best;
@@ -96,7 +98,7 @@ static bool comes_before(const ms_stack_best *a, const ms_stack_best *b)
 {
     if (a->plan == NULL || b->plan == NULL)
         return a->plan != NULL && b->plan == NULL;
-    return a->prediction->step_s < b->prediction->step_s;
+    return a->fastest_s < b->fastest_s;
 }
 
 void ms_stacks_order(ms_stacks_report *report)

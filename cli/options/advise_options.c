@@ -40,6 +40,7 @@ ms_status ms_advise_options_apply(ms_ctx *cx, const ms_advise_options *options,
         return refuse_alone(cx, options);
     ms_memory_rule rule;
     MS_TRY(ms_memory_options_rule(cx, &options->memory, &rule));
+    MS_TRY(ms_memory_options_check(cx, &rule, workload->cluster));
     if (!options->top.given)
         ms_note_default(cx, "--top %d", DEFAULT_ROWS);
     ms_advice *advice = MS_NEW(cx->arena, ms_advice);

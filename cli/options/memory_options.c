@@ -1,5 +1,7 @@
 #include "cli/options/memory_options.h"
 
+#include "sim/step/prediction_text.h"
+
 #include "base/units.h"
 #include "cli/options/output.h"
 
@@ -40,4 +42,16 @@ ms_status ms_memory_options_rule(ms_ctx *cx, const ms_memory_options *options,
         return ms_hint(cx, "--min-fit 0.99");
     }
     return read_headroom(cx, options->headroom, out);
+}
+
+ms_status ms_memory_options_check(ms_ctx *cx, const ms_memory_rule *rule,
+                                  const ms_cluster *cluster)
+{
+    double device_bytes = cluster->device.memory_bytes;
+    if (rule->headroom_bytes < device_bytes)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "--headroom %.2f GiB leaves nothing of the %.2f GiB of a GPU of %s",
+            ms_gib(rule->headroom_bytes), ms_gib(device_bytes), cluster->name);
+    return ms_hint(cx, "--headroom 8%%, or --headroom 6GiB");
 }

@@ -4,6 +4,7 @@
 
 #include "cli/options/options.h"
 #include "sim/step/memory_rule.h"
+#include "topo/cluster.h"
 
 #define MS_DEFAULT_MIN_FIT 0.95
 
@@ -19,5 +20,8 @@ extern const ms_option ms_memory_option_table[];
  * memory and no quantity of bytes, or a probability of 1, which no prediction has. */
 ms_status ms_memory_options_rule(ms_ctx *cx, const ms_memory_options *options,
                                  ms_memory_rule *out);
+/* MS_EINPUT if the rule's headroom leaves nothing of the device's memory. */
+ms_status ms_memory_options_check(ms_ctx *cx, const ms_memory_rule *rule,
+                                  const ms_cluster *cluster);
 
 #endif

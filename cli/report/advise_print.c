@@ -23,28 +23,30 @@ static void add_row(ms_table *table, const char *number, const ms_advised *given
                    change == given ? "this plan" : change->change);
 }
 
-/* Whether two changes differ in nothing but the virtual stages of a schedule. */
-static bool same_but_stages(const ms_advised *a, const ms_advised *b)
+/* Whether two changes differ in nothing but the virtual stages of a schedule, or in the
+ * number of layers that are recomputed. */
+static bool same_but_numbers(const ms_advised *a, const ms_advised *b)
 {
     ms_plan plan = a->plan;
     plan.virtual_stages = b->plan.virtual_stages;
     plan.num_stage_layers = b->plan.num_stage_layers;
     plan.layers_per_stage = b->plan.layers_per_stage;
+    plan.recompute_layers = b->plan.recompute_layers;
     return ms_plan_equal(&plan, &b->plan);
 }
 
-/* Whether a faster change is the same schedule with other virtual stages. */
+/* Whether a faster change is the same but for such a number. */
 static bool is_repeated(const ms_advice *advice, int change)
 {
     for (int i = 0; i < change; i++)
-        if (same_but_stages(&advice->changes[i], &advice->changes[change]))
+        if (same_but_numbers(&advice->changes[i], &advice->changes[change]))
             return true;
     return false;
 }
 
 static void print_table(FILE *out, ms_arena *arena, const ms_advice *advice, int rows)
 {
-    ms_table *table = MS_TABLE(arena, "rrrrrrl", "#", "step (s)", "by (s)", "(%)", "GiB",
+    ms_table *table = MS_TABLE(arena, "rrr5rrrL", "#", "step (s)", "by (s)", "(%)", "GiB",
                                "P(fit)", "change");
     int num = 0;
     add_row(table, "-", &advice->given, &advice->given);
@@ -56,7 +58,7 @@ static void print_table(FILE *out, ms_arena *arena, const ms_advice *advice, int
     if (num == advice->num_fitting)
         return;
     ms_print(out,
-             "%d more fit, some of them schedules above with other virtual stages; "
+             "%d more fit, some of them rows above with other virtual stages or layers; "
              "--json lists all\n",
              advice->num_fitting - num);
 }

@@ -1,6 +1,7 @@
 /* A prediction as one page of text; memory in GiB, traffic in GB. */
 #include "base/print.h"
 #include "base/table.h"
+#include "base/wrap.h"
 #include "cli/report/report.h"
 #include "sim/step/prediction_text.h"
 
@@ -69,7 +70,8 @@ static const char *peak_text(ms_arena *arena, ms_dtype compute, const ms_predict
                            MS_UNIT_FLOP_PER_S));
 }
 
-static void print_peak_interval(FILE *out, const ms_prediction *p)
+static void print_peak_interval(FILE *out, ms_arena *arena, const ms_plan *plan,
+                                const ms_prediction *p)
 {
     if (isnan(p->peak_low_bytes) || isnan(p->peak_high_bytes))
         return;
@@ -78,6 +80,10 @@ static void print_peak_interval(FILE *out, const ms_prediction *p)
              "running out of memory\n",
              ms_gib(p->peak_low_bytes), ms_gib(p->peak_high_bytes),
              100.0 * (1.0 - p->fits_probability));
+    const char *few = ms_few_peaks_text(arena, plan->stack, p);
+    if (few != NULL)
+        ms_wrap_print(out, ms_arena_printf(arena, "              %s", few),
+                      (size_t)ms_table_most_width(), 14);
 }
 
 static void print_summary(FILE *out, ms_arena *arena, const ms_plan *plan,
@@ -98,7 +104,7 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_plan *plan,
         ms_print(out, "%.2f GiB free\n", ms_gib(free_bytes));
     else
         ms_print(out, "DOES NOT FIT, %.2f GiB short\n", ms_gib(-free_bytes));
-    print_peak_interval(out, p);
+    print_peak_interval(out, arena, plan, p);
 }
 
 static void print_times(FILE *out, ms_arena *arena, const ms_prediction *p)

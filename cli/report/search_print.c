@@ -1,6 +1,7 @@
 /* Prints search results; less usual choices have a column only if a plan sets them. */
 #include "base/print.h"
 #include "base/table.h"
+#include "base/wrap.h"
 #include "cli/report/report.h"
 #include "costmodel/plan/plan_field.h"
 #include "sim/step/prediction_text.h"
@@ -204,35 +205,44 @@ static void print_plans(FILE *out, ms_arena *arena, const ms_search_report *repo
 
 /* ---- rejected configurations ---- */
 
+/* Prints a text behind a label of 13 characters, in lines that the terminal has room for. */
+static void print_note(FILE *out, const char *text)
+{
+    const size_t label = 13;
+    ms_wrap_print(out, text, (size_t)ms_table_most_width(), label);
+}
+
 static void print_funnel(FILE *out, ms_arena *arena, const ms_search_report *report)
 {
     const ms_search_result *result = report->result;
     const ms_counts *counts = &result->counts;
-    ms_print(
-        out,
-        "\nspace        %ld meshes, %ld configurations looked at: %ld evaluated, %ld "
-        "replayed\n",
-        result->num_meshes, counts->configurations, counts->evaluated, counts->replayed);
+    fputc('\n', out);
+    print_note(out, ms_arena_printf(arena,
+                                    "space        %ld meshes, %ld configurations looked "
+                                    "at: %ld evaluated, %ld replayed",
+                                    result->num_meshes, counts->configurations,
+                                    counts->evaluated, counts->replayed));
     ms_search_reason reasons[MS_NUM_SEARCH_REASONS];
     ms_search_reasons(counts, reasons);
-    fputs("rejected    ", out);
-    const char *separator = " ";
+    const char *text = "rejected    ", *separator = " ";
     for (int i = 0; i < MS_NUM_SEARCH_REASONS; i++) {
         if (reasons[i].count == 0)
             continue;
         bool by_rule =
             strcmp(reasons[i].name, ms_refusal_names[MS_REFUSE_FRAMEWORK]) == 0;
-        ms_print(out, "%s%s %ld%s", separator, reasons[i].name, reasons[i].count,
-                 by_rule ? ms_broken_counts_text(arena, counts, report->rules) : "");
+        text = ms_arena_printf(
+            arena, "%s%s%s %ld%s", text, separator, reasons[i].name, reasons[i].count,
+            by_rule ? ms_broken_counts_text(arena, counts, report->rules) : "");
         separator = ", ";
     }
-    fputs(separator[0] == ' ' ? " none\n" : "\n", out);
+    print_note(out,
+               ms_arena_printf(arena, "%s%s", text, separator[0] == ' ' ? " none" : ""));
 }
 
-/* "that fits with probability 0.95 ", or "" if plans fit by their predicted peak. */
+/* "that fits with probability 0.95 ", or "" if plans fit by their predicted peak alone. */
 static const char *fitting_text(ms_arena *arena, const ms_memory_limit *limit)
 {
-    return limit->knows_risk && limit->rule.min_probability > 0.0
+    return limit->knows_risk && limit->peak_factor > 1.0
                ? ms_arena_printf(arena, "that fits with probability %g ",
                                  limit->rule.min_probability)
                : "";
@@ -243,17 +253,18 @@ static void print_certificate(FILE *out, ms_arena *arena, const ms_search_report
     const ms_search_result *result = report->result;
     double best_s = ms_search_best_step_s(report), open_s = result->smallest_open_bound_s;
     if (result->optimal && result->num_found > 0) {
-        ms_print(out,
-                 "certificate  optimal: no plan of the space %sis faster than %.*f s by "
-                 "replay of every action\n",
-                 fitting_text(arena, report->memory), ms_decimals(best_s), best_s);
+        print_note(out, ms_arena_printf(arena,
+                                        "certificate  optimal: no plan of the space %sis "
+                                        "faster than %.*f s by replay of every action",
+                                        fitting_text(arena, report->memory),
+                                        ms_decimals(best_s), best_s));
     } else if (result->optimal) {
         fputs("certificate  the whole space was covered: nothing in it fits\n", out);
     } else if (open_s > 0.0) {
-        ms_print(out,
-                 "certificate  not optimal: interrupted; what was not explored takes at "
-                 "least %.*f s\n",
-                 ms_decimals(open_s), open_s);
+        print_note(out, ms_arena_printf(arena,
+                                        "certificate  not optimal: interrupted; what was "
+                                        "not explored takes at least %.*f s",
+                                        ms_decimals(open_s), open_s));
     } else {
         fputs("certificate  not optimal: interrupted\n", out);
     }
@@ -287,6 +298,12 @@ void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)
     print_ties(out, report);
     fputc('\n', out);
     print_plans(out, arena, report);
+    const char *few =
+        report->result->num_found > 0
+            ? ms_few_peaks_text(arena, report->space->base.stack, &report->predictions[0])
+            : NULL;
+    if (few != NULL)
+        print_note(out, few);
     print_funnel(out, arena, report);
     print_certificate(out, arena, report);
     double elapsed_s = report->result->elapsed_s;

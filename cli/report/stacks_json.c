@@ -54,6 +54,7 @@ static void write_stack(ms_jout *out, const ms_stack_best *best,
     ms_jout_text_field(out, "stack", best->stack);
     ms_jout_text_field(out, "status", ms_stack_outcome_names[best->outcome]);
     write_best(out, best);
+    ms_jout_number_field(out, "fastest_step_s", best->fastest_s);
     ms_jout_text_field(out, "reason", best->reason);
     ms_jout_begin_array_field(out, "broken_rules_of_ceiling");
     for (int i = 0; i < best->refused.num; i++)

@@ -1,6 +1,7 @@
 /* Searches of several stacks as text. */
 #include "base/print.h"
 #include "base/table.h"
+#include "base/wrap.h"
 #include "cli/options/plan_command.h"
 #include "cli/report/report.h"
 #include "cli/report/stacks_report.h"
@@ -13,9 +14,9 @@ static bool has_ceiling(const ms_stacks_report *report)
     return report->ceiling.prediction != NULL;
 }
 
-static double over_ceiling_frac(const ms_stacks_report *report, const ms_stack_best *best)
+static double over_ceiling_frac(const ms_stacks_report *report, double step_s)
 {
-    return best->prediction->step_s / report->ceiling.prediction->step_s - 1.0;
+    return step_s / report->ceiling.prediction->step_s - 1.0;
 }
 
 static void figure_cells(ms_table *table, const ms_stacks_report *report, int i)
@@ -25,7 +26,8 @@ static void figure_cells(ms_table *table, const ms_stacks_report *report, int i)
     ms_table_cells(table, "%d\t%s\t%.*f", i + 1, best->stack, ms_decimals(p->step_s),
                    p->step_s);
     if (has_ceiling(report))
-        ms_table_cell(table, "%+.1f", 100.0 * over_ceiling_frac(report, best));
+        ms_table_cell(table, "%+.1f", 100.0 * over_ceiling_frac(report, p->step_s));
+    ms_table_cell(table, "%.*f", ms_decimals(best->fastest_s), best->fastest_s);
     ms_table_cells(
         table, "%.1f\t%.1f\t%.1f\t%.2f", 100.0 * p->mfu_frac, ms_gib(p->peak_bytes),
         ms_gib(ms_prediction_free_bytes(p, p->peak_bytes)), p->fits_probability);
@@ -40,7 +42,8 @@ static void print_plans(FILE *out, ms_arena *arena, const ms_stacks_report *repo
     ms_table *table = MS_TABLE(arena, "rlr", "#", "stack", "step (s)");
     if (has_ceiling(report))
         MS_COLUMNS(table, "r", "over ceiling (%)");
-    MS_COLUMNS(table, "r6r7rr3", "MFU (%)", "peak (GiB)", "spare (GiB)", "P(fit)");
+    MS_COLUMNS(table, "rr6r7rr3", "fastest (s)", "MFU (%)", "peak (GiB)", "spare (GiB)",
+               "P(fit)");
     ms_plan_columns_name(table, &columns);
     for (int i = 0; i < report->num_found; i++) {
         figure_cells(table, report, i);
@@ -94,7 +97,7 @@ static void print_without_plan(FILE *out, const ms_stacks_report *report)
 
 /* Prints the headline; that nothing is faster holds if the ceiling's search was not
  * interrupted and no stack is faster. */
-static void print_headline(FILE *out, const ms_stacks_report *report)
+static void print_headline(FILE *out, ms_arena *arena, const ms_stacks_report *report)
 {
     const ms_stack_best *best = &report->stacks[0], *ceiling = &report->ceiling;
     if (!has_ceiling(report)) {
@@ -103,15 +106,19 @@ static void print_headline(FILE *out, const ms_stacks_report *report)
     }
     double step_s = ceiling->prediction->step_s;
     bool holds = ceiling->outcome == MS_STACK_FOUND &&
-                 (report->num_found == 0 || best->prediction->step_s >= step_s);
-    ms_print(out,
-             holds ? "no framework can beat %.*f s here" : "stack ideal takes %.*f s",
-             ms_decimals(step_s), step_s);
+                 (report->num_found == 0 || best->fastest_s >= step_s);
+    const char *text = ms_arena_printf(
+        arena, holds ? "no framework can beat %.*f s here" : "stack ideal takes %.*f s",
+        ms_decimals(step_s), step_s);
     if (report->num_found > 0)
-        ms_print(out, "; %s's best is %.*f s (%+.1f %%)", best->stack,
-                 ms_decimals(best->prediction->step_s), best->prediction->step_s,
-                 100.0 * over_ceiling_frac(report, best));
-    fputc('\n', out);
+        text = ms_arena_printf(arena, "%s; %s's best is %.*f s (%+.1f %%)", text,
+                               best->stack, ms_decimals(best->fastest_s), best->fastest_s,
+                               100.0 * over_ceiling_frac(report, best->fastest_s));
+    if (report->num_found > 0 && best->prediction->step_s != best->fastest_s)
+        text = ms_arena_printf(arena, "%s, the simplest plan of its tie band %.*f s",
+                               text, ms_decimals(best->prediction->step_s),
+                               best->prediction->step_s);
+    ms_wrap_print(out, text, (size_t)ms_table_most_width(), 0);
 }
 
 void ms_stacks_print(FILE *out, ms_arena *arena, const ms_stacks_report *report)
@@ -134,5 +141,5 @@ void ms_stacks_print(FILE *out, ms_arena *arena, const ms_stacks_report *report)
     if (report->num_found > 0)
         ms_print(out, "try          meshsim predict %s\n",
                  ms_plan_command_text(arena, report->stacks[0].plan));
-    print_headline(out, report);
+    print_headline(out, arena, report);
 }

@@ -23,14 +23,15 @@ typedef struct ms_stack_best {
     const char *reason;              /* why there is no plan; NULL with a plan */
     const ms_plan *plan;             /* the plan to take; NULL: none */
     const ms_prediction *prediction; /* prediction of `plan` */
-    ms_broken_rules refused;         /* rules that the ceiling's plan breaks */
+    double fastest_s;        /* step time of the stack's fastest plan; NaN: no plan */
+    ms_broken_rules refused; /* rules that the ceiling's plan breaks */
 } ms_stack_best;
 
 typedef struct ms_stacks_report {
     const ms_search_report *inputs; /* the ceiling's search, for what was searched */
     ms_stack_best ceiling;          /* `plan` is the fastest plan, not the simplest */
     int num_stacks, num_found;
-    ms_stack_best *stacks; /* (num_stacks): by step time; behind num_found without plan */
+    ms_stack_best *stacks; /* (num_stacks): by fastest_s; behind num_found without plan */
     double elapsed_s;
 } ms_stacks_report;
 

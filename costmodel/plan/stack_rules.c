@@ -164,12 +164,22 @@ void ms_facts_set_schedule(ms_facts *facts, const ms_plan *plan, const ms_stack 
             : own_shape(stack, layers, pp * plan->virtual_stages);
 }
 
+/* Whether a rule restricts the layers of stages: the version takes no layouts. */
+static bool restricts_layers(const ms_rule_set *rules)
+{
+    for (int i = 0; i < rules->num; i++)
+        if (strcmp(rules->rules[i].name, "layers") == 0)
+            return true;
+    return false;
+}
+
 const char *ms_plan_layout_text(ms_arena *arena, const ms_plan *plan,
-                                const ms_model *model, const ms_stack *stack)
+                                const ms_model *model, const ms_stack *stack,
+                                const ms_rule_set *rules)
 {
     const long *layers = plan->layers_per_stage;
     long num = plan->num_stage_layers;
-    if (!stack->states_layouts || num < 2 ||
+    if (!stack->states_layouts || restricts_layers(rules) || num < 2 ||
         shape_of(layers, num, plan->size[MS_PP]) == MS_LAYERS_EQUAL)
         return NULL;
     const char *text = "E";

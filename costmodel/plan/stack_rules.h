@@ -107,10 +107,11 @@ ms_facts ms_facts_of(const ms_plan *plan, const ms_model *model, const ms_stack 
 
 /* The layout string that launches the plan's layers_per_stage, for stacks that take one:
  * "Et*14|t*13|t*13L" has an embedding, 40 layers and the loss on 3 stages; NULL: stages
- * are equal or the stack takes none. Source: Megatron-LM,
+ * are equal, or the stack or its version (rules) takes none. Source: Megatron-LM,
  * core/transformer/pipeline_parallel_layer_layout.py. */
 const char *ms_plan_layout_text(ms_arena *arena, const ms_plan *plan,
-                                const ms_model *model, const ms_stack *stack);
+                                const ms_model *model, const ms_stack *stack,
+                                const ms_rule_set *rules);
 
 /* Updates the facts of a schedule: its kind, virtual stages, group, own distribution. */
 void ms_facts_set_schedule(ms_facts *facts, const ms_plan *plan, const ms_stack *stack);

@@ -85,6 +85,17 @@ static void add_words(edit_list *list)
             add(list, choices[i], value, 0);
 }
 
+/* Full recomputation of the first 1, 2, 4 ... layers of each chunk, or of all (0). */
+static void add_recompute_layers(edit_list *list)
+{
+    const ms_plan *plan = list->plan;
+    long chunk =
+        list->workload->model->num_layers / (plan->size[MS_PP] * plan->virtual_stages);
+    add(list, MS_CHOOSE_RECOMPUTE_LAYERS, 0, 0);
+    for (long layers = 1; layers < chunk; layers *= 2)
+        add(list, MS_CHOOSE_RECOMPUTE_LAYERS, layers, 0);
+}
+
 int ms_plan_edits(ms_arena *arena, const ms_workload *workload, const ms_plan *plan,
                   ms_plan_edit **out)
 {
@@ -98,6 +109,7 @@ int ms_plan_edits(ms_arena *arena, const ms_workload *workload, const ms_plan *p
     add_schedules(&list, &space);
     add_sharding(&list);
     add_words(&list);
+    add_recompute_layers(&list);
     *out = list.edits;
     return list.num;
 }
@@ -152,7 +164,8 @@ static void adapt_states(const ms_stack *stack, const ms_plan *from, ms_plan *pl
                     ms_plan_usual(plan, stack, MS_CHOOSE_RESHARD));
     if (plan->recompute == from->recompute)
         return;
-    plan->recompute_layers = 0;
+    if (plan->recompute != MS_RECOMPUTE_FULL)
+        plan->recompute_layers = 0;
     ms_plan_reset(plan, MS_CHOOSE_RECOMPUTE_BUDGET);
 }
 
@@ -171,6 +184,8 @@ static bool set(const ms_plan_edit *edit, ms_plan *plan)
         ms_plan_set(plan, edit->choice, edit->value);
     if (edit->choice == MS_CHOOSE_SCHEDULE)
         plan->virtual_stages = edit->second;
+    if (edit->choice == MS_CHOOSE_RECOMPUTE_LAYERS)
+        plan->recompute = MS_RECOMPUTE_FULL;
     if (edit->choice == MS_CHOOSE_ZERO && edit->value == 3)
         plan->reshard_after_forward = edit->second;
     return true;
@@ -244,6 +259,9 @@ static const char *choice_text(ms_arena *arena, const ms_plan *from, const ms_pl
     if (choice == MS_CHOOSE_ORDER)
         return ms_arena_printf(arena, "order %s", ms_order_text(arena, to, to->order));
     const char *value = ms_plan_value_text(arena, to, choice);
+    if (choice == MS_CHOOSE_RECOMPUTE && to->recompute_layers > 0)
+        return ms_arena_printf(arena, "%s %s, %ld a stage", name, value,
+                               to->recompute_layers);
     if (field->kind != MS_CHOICE_WHOLE)
         return ms_arena_printf(arena, "%s %s", name, value);
     return ms_arena_printf(arena, "%s %s -> %s", name,
@@ -256,6 +274,8 @@ static bool is_shown(const ms_plan *from, const ms_plan *to, ms_choice choice)
         return !ms_space_same_order(to, from->order);
     if (choice == MS_CHOOSE_VIRTUAL_STAGES && to->size[MS_PP] == 1)
         return false;
+    if (choice == MS_CHOOSE_RECOMPUTE_LAYERS && to->recompute == from->recompute)
+        return to->recompute_layers != from->recompute_layers;
     bool searched = ms_plan_fields[choice].search == MS_SEARCH_TRIES;
     return (searched || choice == MS_CHOOSE_RECOMPUTE_BUDGET) &&
            ms_plan_matters(to, choice) && !ms_plan_same(from, to, choice);

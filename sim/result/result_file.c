@@ -378,24 +378,40 @@ static ms_result *append(ms_ctx *cx, ms_results *results)
     return result;
 }
 
+/* Appends a plan with its prediction, the search's number `rank`. */
+static ms_status add_found(ms_ctx *cx, ms_jval entry, const char *path, int rank,
+                           ms_results *results)
+{
+    ms_jval prediction;
+    ms_result *result = append(cx, results);
+    MS_TRY(require_member(cx, entry, "prediction", &prediction));
+    MS_TRY(read_prediction(cx, prediction, result));
+    MS_TRY(read_plan(cx, entry, result));
+    result->path = path;
+    result->kind = MS_RESULT_PLAN;
+    result->search_rank = rank;
+    return MS_OK;
+}
+
+/* Appends the plans that a search listed, or of a search of several stacks each one's. */
 static ms_status add_search(ms_ctx *cx, ms_jval root, const char *path,
                             ms_results *results)
 {
-    ms_jval plans, prediction;
-    MS_TRY(require_array(cx, root, "plans", &plans));
-    if (ms_json_length(plans) == 0)
-        return ms_json_fail(cx, plans, "the search found no plan");
-    for (int i = 0; i < ms_json_length(plans); i++) {
-        ms_jval entry = ms_json_element(cx, plans, i);
-        ms_result *result = append(cx, results);
-        MS_TRY(require_member(cx, entry, "prediction", &prediction));
-        MS_TRY(read_prediction(cx, prediction, result));
-        MS_TRY(read_plan(cx, entry, result));
-        result->path = path;
-        result->kind = MS_RESULT_PLAN;
-        result->search_rank = i + 1;
+    ms_jval list, unused, best;
+    bool of_stacks = ms_json_member(cx, root, "stacks", &unused);
+    int rank = 0;
+    MS_TRY(require_array(cx, root, of_stacks ? "stacks" : "plans", &list));
+    for (int i = 0; i < ms_json_length(list); i++) {
+        ms_jval entry = ms_json_element(cx, list, i);
+        if (of_stacks && ms_json_is_object(entry)) {
+            MS_TRY(require_member(cx, entry, "best", &best));
+            if (ms_json_is_null(best))
+                continue;
+            entry = best;
+        }
+        MS_TRY(add_found(cx, entry, path, ++rank, results));
     }
-    return MS_OK;
+    return rank > 0 ? MS_OK : ms_json_fail(cx, list, "the search found no plan");
 }
 
 static ms_status add_document(ms_ctx *cx, ms_jval root, const char *path,

@@ -405,11 +405,11 @@ static void explain_least(ms_ctx *cx, ms_workload *workload, const ms_space *spa
         out->reason = out_of_reach_text(cx->arena, workload);
         return;
     }
-    const char *probably = limit->knows_risk && limit->rule.min_probability > 0.0
+    const char *probably = limit->knows_risk && limit->peak_factor > 1.0
                                ? ms_arena_printf(cx->arena, " with probability %g",
                                                  limit->rule.min_probability)
                                : "";
-    const char *best = probably[0] == '\0'
+    const char *best = !limit->knows_risk || !(limit->rule.min_probability > 0.0)
                            ? ""
                            : ms_arena_printf(cx->arena, "; it fits with probability %.2f",
                                              out->fits_probability);

@@ -78,6 +78,17 @@ char *ms_peak_interval_text(ms_arena *arena, const ms_plan *plan,
                            runs_text(arena, interval, MS_ERRORS_OF_STACK));
 }
 
+const char *ms_few_peaks_text(ms_arena *arena, const char *stack, const ms_prediction *p)
+{
+    const ms_error_interval *interval = &p->peak_interval;
+    if (isnan(p->peak_low_bytes) || interval->num_sources[MS_ERRORS_OF_STACK] > 1)
+        return NULL;
+    return ms_arena_printf(arena,
+                           "few peaks of stack %s were measured (%s): the risk is "
+                           "mostly by errors of other stacks",
+                           stack, runs_text(arena, interval, MS_ERRORS_OF_STACK));
+}
+
 const char *ms_margin_text(ms_arena *arena, const ms_memory_limit *limit)
 {
     return limit->peak_factor > 1.0

@@ -455,21 +455,27 @@ static void uneven_stages_have_a_layout_string(void **state)
     ms_ctx *cx = test_cx();
     const ms_stack *stack;
     ASSERT_OK(ms_stack_load(cx, "megatron", &stack), cx);
+    ms_rule_set rules;
+    ASSERT_OK(ms_rule_set_load(cx, stack, &rules), cx);
     const ms_model model = {.num_layers = 27};
     ms_plan plan = ms_plan_default(8);
     plan.size[MS_PP] = 2;
     plan.virtual_stages = 2;
     plan.num_stage_layers = 4;
     plan.layers_per_stage = (const long[]){7, 7, 7, 6};
-    ASSERT_TEXT(ms_plan_layout_text(cx->arena, &plan, &model, stack),
+    ASSERT_TEXT(ms_plan_layout_text(cx->arena, &plan, &model, stack, &rules),
                 "Et*7|t*7|t*7|t*6L");
     plan.layers_per_stage = (const long[]){0, 14, 13, 0};
-    ASSERT_TEXT(ms_plan_layout_text(cx->arena, &plan, &model, stack), "E|t*14|t*13|L");
+    ASSERT_TEXT(ms_plan_layout_text(cx->arena, &plan, &model, stack, &rules),
+                "E|t*14|t*13|L");
     plan.layers_per_stage = (const long[]){7, 7, 7, 7};
-    assert_null(ms_plan_layout_text(cx->arena, &plan, &model, stack));
+    assert_null(ms_plan_layout_text(cx->arena, &plan, &model, stack, &rules));
     plan.layers_per_stage = (const long[]){7, 7, 7, 6};
+    ASSERT_OK(ms_stack_load(cx, "megatron@0.12", &stack), cx);
+    ASSERT_OK(ms_rule_set_load(cx, stack, &rules), cx);
+    assert_null(ms_plan_layout_text(cx->arena, &plan, &model, stack, &rules));
     ASSERT_OK(ms_stack_load(cx, "torchtitan", &stack), cx);
-    assert_null(ms_plan_layout_text(cx->arena, &plan, &model, stack));
+    assert_null(ms_plan_layout_text(cx->arena, &plan, &model, stack, &rules));
 }
 
 int main(void)
