@@ -270,17 +270,19 @@ static ms_status add_list(ms_ctx *cx, rule_row row, const char *listed, ms_rule_
 
 static ms_status add_lists(ms_ctx *cx, const ms_stack *stack, ms_rule_set *set)
 {
+    const char *source =
+        ms_arena_printf(cx->arena, "the list in configs/stacks/%s.json", stack->name);
     const rule_row schedule = {.rule = "schedule",
                                .when = "pp > 1",
                                .need = stack->can_schedule[MS_CUSTOM] ? "schedule_file"
                                                                       : "pp = 1",
                                .says = "pipelines run one of",
-                               .source = stack->source};
+                               .source = source};
     const rule_row method = {.rule = "cp_method",
                              .when = "cp > 1",
                              .need = "cp = 1",
                              .says = "context parallelism is by",
-                             .source = stack->source};
+                             .source = source};
     if (!has_all(ms_schedule_names, stack->can_schedule))
         MS_TRY(add_list(cx, schedule,
                         have_text(cx->arena, ms_schedule_names, stack->can_schedule),
