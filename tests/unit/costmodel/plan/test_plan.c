@@ -505,6 +505,26 @@ static void one_line_says_what_matters(void **state)
     ASSERT_TEXT(ms_plan_text(arena, &plan), "cp 4, ulysses cp, mbs 1, zero 0, bf16");
 }
 
+/* Budgets that are tenths have layer modes of their own, as a search compares them; others
+ * are the workload's. */
+static void layer_modes_are_modes_and_tenths_of_a_budget(void **state)
+{
+    (void)state;
+    ms_plan plan = ms_plan_default(1);
+    for (ms_layer_mode mode = 0; mode < MS_NUM_LAYER_MODES; mode++) {
+        ms_plan_set_layer_mode(&plan, mode);
+        ASSERT_INT(ms_plan_layer_mode(&plan), mode);
+        ASSERT_INT(plan.recompute, ms_layer_mode_recompute(mode));
+        assert_true((plan.recompute_budget_frac >= 0.0) ==
+                    ms_layer_mode_has_budget(mode));
+    }
+    ASSERT_NEAR(plan.recompute_budget_frac, 1.0, 0);
+    plan.recompute_budget_frac = 0.3;
+    ASSERT_INT(ms_plan_layer_mode(&plan), ms_layer_mode_of_budget(3));
+    plan.recompute_budget_frac = 0.35;
+    ASSERT_INT(ms_plan_layer_mode(&plan), MS_RECOMPUTE_AUTO);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -527,6 +547,7 @@ int main(void)
         cmocka_unit_test(expert_meshes_need_their_axes_innermost_in_order),
         cmocka_unit_test(a_check_names_the_numbers),
         cmocka_unit_test(one_line_says_what_matters),
+        cmocka_unit_test(layer_modes_are_modes_and_tenths_of_a_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
