@@ -272,9 +272,10 @@ static void set_plan(ms_ctx *cx, const ms_plan *plan, ms_result *out)
     ms_plan *choices = MS_NEW(cx->arena, ms_plan);
     *choices = *plan;
     out->made_for = choices;
-    out->plan = ms_arena_printf(cx->arena, "%s on %ld of %s: %s",
+    out->plan = ms_arena_printf(cx->arena, "%s on %ld of %s, stack %s: %s",
                                 plan->model == NULL ? "a model" : plan->model, plan->gpus,
                                 plan->cluster == NULL ? "a cluster" : plan->cluster,
+                                plan->stack == NULL ? "not stated" : plan->stack,
                                 ms_plan_text(cx->arena, plan));
 }
 
