@@ -302,11 +302,10 @@ static const char *replay_text(const writer *w)
 static const char *replay_verdict(const writer *w)
 {
     const ms_why *why = w->why;
+    const char *tied =
+        why->among.fate == MS_FATE_REPLAYED ? "" : " for its simplicity, by the tie band";
     if (why->rank > 0)
-        return ms_arena_printf(w->arena, "listed as #%d%s%s", why->rank,
-                               why->among.fate == MS_FATE_REPLAYED
-                                   ? ""
-                                   : " for its simplicity, by the tie band",
+        return ms_arena_printf(w->arena, "listed as #%d%s%s", why->rank, tied,
                                w->known->result->optimal ? "" : " so far");
     bool reached = !why->mesh_ruled_out && (why->excluded == NULL || why->is_another);
     if (why->among.fate == MS_FATE_REPLAYED && reached)
