@@ -50,6 +50,7 @@ static bool try_plan(const attempt *a, const ms_plan *plan, const char *flags)
         a->out->change = flags;
         a->out->changed = *plan;
         a->out->step_s = prediction.step_s;
+        a->out->changed_fits_probability = prediction.fits_probability;
         a->out->peak_bytes = prediction.peak_bytes;
     }
     ms_arena_close(scratch.arena);
@@ -287,6 +288,7 @@ static bool find_fastest(ms_ctx *cx, const fitting *f, const ms_space *space)
         return false;
     f->out->changed = ms_prediction_plan(&result.found[0].plan, &prediction);
     f->out->step_s = prediction.step_s;
+    f->out->changed_fits_probability = prediction.fits_probability;
     f->out->peak_bytes = prediction.peak_bytes;
     return true;
 }
@@ -494,6 +496,7 @@ static void write_change(ms_jout *out, const ms_shortfall *shortfall)
     ms_jout_text_field(out, "flags", shortfall->change);
     ms_jout_number_field(out, "step_s", shortfall->step_s);
     ms_jout_number_field(out, "peak_bytes", shortfall->peak_bytes);
+    ms_jout_number_field(out, "fits_probability", shortfall->changed_fits_probability);
     ms_jout_key(out, "plan");
     ms_plan_write_json(out, &shortfall->changed);
     ms_jout_end_object(out);
@@ -521,12 +524,17 @@ ms_status ms_shortfall_fail(ms_ctx *cx, const ms_shortfall *shortfall)
 {
     ms_status status = ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "%s", shortfall->reason);
     if (shortfall->change != NULL) {
-        ms_hint(cx, "%s: %s (step %.*f s, peak %.2f GiB)",
-                shortfall->is_searched
-                    ? "no near change fits, but search finds a plan that does"
-                    : "the nearest change that fits",
-                shortfall->change, ms_decimals(shortfall->step_s), shortfall->step_s,
-                ms_gib(shortfall->peak_bytes));
+        ms_hint(
+            cx, "%s: %s (step %.*f s, peak %.2f GiB%s)",
+            shortfall->is_searched
+                ? "no near change fits, but search finds a plan that does"
+                : "the nearest change that fits",
+            shortfall->change, ms_decimals(shortfall->step_s), shortfall->step_s,
+            ms_gib(shortfall->peak_bytes),
+            isnan(shortfall->changed_fits_probability)
+                ? ""
+                : ms_arena_printf(cx->arena, ", %.0f %% risk",
+                                  100.0 * (1.0 - shortfall->changed_fits_probability)));
     } else if (shortfall->needed_bytes <= shortfall->capacity_bytes) {
         ms_hint(cx, "a smaller --min-fit");
     } else if (isnan(shortfall->needed_bytes)) {

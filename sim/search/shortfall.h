@@ -14,7 +14,8 @@ typedef struct ms_shortfall {
     ms_plan plan;            /* the plan that needs needed_bytes */
     const char *change; /* flags of the change: "--recompute full"; NULL: none found */
     ms_plan changed;    /* the plan after the change */
-    double step_s, peak_bytes; /* prediction of `changed` */
+    double step_s, peak_bytes;       /* prediction of `changed` */
+    double changed_fits_probability; /* P(fit) of `changed`; NaN: unknown */
     bool is_searched;    /* `changed` was found by a search, not by one of the changes */
     long configurations; /* number of plans searched for a change */
 } ms_shortfall;
