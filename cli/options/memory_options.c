@@ -1,9 +1,8 @@
 #include "cli/options/memory_options.h"
 
-#include "sim/step/prediction_text.h"
-
 #include "base/units.h"
 #include "cli/options/output.h"
+#include "sim/step/prediction_text.h"
 
 const ms_option ms_memory_option_table[] = {
     MS_OPT_NUMBER(ms_memory_options, min_fit, "--min-fit", "P", 1,

@@ -85,13 +85,15 @@ static void add_words(edit_list *list)
             add(list, choices[i], value, 0);
 }
 
-/* Full recomputation of the first 1, 2, 4 ... layers of each chunk, or of all (0). */
+/* Full recomputation of the first 1, 2, 4 ... layers of each chunk, or of all (0) where
+ * the plan has some. */
 static void add_recompute_layers(edit_list *list)
 {
     const ms_plan *plan = list->plan;
     long chunk =
         list->workload->model->num_layers / (plan->size[MS_PP] * plan->virtual_stages);
-    add(list, MS_CHOOSE_RECOMPUTE_LAYERS, 0, 0);
+    if (plan->recompute_layers > 0)
+        add(list, MS_CHOOSE_RECOMPUTE_LAYERS, 0, 0);
     for (long layers = 1; layers < chunk; layers *= 2)
         add(list, MS_CHOOSE_RECOMPUTE_LAYERS, layers, 0);
 }

@@ -27,8 +27,8 @@ char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
 /* One line: the published runs behind the peak memory's error interval; NULL: none. */
 char *ms_peak_interval_text(ms_arena *arena, const ms_plan *plan,
                             const ms_prediction *prediction);
-/* "few peaks of stack deepspeed were measured (2 runs of 1 source): the risk is
- * mostly by errors of other stacks"; NULL: runs of two sources or more, or no errors are known at all. */
+/* "few peaks of stack deepspeed were measured (2 runs of 1 source): the risk is mostly by
+ * errors of other stacks"; NULL: runs of two sources or more, or no known errors at all. */
 const char *ms_few_peaks_text(ms_arena *arena, const char *stack, const ms_prediction *p);
 
 /* " with a margin of 30 % for errors of the prediction"; "" without margin. */
