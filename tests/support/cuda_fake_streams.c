@@ -7,7 +7,7 @@
 /* One in this many queries does work, fewer than MOST_QUERY_STEPS pieces: switching
  * memory protection for each piece would be slow. */
 #define QUERY_WORKS_ONE_IN 4
-#define MOST_QUERY_STEPS   16
+#define MOST_QUERY_STEPS   64
 
 /* Whether work can be given to a stream; false, with a defect noted: the stream is closed
  * or its device not entered. */
