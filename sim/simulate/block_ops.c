@@ -36,17 +36,6 @@ static const ms_bill_comm *find_entry(const op_list *l, const ms_bill_comm *one)
     return NULL;
 }
 
-/* Index of the first kernel that a collective overlaps if it runs beside the kernels just
- * before it for `hidden_s` seconds. */
-static int first_overlapped_op(const op_list *l, double hidden_s)
-{
-    int at = l->num;
-    double seconds = 0.0;
-    while (at > 0 && seconds < hidden_s && !l->ops[at - 1].moves)
-        seconds += l->ops[--at].compute_s;
-    return at;
-}
-
 /* Adds collective `one` of a node. The block's costs (ms_bill) list equal collectives as
  * one entry: `one` gets its share, by count, of that entry's exposed and hidden time. */
 static void add_collective(op_list *l, ms_block_op op, const ms_bill_comm *one)
@@ -79,7 +68,7 @@ static void add_collective(op_list *l, ms_block_op op, const ms_bill_comm *one)
     op.all_s = share * all_s;
     op.exposed_s = ms_max(share * exposed_s - op.interference_s, 0.0);
     op.overlaps_later_ops = one->collective == MS_ALL_GATHER;
-    op.first_overlapped = first_overlapped_op(l, op.hidden_s);
+    op.first_overlapped = l->num;
     l->ops[l->num++] = op;
 }
 
@@ -138,6 +127,60 @@ static void add_ring(op_list *l, ms_block_op op, const ms_node *node)
     rest.all_s = all.all_s;
     rest.hidden_s = rest.interference_s = 0.0;
     l->ops[l->num++] = rest;
+}
+
+/* ---- collectives one after the other ---- */
+
+/* Whether two neighbouring operations are collectives of one stream that overlap the same kernels:
+ * those after them (gathers), or those before them. */
+static bool share_kernels(const ms_block_op *a, const ms_block_op *b)
+{
+    return a->moves && b->moves && !a->ring && !b->ring && a->group == b->group &&
+           a->overlaps_later_ops == b->overlaps_later_ops;
+}
+
+/* Index of the first of the kernels just before operation `at` that take `hidden_s`. */
+static int first_overlapped_op(const op_list *l, int at, double hidden_s)
+{
+    double seconds = 0.0;
+    while (at > 0 && seconds < hidden_s && !l->ops[at - 1].moves)
+        seconds += l->ops[--at].compute_s;
+    return at;
+}
+
+/* Moves the hidden seconds of the collectives from `first` to `last` to their end, if they overlap later
+ * kernels, otherwise to their beginning: on one stream a later collective's exposed
+ * seconds would otherwise wait for an earlier one's hidden seconds. */
+static void gather_hidden_seconds(op_list *l, int first, int last)
+{
+    double hidden_s = 0.0, exposed_s = 0.0;
+    for (int i = first; i <= last; i++) {
+        hidden_s += l->ops[i].hidden_s;
+        exposed_s += l->ops[i].exposed_s;
+    }
+    bool later = l->ops[first].overlaps_later_ops;
+    int overlapped = first_overlapped_op(l, first, hidden_s);
+    for (int i = first; i <= last; i++) {
+        ms_block_op *op = &l->ops[i];
+        double all_s = op->exposed_s + op->hidden_s;
+        op->exposed_s = later ? ms_min(exposed_s, all_s) : ms_max(all_s - hidden_s, 0.0);
+        op->hidden_s = all_s - op->exposed_s;
+        op->waits_later = later && op->exposed_s <= 0.0;
+        exposed_s -= op->exposed_s;
+        hidden_s -= op->hidden_s;
+        op->first_overlapped = overlapped;
+    }
+}
+
+static void gather_all_hidden_seconds(op_list *l)
+{
+    for (int first = 0, last; first < l->num; first = last + 1) {
+        last = first;
+        while (last + 1 < l->num && share_kernels(&l->ops[first], &l->ops[last + 1]))
+            last++;
+        if (l->ops[first].moves && !l->ops[first].ring)
+            gather_hidden_seconds(l, first, last);
+    }
 }
 
 /* ---- ops of a pass ---- */
@@ -222,6 +265,7 @@ static void collect_ops(ms_arena *arena, const ms_planned *planned,
         for (int n = first; n < last; n++)
             if (program->nodes[n].pass != MS_PASS_OPTIMIZER)
                 add_node(&l, &program->nodes[n]);
+        gather_all_hidden_seconds(&l);
         add_accumulation_and_host(&l, out->block);
         out->num_ops[pass] = l.num;
         out->ops[pass] = l.ops;

@@ -1,7 +1,8 @@
-/* How much longer a step takes by the event engine, which shares links between
- * messages, than by the closed-form prediction (docs/formulas 6.9): for random plans
- * of models on clusters, the distribution of the difference by class of plan, and the
- * plans that differ most. Arguments: plans of each model (30), seed (1), a file that
+/* How far the engines' step times lie apart for random plans of models on clusters: the
+ * distribution of the differences by class of plan, and the plans that differ most
+ * (docs/formulas 6.9). Compared with the replay of actions, which predictions and searches
+ * use, are the replay of nodes without sharing of links ("alone"), or ("shared") events
+ * that share them. Arguments: plans of each model (30), seed (1), alone or shared, a file that
  * gets one line per plan (none). */
 #include "sim/simulate/simulation.h"
 #include "sim/step/prediction.h"
@@ -15,16 +16,15 @@
 
 #define MAX_CLASSES 64
 #define NUM_WORST   12
+#define WITHIN_FRAC 0.01 /* the difference that the engines aim at */
 
 typedef struct gap {
     const char *model, *cluster, *kind, *stack;
     ms_plan plan;
     char *text;
-    /* step times in seconds: `predicted_s` by the closed form, `events_s` by the event
-     * engine with shared links, `alone_s` by the same task graph without sharing of
-     * links */
-    double predicted_s, events_s, alone_s;
-    double gap_frac, alone_frac, memory_frac;
+    /* step times in seconds: by the replay of actions, and by the task graph of nodes */
+    double actions_s, nodes_s;
+    double gap_frac, memory_frac;
 } gap;
 
 typedef struct subject {
@@ -44,6 +44,12 @@ static const subject subjects[] = {
 };
 #define NUM_SUBJECTS ((int)(sizeof subjects / sizeof *subjects))
 
+typedef struct sample {
+    int num_plans; /* of each subject */
+    uint64_t seed;
+    bool shared; /* links are shared */
+} sample;
+
 static void require(ms_ctx *cx, ms_status status)
 {
     if (status == MS_OK)
@@ -62,35 +68,33 @@ static bool is_uneven(const ms_plan *plan)
     return (plan->ep & (plan->ep - 1)) != 0;
 }
 
-static gap measure(ms_ctx *cx, ms_arena *kept, ms_workload *workload, const ms_plan *plan)
+static gap measure(ms_ctx *cx, ms_arena *kept, ms_workload *workload, const ms_plan *plan,
+                   bool shared)
 {
     ms_planned planned;
-    ms_simulation events, alone;
+    ms_simulation nodes;
     ms_prediction prediction;
-    ms_simulate_options options = {.engine = MS_ENGINE_EVENT, .detail = MS_DETAIL_NODE};
+    ms_simulate_options options = {.engine = shared ? MS_ENGINE_EVENT : MS_ENGINE_REPLAY,
+                                   .detail = MS_DETAIL_NODE,
+                                   .unshared = !shared};
     ms_planned_open(cx, workload, plan, &planned);
-    require(cx, ms_simulate(cx, &planned, &options, &events));
-    options.unshared = true;
-    require(cx, ms_simulate(cx, &planned, &options, &alone));
+    require(cx, ms_simulate(cx, &planned, &options, &nodes));
     require(cx, ms_predict(cx, workload, plan, &prediction));
     gap g = {.plan = *plan,
              .text = ms_arena_printf(kept, "%s", ms_plan_text(cx->arena, plan)),
-             .predicted_s = events.predicted_step_s,
-             .events_s = events.step_s,
-             .alone_s = alone.step_s};
-    for (int a = 0; a < events.num_actors; a++) {
-        const ms_actor *actor = &events.actors[a];
+             .actions_s = nodes.predicted_step_s,
+             .nodes_s = nodes.step_s};
+    for (int a = 0; a < nodes.num_actors; a++) {
+        const ms_actor *actor = &nodes.actors[a];
         double frac =
             actor->peak_bytes / prediction.stages[actor->pipeline_rank].peak_bytes - 1.0;
         g.memory_frac = fabs(frac) > fabs(g.memory_frac) ? frac : g.memory_frac;
     }
-    g.gap_frac = g.events_s / g.predicted_s - 1.0;
-    g.alone_frac = g.alone_s / g.predicted_s - 1.0;
+    g.gap_frac = g.nodes_s / g.actions_s - 1.0;
     return g;
 }
 
-static int draw_gaps(ms_arena *kept, const subject *s, int num_plans, uint64_t seed,
-                     gap *out)
+static int draw_gaps(ms_arena *kept, const subject *s, const sample *how, gap *out)
 {
     ms_ctx cx = {.arena = ms_arena_open()};
     ms_plan base = ms_plan_default(s->gpus);
@@ -100,13 +104,13 @@ static int draw_gaps(ms_arena *kept, const subject *s, int num_plans, uint64_t s
     base.sequence_length = 4096;
     ms_workload *workload;
     require(&cx, ms_workload_open(&cx, &base, &workload));
-    ms_rng rng = ms_rng_seed(seed);
+    ms_rng rng = ms_rng_seed(how->seed);
     int num = 0;
-    while (num < num_plans) {
+    while (num < how->num_plans) {
         ms_arena_mark mark = ms_arena_save(cx.arena);
         ms_plan plan = ms_random_plan(&rng, workload, &base, s->gpus);
         if (plan.gpus >= 4) {
-            out[num] = measure(&cx, kept, workload, &plan);
+            out[num] = measure(&cx, kept, workload, &plan, how->shared);
             out[num].model = s->model;
             out[num].cluster = s->cluster;
             out[num].kind = s->kind;
@@ -186,17 +190,22 @@ static void print_class(const gap *gaps, int num, int key, const char *name)
     }
     qsort(fracs, (size_t)n, sizeof *fracs, compare_doubles);
     qsort(sizes, (size_t)n, sizeof *sizes, compare_doubles);
-    printf("%-26s %5d  %+6.2f  %+6.2f  %+6.2f  %6.2f  %6.2f  %.1e\n", name, n,
-           100.0 * fracs[0], 100.0 * fracs[n / 2], 100.0 * fracs[n - 1],
-           100.0 * sizes[n / 2], 100.0 * sizes[n * 95 / 100], 100.0 * memory_frac);
+    int within = 0;
+    while (within < n && sizes[within] <= WITHIN_FRAC)
+        within++;
+    printf("%-26s %5d  %+6.2f  %+6.2f  %+6.2f  %6.2f  %6.2f  %6.2f  %6.2f  %.1e\n", name,
+           n, 100.0 * fracs[0], 100.0 * fracs[n / 2], 100.0 * fracs[n - 1],
+           100.0 * sizes[n / 2], 100.0 * sizes[n * 95 / 100], 100.0 * sizes[n * 99 / 100],
+           100.0 * within / n, 100.0 * memory_frac);
     free(fracs);
     free(sizes);
 }
 
 static void print_classes(const gap *gaps, int num)
 {
-    printf("events over prediction, %%   plans   least  median    most  |med|   |p95|  "
-           "memory\n");
+    printf("%-26s %5s  %6s  %6s  %6s  %6s  %6s  %6s  %6s  %s\n", "nodes over actions, %",
+           "plans", "least", "median", "most", "|med|", "|p95|", "|p99|", "in 1 %",
+           "memory");
     print_class(gaps, num, -1, "all");
     for (int key = 0; key < NUM_KEYS; key++) {
         const char *seen[MAX_CLASSES];
@@ -223,26 +232,26 @@ static int compare_gaps(const void *a, const void *b)
 
 static void print_gap(FILE *out, const gap *g)
 {
-    fprintf(out, "%+7.2f %%  (nodes alone %+6.2f %%)  %.4f s  %s on %s, %s: %s\n",
-            100.0 * g->gap_frac, 100.0 * g->alone_frac, g->predicted_s, g->model,
-            g->cluster, g->stack, g->text);
+    fprintf(out, "%+7.2f %%  %.4f s  %s on %s, %s: %s, batch %ld\n", 100.0 * g->gap_frac,
+            g->actions_s, g->model, g->cluster, g->stack, g->text, g->plan.global_batch);
 }
 
 int main(int argc, char **argv)
 {
-    int num_plans = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 30;
-    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    sample how = {.num_plans = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 30,
+                  .seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1,
+                  .shared = argc > 3 && strcmp(argv[3], "shared") == 0};
     ms_arena *kept = ms_arena_open();
-    gap *gaps = calloc((size_t)(num_plans * NUM_SUBJECTS), sizeof *gaps);
+    gap *gaps = calloc((size_t)(how.num_plans * NUM_SUBJECTS), sizeof *gaps);
     int num = 0;
     for (int i = 0; i < NUM_SUBJECTS; i++)
-        num += draw_gaps(kept, &subjects[i], num_plans, seed, gaps + num);
+        num += draw_gaps(kept, &subjects[i], &how, gaps + num);
     print_classes(gaps, num);
     qsort(gaps, (size_t)num, sizeof *gaps, compare_gaps);
     printf("\nplans that differ most\n");
     for (int i = 0; i < num && i < NUM_WORST; i++)
         print_gap(stdout, &gaps[i]);
-    FILE *file = argc > 3 ? fopen(argv[3], "w") : NULL;
+    FILE *file = argc > 4 ? fopen(argv[4], "w") : NULL;
     for (int i = 0; i < num && file != NULL; i++)
         print_gap(file, &gaps[i]);
     if (file != NULL)

@@ -45,8 +45,8 @@ bench: $(call bin,$(BENCH_SRCS)) $(PROGRAM) ## speed of search, replay and engin
 	@for b in $(call bin,$(BENCH_SRCS)); do echo "== $$b"; MESHSIM=$(PROGRAM) $$b || exit 1; done
 
 .PHONY: gaps
-gaps: $(call bin,$(GAP_SRCS)) ## predictions against events on random plans, by class; PLANS=30 of each model, SEED=1, LIST=file for a line a plan
-	@$< $(or $(PLANS),30) $(or $(SEED),1) $(LIST)
+gaps: $(call bin,$(GAP_SRCS)) ## node replay (LINKS=shared: events) against predictions on random plans, by class; PLANS=30 of each model, SEED=1, LIST=file for a line a plan
+	@$< $(or $(PLANS),30) $(or $(SEED),1) $(or $(LINKS),alone) $(LIST)
 
 .PHONY: oracle
 oracle: ## tests/data/run made again by PyTorch; needs Debian's python3-torch (or another torch: PYTHON=...)
