@@ -348,14 +348,13 @@ static void set_window(const ms_program *program, const ms_pricer *pricer,
         out->window_s = reduced_products_s(program, pricer, node->in[0], false);
 }
 
-/* Whether two otherwise equal collectives may be one entry of the bill: both or neither
- * overlap other gradients (beside_s > 0); sends of a ring overlap equal seconds each. */
+/* Whether two otherwise equal collectives may be one entry of the bill: each overlaps as
+ * many seconds of compute, of other gradients too. */
 static bool same_window(const ms_bill_comm *a, const ms_bill_comm *b)
 {
-    if ((a->beside_s > 0.0) != (b->beside_s > 0.0))
-        return false;
-    return !a->ring || fabs(a->window_s * b->count - b->window_s * a->count) <=
-                           1e-12 * fabs(a->window_s * b->count);
+    double window_s = a->window_s * b->count, beside_s = a->beside_s * b->count;
+    return fabs(window_s - b->window_s * a->count) <= 1e-12 * window_s &&
+           fabs(beside_s - b->beside_s * a->count) <= 1e-12 * beside_s;
 }
 
 static bool same_kind(const ms_bill_comm *a, const ms_bill_comm *b)
@@ -387,21 +386,30 @@ ms_bill_axis ms_node_bill_axis(const ms_node_comm *comm)
     return comm->mesh == MS_SPARSE_MESH ? MS_BILL_EP : MS_BILL_CP;
 }
 
-static void add_change(const ms_program *program, const ms_pricer *pricer,
-                       const ms_node *node, int pass, ms_bill *bill)
+bool ms_node_bill_comm(const ms_program *program, const ms_pricer *pricer,
+                       const ms_node *node, ms_bill_comm *out)
 {
     ms_node_comm comm;
     if (!ms_node_sends(program, node, pricer, &comm))
+        return false;
+    *out = (ms_bill_comm){.axis = (unsigned char)ms_node_bill_axis(&comm),
+                          .collective = (unsigned char)comm.collective,
+                          .count = 1,
+                          .size_bytes = comm.size_bytes,
+                          .beside_s = ms_node_overlap_s(program, pricer, node, &comm)};
+    set_window(program, pricer, node, &comm, out);
+    return true;
+}
+
+static void add_change(const ms_program *program, const ms_pricer *pricer,
+                       const ms_node *node, int pass, ms_bill *bill)
+{
+    ms_bill_comm comm;
+    if (!ms_node_bill_comm(program, pricer, node, &comm))
         return;
-    ms_bill_comm listed = {.axis = (unsigned char)ms_node_bill_axis(&comm),
-                           .collective = (unsigned char)comm.collective,
-                           .count = 1,
-                           .size_bytes = comm.size_bytes,
-                           .beside_s = ms_node_overlap_s(program, pricer, node, &comm)};
-    set_window(program, pricer, node, &comm, &listed);
-    add_comm(bill, pass, listed);
+    add_comm(bill, pass, comm);
     if (node->pass == MS_PASS_BACKWARD_WEIGHT)
-        add_comm(bill, MS_BILL_WEIGHT, listed);
+        add_comm(bill, MS_BILL_WEIGHT, comm);
 }
 
 static void add_ring(const ms_program *program, const ms_pricer *pricer,

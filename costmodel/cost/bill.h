@@ -130,6 +130,10 @@ ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer);
 double ms_node_overlap_s(const ms_program *program, const ms_pricer *pricer,
                          const ms_node *node, const ms_node_comm *comm);
 ms_bill_axis ms_node_bill_axis(const ms_node_comm *comm);
+/* Sets *out to the entry of a redistribution's or exchange's one collective, not a ring's; false: it
+ * moves nothing. */
+bool ms_node_bill_comm(const ms_program *program, const ms_pricer *pricer,
+                       const ms_node *node, ms_bill_comm *out);
 
 /* Shape of a node's GEMM. A weight gradient's result counts as read and written in
  * grad_bytes per element, since the GEMM adds it to the sum over micro-batches; not if

@@ -259,6 +259,11 @@ static double take_stream(ms_device_rank *device, int stream, double after_s,
     return *free_s;
 }
 
+static bool ran(const void *active, int op)
+{
+    return !isnan(((const active_block *)active)->began_s[op]);
+}
+
 /* Start time of the first kernel that collective `op` overlaps; if none has run, the
  * later of after_s and the time when the compute stream is free. */
 static double overlap_start_s(ms_device_rank *device, const ms_block_op *op,
@@ -266,10 +271,9 @@ static double overlap_start_s(ms_device_rank *device, const ms_block_op *op,
 {
     int index;
     const active_block *at = active_block_of(device, op, &index);
-    for (int i = op->first_overlapped; at != NULL && i < index; i++)
-        if (!isnan(at->began_s[i]))
-            return at->began_s[i];
-    return ms_max(after_s, device->free_s[MS_STREAM_COMPUTE]);
+    int first = at != NULL ? ms_first_overlapped(at->ops, index, ran, at) : -1;
+    return first >= 0 ? at->began_s[first]
+                      : ms_max(after_s, device->free_s[MS_STREAM_COMPUTE]);
 }
 
 /* Advances clocks by a collective: hidden_s overlaps kernels, exposed_s does not. */

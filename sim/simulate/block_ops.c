@@ -20,17 +20,21 @@ typedef struct op_list {
 
 /* ---- collectives ---- */
 
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) <= 1e-9 * fabs(a);
+}
+
 /* The entry of the block's costs (ms_bill) in which collective `one` is counted. */
 static const ms_bill_comm *find_entry(const op_list *l, const ms_bill_comm *one)
 {
     const ms_bill_comm *entries = l->bill->comms[l->pass];
     for (int i = 0; i < l->bill->num_comms[l->pass]; i++) {
         const ms_bill_comm *e = &entries[i];
-        double window_s = e->window_s * one->count / e->count;
-        bool near = fabs(window_s - one->window_s) <= 1e-9 * fabs(window_s);
         if (e->axis == one->axis && e->collective == one->collective &&
             e->ring == one->ring && e->size_bytes == one->size_bytes &&
-            (e->beside_s > 0.0) == (one->beside_s > 0.0) && (!e->ring || near))
+            is_near(e->window_s / e->count, one->window_s / one->count) &&
+            is_near(e->beside_s / e->count, one->beside_s / one->count))
             return e;
     }
     return NULL;
@@ -68,22 +72,15 @@ static void add_collective(op_list *l, ms_block_op op, const ms_bill_comm *one)
     op.all_s = share * all_s;
     op.exposed_s = ms_max(share * exposed_s - op.interference_s, 0.0);
     op.overlaps_later_ops = one->collective == MS_ALL_GATHER;
-    op.first_overlapped = l->num;
+    op.overlapped_s = op.hidden_s;
     l->ops[l->num++] = op;
 }
 
 static void add_redistribution(op_list *l, ms_block_op op, const ms_node *node)
 {
-    const ms_pricer *pricer = &l->planned->workload->pricer;
-    ms_node_comm comm;
-    if (!ms_node_sends(l->program, node, pricer, &comm))
-        return;
-    ms_bill_comm one = {.axis = (unsigned char)ms_node_bill_axis(&comm),
-                        .collective = (unsigned char)comm.collective,
-                        .count = 1,
-                        .size_bytes = comm.size_bytes,
-                        .beside_s = ms_node_overlap_s(l->program, pricer, node, &comm)};
-    add_collective(l, op, &one);
+    ms_bill_comm one;
+    if (ms_node_bill_comm(l->program, &l->planned->workload->pricer, node, &one))
+        add_collective(l, op, &one);
 }
 
 /* Adds the transfers of ring attention, which run one after the other beside the
@@ -96,7 +93,6 @@ static void add_ring(op_list *l, ms_block_op op, const ms_node *node)
     double seconds = ms_attention_s(pricer, ms_node_attention(l->program, node));
     op.compute_s = 0.0;
     op.node = NULL;
-    int attention = l->num - 1;
     double exposed_s = 0.0;
     ms_block_op all = {0};
     for (int i = 0; i < num; i++) {
@@ -108,7 +104,7 @@ static void add_ring(op_list *l, ms_block_op op, const ms_node *node)
                             .window_s = transfers[i].window_frac * seconds};
         add_collective(l, op, &one);
         ms_block_op *added = &l->ops[l->num - 1];
-        added->first_overlapped = attention;
+        added->overlapped_s = 0.0;
         added->waits_later = true;
         exposed_s += added->exposed_s;
         all.all_count += added->all_count;
@@ -139,15 +135,6 @@ static bool share_kernels(const ms_block_op *a, const ms_block_op *b)
            a->overlaps_later_ops == b->overlaps_later_ops;
 }
 
-/* Index of the first of the kernels just before operation `at` that take `hidden_s`. */
-static int first_overlapped_op(const op_list *l, int at, double hidden_s)
-{
-    double seconds = 0.0;
-    while (at > 0 && seconds < hidden_s && !l->ops[at - 1].moves)
-        seconds += l->ops[--at].compute_s;
-    return at;
-}
-
 /* Moves the hidden seconds of the collectives from `first` to `last` to their end, if they overlap later
  * kernels, otherwise to their beginning: on one stream a later collective's exposed
  * seconds would otherwise wait for an earlier one's hidden seconds. */
@@ -159,7 +146,7 @@ static void gather_hidden_seconds(op_list *l, int first, int last)
         exposed_s += l->ops[i].exposed_s;
     }
     bool later = l->ops[first].overlaps_later_ops;
-    int overlapped = first_overlapped_op(l, first, hidden_s);
+    double overlapped_s = hidden_s;
     for (int i = first; i <= last; i++) {
         ms_block_op *op = &l->ops[i];
         double all_s = op->exposed_s + op->hidden_s;
@@ -168,7 +155,7 @@ static void gather_hidden_seconds(op_list *l, int first, int last)
         op->waits_later = later && op->exposed_s <= 0.0;
         exposed_s -= op->exposed_s;
         hidden_s -= op->hidden_s;
-        op->first_overlapped = overlapped;
+        op->overlapped_s = overlapped_s;
     }
 }
 
@@ -181,6 +168,23 @@ static void gather_all_hidden_seconds(op_list *l)
         if (l->ops[first].moves && !l->ops[first].ring)
             gather_hidden_seconds(l, first, last);
     }
+}
+
+int ms_first_overlapped(const ms_block_op *ops, int index, ms_op_ran *ran,
+                        const void *pass)
+{
+    int first = -1, at = index - 1;
+    while (at >= 0 && ops[at].moves && ops[at].group == ops[index].group)
+        at--;
+    for (double seconds = 0.0; at >= 0 && !ops[at].moves; at--) {
+        if (!ran(pass, at))
+            continue;
+        first = at;
+        seconds += ops[at].compute_s;
+        if (seconds >= ops[index].overlapped_s)
+            break;
+    }
+    return first;
 }
 
 /* ---- ops of a pass ---- */

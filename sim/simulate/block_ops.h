@@ -27,10 +27,10 @@ typedef struct ms_block_op {
     /* seconds by which the hidden collective slows down the kernels that it overlaps */
     double interference_s;
     bool waits_later; /* only the next collective on the stream waits for this one */
-    /* the collective's hidden share overlaps later operations; false: earlier ones, from
-     * operation `first_overlapped` on */
+    /* the collective's hidden share overlaps later operations; false: the kernels before
+     * it that take overlapped_s, at least one (ms_first_overlapped) */
     bool overlaps_later_ops;
-    int first_overlapped;
+    double overlapped_s;
     bool ring;
     /* total number, bytes and seconds (exposed + hidden) of the operation's collectives;
      * with count 0 of the earlier ones */
@@ -39,6 +39,13 @@ typedef struct ms_block_op {
     /* indices, set with the task graph: `name` in graph->labels; kind in ms_link_uses */
     int label, use;
 } ms_block_op;
+
+/* Whether a pass through a block has run its operation `op`; a split backward runs some. */
+typedef bool ms_op_ran(const void *pass, int op);
+/* Index of the first kernel that the hidden share of collective ops[index] overlaps,
+ * among those that ran before it; -1: none. */
+int ms_first_overlapped(const ms_block_op *ops, int index, ms_op_ran *ran,
+                        const void *pass);
 
 /* A gather of parameters or a reduction of gradients. */
 typedef struct ms_state_move {

@@ -96,17 +96,22 @@ static bool op_runs(const ms_walk *w, const ms_block_op *op)
     return w->pass == MS_BILL_FORWARD || (op->weight ? w->weights : w->inputs);
 }
 
-/* The tasks for which the first kernel that collective `op` overlaps waited. If this half
+static bool ran(const void *walk, int op)
+{
+    const ms_walk *w = walk;
+    return op_runs(w, &ms_walk_block(w)->ops[w->pass][op]);
+}
+
+/* The tasks for which the first kernel that the current collective overlaps waited. If this half
  * of a split backward runs no such kernel: those for which the next kernel would wait. */
 static ms_kernel_start overlap_start(const ms_node_builder *b, const ms_walk *w,
-                                     const ms_block_op *op, int actor)
+                                     int actor)
 {
     const ms_step_builder *s = &b->s;
     int width = s->actors->first_at[w->rank + 1] - s->actors->first_at[w->rank];
-    const ms_block_op *ops = ms_walk_block(w)->ops[w->pass];
-    for (int i = op->first_overlapped; i < w->op; i++)
-        if (!ops[i].moves && op_runs(w, &ops[i]))
-            return w->starts[(long)i * width + s->place[actor]];
+    int first = ms_first_overlapped(ms_walk_block(w)->ops[w->pass], w->op, ran, w);
+    if (first >= 0)
+        return w->starts[(long)first * width + s->place[actor]];
     return (ms_kernel_start){
         ms_graph_last(s->graph, actor * MS_NUM_STREAMS + MS_STREAM_COMPUTE),
         w->ready[actor], w->arrived[actor]};
@@ -121,7 +126,7 @@ static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_block_op 
     int gate = num > 1 ? ms_step_add_join(s, op->name) : 0;
     for (int i = 0; i < num; i++) {
         int a = members[i];
-        ms_kernel_start start = overlap_start(b, w, op, a);
+        ms_kernel_start start = overlap_start(b, w, a);
         if (num == 1)
             add_share(b, w, op, op->hidden_s, a, 1.0);
         ms_graph_wait(s->graph, start.before);

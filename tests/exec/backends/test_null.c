@@ -86,7 +86,7 @@ static ms_status hidden_before(ms_ctx *cx, ms_device_rank *device, long rank, vo
     (void)state;
     ms_event done;
     ms_block_op move = {
-        .moves = true, .hidden_s = 3.5, .exposed_s = 1, .first_overlapped = 1};
+        .moves = true, .hidden_s = 3.5, .exposed_s = 1, .overlapped_s = 3};
     MS_TRY(collect(cx, device, rank, move, &done));
     EXPECT(clock_of->now_s(device), 16.5);
     return MS_OK;
