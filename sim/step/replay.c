@@ -150,9 +150,10 @@ static void find_starts(const ms_schedule *schedule, const slot_cost *table,
 
 double ms_reduce_rest_s(const ms_stage_times *times, ms_slot_kind last_backward)
 {
-    double window_s =
-        last_backward == MS_SLOT_WEIGHT ? times->last_weight_s : times->last_backward_s;
-    return ms_max(times->reduce_s - window_s, times->reduce_tail_s);
+    bool split = last_backward == MS_SLOT_WEIGHT;
+    double window_s = split ? times->last_weight_s : times->last_backward_s;
+    return ms_max(times->reduce_s - window_s,
+                  split ? times->weight_tail_s : times->reduce_tail_s);
 }
 
 /* The rank's stage with the earliest last backward after slot `after`; -1: none. */

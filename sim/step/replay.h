@@ -24,8 +24,9 @@ typedef struct ms_stage_times {
     double send_forward_s, send_backward_s;
     double release_s; /* earliest start of the first forward, in seconds of the step */
     /* reduce_s: seconds of the stage's gradient reductions, which overlap with its last
-     * backward; reduce_tail_s: least seconds from that backward's end to theirs */
-    double reduce_s, reduce_tail_s;
+     * backward; reduce_tail_s: least seconds from that backward's end to theirs;
+     * weight_tail_s: the same from the end of its last W */
+    double reduce_s, reduce_tail_s, weight_tail_s;
     bool reduces_last; /* no overlap: reductions follow the last backward */
 } ms_stage_times;
 

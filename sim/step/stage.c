@@ -190,13 +190,38 @@ static const ms_block_cost *moved_head(const ms_workload *workload,
                                                : head_block_of(workload, blocks, layout);
 }
 
+static double slowed_frac(double interference_frac, double busy_s, double contended_s,
+                          double comm_s)
+{
+    return busy_s > 0.0
+               ? ms_slowed_s(interference_frac, busy_s, contended_s, comm_s) / busy_s
+               : 0.0;
+}
+
+/* An overlap of the stage's blocks with their transfers; `stage` has the sums of all blocks. */
+static ms_unit_overlap open_overlap(const ms_workload *workload, ms_stage *stage)
+{
+    const ms_block_cost *sum = &stage->sum;
+    double interference = workload->stack->interference_frac.value;
+    ms_unit_overlap walk = {.interference_frac = interference, .out = &stage->by_unit};
+    if (!stage->pipelined)
+        walk.slow_forward_frac = slowed_frac(interference, sum->forward_s,
+                                             sum->contended_forward_s, sum->gather_s);
+    const double reduce_s[] = {[MS_REDUCES_SHARDS] = sum->reduce_s + sum->replicate_s,
+                               [MS_REDUCES_WHOLE] = sum->all_reduce_s};
+    for (int i = 0; i < MS_NUM_STEP_REDUCTIONS; i++) {
+        walk.slow_backward_frac[i] = slowed_frac(interference, sum->backward_s,
+                                                 sum->contended_backward_s, reduce_s[i]);
+        walk.slow_weight_frac[i] = slowed_frac(interference, sum->weight_s,
+                                               sum->contended_weight_s, reduce_s[i]);
+    }
+    return walk;
+}
+
 static void walk_back(const ms_workload *workload, const ms_block_costs *blocks,
                       const ms_stage_layout *layout, ms_stage *stage)
 {
-    backward_walk d = {
-        .stage = stage,
-        .units = {.interference_frac = workload->stack->interference_frac.value,
-                  .out = &stage->by_unit}};
+    backward_walk d = {.stage = stage, .units = open_overlap(workload, stage)};
     if (layout->has_head) {
         const ms_block_cost *head = head_block_of(workload, blocks, layout);
         ms_unit_overlap_pass(&d.units, head, moved_head(workload, blocks, layout), 1.0);
@@ -283,16 +308,14 @@ static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
                             ms_stage_times *t)
 {
     const ms_block_cost *sum = &stage->sum;
-    bool overlaps = ms_overlaps_sync(stack, MS_ZERO_1);
-    double slowed_s = 0.0;
-    if (overlaps && !stage->pipelined)
-        slowed_s = ms_slowed_s(stack->interference_frac.value, sum->forward_s,
-                               sum->contended_forward_s, sum->gather_s);
-    t->first_forward_s += slowed_s;
-    t->release_s =
-        ms_max(stage->by_unit.gathering_s - slowed_s, stage->by_unit.first_gather_s);
-    if (!overlaps)
+    if (!ms_overlaps_sync(stack, MS_ZERO_1)) {
         t->release_s = sum->gather_s;
+        return;
+    }
+    if (!stage->pipelined)
+        t->first_forward_s += ms_slowed_s(stack->interference_frac.value, sum->forward_s,
+                                          sum->contended_forward_s, sum->gather_s);
+    t->release_s = ms_max(stage->by_unit.gathering_s, stage->by_unit.first_gather_s);
 }
 
 /* Durations if gradients are reduced once per step, beside and after the last
@@ -302,17 +325,17 @@ static void reduce_per_step(const ms_stack *stack, const ms_stage *stage,
 {
     const ms_block_cost *sum = &stage->sum;
     ms_step_reduction kind = sharding == MS_ZERO_0 ? MS_REDUCES_WHOLE : MS_REDUCES_SHARDS;
-    t->reduce_s = t->reduce_tail_s = reduce_s;
+    t->reduce_s = t->reduce_tail_s = t->weight_tail_s = reduce_s;
     if (ms_stage_reduces_when(stack, stage, sharding) != MS_REDUCE_BY_UNIT)
         return;
     double interference = stack->interference_frac.value;
-    double slowed_s = ms_slowed_s(interference, t->last_backward_s,
-                                  sum->contended_backward_s, reduce_s);
-    t->last_backward_s += slowed_s;
+    t->last_backward_s += ms_slowed_s(interference, t->last_backward_s,
+                                      sum->contended_backward_s, reduce_s);
     t->last_weight_s +=
         ms_slowed_s(interference, t->last_weight_s, sum->contended_weight_s, reduce_s);
-    t->reduce_tail_s =
-        ms_max(stage->by_unit.late_s[kind] - slowed_s, stage->by_unit.last_unit_s[kind]);
+    const ms_unit_times *by_unit = &stage->by_unit;
+    t->reduce_tail_s = ms_max(by_unit->late_s[kind], by_unit->last_unit_s[kind]);
+    t->weight_tail_s = ms_max(by_unit->weight_late_s[kind], by_unit->last_unit_s[kind]);
 }
 
 /* Durations if gradients are reduced in every micro-batch, at the end of its backward. */
@@ -329,7 +352,7 @@ static void reduce_per_microbatch(const ms_stack *stack, const ms_stage *stage,
     }
     t->last_backward_s = t->backward_s;
     t->last_weight_s = t->weight_s;
-    t->reduce_s = t->reduce_tail_s = stage->sum.replicate_s;
+    t->reduce_s = t->reduce_tail_s = t->weight_tail_s = stage->sum.replicate_s;
 }
 
 /* Durations with ZeRO-3: each block gathers its parameters first, reduces gradients
@@ -349,6 +372,7 @@ static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
     t->regather_s = overlaps ? by_unit->regather_s : 0.0;
     t->reduce_s = overlaps ? 0.0 : stage->sum.replicate_s;
     t->reduce_tail_s = overlaps ? by_unit->tail_s : stage->sum.replicate_s;
+    t->weight_tail_s = t->reduce_tail_s;
 }
 
 ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage,
@@ -388,5 +412,6 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
         break;
     }
     t.reduce_tail_s += sum->tp_sync_s;
+    t.weight_tail_s += sum->tp_sync_s;
     return t;
 }

@@ -62,6 +62,7 @@ ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding 
         double replica_s = ms_replica_s(pipeline, stage, sharding);
         times.reduce_s += replica_s;
         times.reduce_tail_s += replica_s;
+        times.weight_tail_s += replica_s;
     }
     return times;
 }

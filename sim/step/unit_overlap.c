@@ -49,11 +49,17 @@ static void add_transfers(ms_unit_overlap *walk, work whole, work weight,
     pass_lane(&walk->weight, slowed_s(walk, weight, before_s), walk->at.reduce_s, count);
     pass_lane(&walk->last_weight, slowed_s(walk, weight, last_reduce_s(before)),
               walk->at.reduce_s + block->replicate_s, count);
-    pass_lane(&walk->last[MS_REDUCES_SHARDS], whole.busy_s, shards_s, count);
-    pass_lane(&walk->last[MS_REDUCES_WHOLE], whole.busy_s, block->all_reduce_s, count);
-    pass_lane(&walk->gathers, block->forward_s, block->gather_s, count);
-    walk->out->last_unit_s[MS_REDUCES_SHARDS] = shards_s;
-    walk->out->last_unit_s[MS_REDUCES_WHOLE] = block->all_reduce_s;
+    const double moved_s[] = {
+        [MS_REDUCES_SHARDS] = shards_s, [MS_REDUCES_WHOLE] = block->all_reduce_s};
+    for (int i = 0; i < MS_NUM_STEP_REDUCTIONS; i++) {
+        pass_lane(&walk->last[i], whole.busy_s * (1.0 + walk->slow_backward_frac[i]),
+                  moved_s[i], count);
+        pass_lane(&walk->last_half[i], weight.busy_s * (1.0 + walk->slow_weight_frac[i]),
+                  moved_s[i], count);
+        walk->out->last_unit_s[i] = moved_s[i];
+    }
+    pass_lane(&walk->gathers, block->forward_s * (1.0 + walk->slow_forward_frac),
+              block->gather_s, count);
     walk->out->first_gather_s = block->gather_s;
 }
 
@@ -148,6 +154,9 @@ void ms_unit_overlap_end(ms_unit_overlap *walk)
     walk->out->last_weight_s =
         ms_max(walk->last_weight.worked_s, walk->last_weight.moved_s - walk->out->tail_s);
     walk->out->gathering_s = walk->gathers.moved_s - walk->gathers.worked_s;
-    for (int i = 0; i < MS_NUM_STEP_REDUCTIONS; i++)
+    for (int i = 0; i < MS_NUM_STEP_REDUCTIONS; i++) {
         walk->out->late_s[i] = walk->last[i].moved_s - walk->last[i].worked_s;
+        walk->out->weight_late_s[i] =
+            walk->last_half[i].moved_s - walk->last_half[i].worked_s;
+    }
 }

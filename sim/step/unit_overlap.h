@@ -24,9 +24,10 @@ typedef struct ms_unit_times {
     double weight_s;   /* ZeRO-2, ZeRO-3: weight half with its gradient reductions */
     double reduced_backward_s; /* ZeRO-2: unsplit backward with its reductions */
     /* [ms_step_reduction], for reductions that run once per step, during the last
-     * backward: seconds that they last beyond its end; seconds of the reduction of its
-     * last block. Without slowdown by interference. */
-    double late_s[MS_NUM_STEP_REDUCTIONS], last_unit_s[MS_NUM_STEP_REDUCTIONS];
+     * backward: seconds that they last beyond its end, or beyond the end of the last W;
+     * seconds of the reduction of its last block */
+    double late_s[MS_NUM_STEP_REDUCTIONS], weight_late_s[MS_NUM_STEP_REDUCTIONS];
+    double last_unit_s[MS_NUM_STEP_REDUCTIONS];
     /* Gathers that start with the step: seconds that they add to the first forward;
      * seconds of the gather of that forward's first block. */
     double gathering_s, first_gather_s;
@@ -46,6 +47,10 @@ typedef struct ms_lane {
 
 typedef struct ms_unit_overlap {
     double interference_frac;
+    /* Seconds by which transfers of the whole stage slow down its first forward, last
+     * backward and last W, over the seconds of these. */
+    double slow_forward_frac, slow_backward_frac[MS_NUM_STEP_REDUCTIONS];
+    double slow_weight_frac[MS_NUM_STEP_REDUCTIONS];
     ms_unit_times *out;
     /* previous and current blocks, in the order of a backward */
     ms_moved_unit before, at;
@@ -53,7 +58,7 @@ typedef struct ms_unit_overlap {
     ms_lane last_weight;   /* last micro-batch's W, with dp_replicate reductions */
     /* in the last backward: seconds of reductions left, for which no gather waits */
     double pending_reduce_s;
-    ms_lane last[MS_NUM_STEP_REDUCTIONS];
+    ms_lane last[MS_NUM_STEP_REDUCTIONS], last_half[MS_NUM_STEP_REDUCTIONS];
     /* gathers at the start of the step, from the last block to the first */
     ms_lane gathers;
 } ms_unit_overlap;
