@@ -226,9 +226,19 @@ static ms_reduction_time reduces_when(const ms_walk_run *w)
                                  planned->sharding);
 }
 
+/* Cost of the walk's block number `block`; NULL: there is none. */
+static const ms_block_cost *cost_of_block(const ms_walk_run *w, int block)
+{
+    return block >= 0 && block < w->stage->num_blocks
+               ? ms_walk_run_block(w, block)->plan->ops->block
+               : NULL;
+}
+
 static ms_interference interference_of(const ms_walk_run *w)
 {
-    return (ms_interference){.block = ms_walk_run_block(w, w->block)->plan->ops->block,
+    return (ms_interference){.block = cost_of_block(w, w->block),
+                             .before = cost_of_block(w, w->block - 1),
+                             .next = cost_of_block(w, w->block + 1),
                              .stage = w->stage->sums,
                              .forward = w->pass == MS_BLOCK_PASS_FORWARD,
                              .inputs = w->inputs,
@@ -251,11 +261,7 @@ ms_status ms_state_after_block(ms_walk_run *w)
     bool forward = w->pass == MS_BLOCK_PASS_FORWARD;
     if (sharding == MS_ZERO_3 && (forward || w->inputs))
         ms_unit_release(&w->r->rank, block->unit);
-    if (sharding == MS_ZERO_3 && job->overlaps)
-        MS_TRY(ms_walk_run_spend(w, ms_block_interference_s(job->planned, &at)));
-    if (job->overlaps)
-        MS_TRY(ms_walk_run_spend(
-            w, ms_action_interference_s(job->planned, &at, job->gathers_once)));
+    MS_TRY(ms_walk_run_spend(w, ms_interference_s(job->planned, &at, job->gathers_once)));
     if (forward || !w->weights)
         return MS_OK;
     if (ms_shards_grads(sharding)) {

@@ -1,6 +1,5 @@
 /* Seconds by which concurrent gathers of parameters and reductions of gradients slow down
- * the kernels of a block: the stack's interference_frac times the duration of the kernels
- * or of the transfers, whichever is shorter; as in sim/step/stage.h. */
+ * the kernels of a block, as in sim/step/stage.h (docs/formulas 4.3, 5.3 to 5.5). */
 #ifndef MS_SIM_SIMULATE_INTERFERENCE_H
 #define MS_SIM_SIMULATE_INTERFERENCE_H
 
@@ -9,6 +8,8 @@
 /* A block (embedding, layer or head) and the schedule action in which it runs. */
 typedef struct ms_interference {
     const ms_block_cost *block;
+    /* its neighbours in the order in which the action runs blocks; NULL: none */
+    const ms_block_cost *before, *next;
     const ms_stage *stage;
     bool forward;
     /* gradients that a backward action computes: of inputs, of weights */
@@ -16,13 +17,11 @@ typedef struct ms_interference {
     bool first_forward, last_backward;
 } ms_interference;
 
-/* Seconds by which the block's own gathers and reductions slow it down with ZeRO-3. */
-double ms_block_interference_s(const ms_planned *planned, const ms_interference *at);
-
-/* Seconds by which gathers and reductions of the whole stage, run once per step or per
- * micro-batch, slow down the block at->block. The slowdown of an action is divided among
- * its blocks by duration. `gathers_once`: parameters are gathered at the step's start. */
-double ms_action_interference_s(const ms_planned *planned, const ms_interference *at,
-                                bool gathers_once);
+/* Seconds by which transfers slow down the block at->block: those of its neighbours where every
+ * micro-batch moves parameters or gradients, otherwise its share, by duration, of the
+ * slowdown of the action by transfers of the whole stage. 0 if the stack overlaps none.
+ * `gathers_once`: parameters are gathered at the step's start. */
+double ms_interference_s(const ms_planned *planned, const ms_interference *at,
+                         bool gathers_once);
 
 #endif

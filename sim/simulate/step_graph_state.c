@@ -238,9 +238,19 @@ void ms_state_begin_block(ms_node_builder *b, ms_walk *w)
 
 /* ---- gradients ---- */
 
+/* Cost of the block that the walk runs `steps` blocks after the current one; NULL: none. */
+static const ms_block_cost *neighbour_cost(const ms_walk *w, int steps)
+{
+    ms_walk at = *w;
+    at.block += steps;
+    return at.block >= 0 && at.block < at.blocks->num ? ms_walk_block(&at)->block : NULL;
+}
+
 static ms_interference interference_of(const ms_walk *w)
 {
     return (ms_interference){.block = ms_walk_block(w)->block,
+                             .before = neighbour_cost(w, -1),
+                             .next = neighbour_cost(w, 1),
                              .stage = w->sums,
                              .forward = w->pass == MS_BILL_FORWARD,
                              .inputs = w->inputs,
@@ -269,12 +279,8 @@ void ms_state_end_block(ms_node_builder *b, ms_walk *w)
     ms_sharding sharding = b->s.planned->sharding;
     const ms_block_ops *block = ms_walk_block(w);
     ms_interference at = interference_of(w);
-    if (sharding == MS_ZERO_3 && b->overlaps)
-        ms_add_interference(b, w, ms_block_interference_s(b->s.planned, &at));
-    if (b->overlaps)
-        ms_add_interference(
-            b, w,
-            ms_action_interference_s(b->s.planned, &at, ms_step_gathers_once(&b->s)));
+    ms_add_interference(
+        b, w, ms_interference_s(b->s.planned, &at, ms_step_gathers_once(&b->s)));
     if (w->pass == MS_BILL_FORWARD || !w->weights)
         return;
     if (ms_shards_grads(sharding)) {
