@@ -184,6 +184,18 @@ static long class_index(const sweep *s, const ms_slot_cost *cost)
            cost->last_backward;
 }
 
+/* 1 + stage whose last backward came just before a slot that needs parameters; 0: none. */
+static short last_backward_before(const sweep *s, int slot)
+{
+    const ms_slot_cost *cost = &s->costs[slot],
+                       *before = &s->costs[s->slots[slot].before];
+    if (s->slots[slot].before == 0 || !before->last_backward ||
+        cost->kind == MS_SLOT_WEIGHT || cost->kind == MS_SLOT_PAIR_REST)
+        return 0;
+    return (short)(1 + (before->kind == MS_SLOT_PAIR_REST ? before->backward_stage
+                                                          : before->stage));
+}
+
 static void class_costs(sweep *s, ms_arena *arena, ms_arena *scratch)
 {
     ms_schedule *schedule = s->schedule;
@@ -192,7 +204,11 @@ static void class_costs(sweep *s, ms_arena *arena, ms_arena *scratch)
     ms_slot_cost *classes = MS_NEW_ARRAY(scratch, s->num_done + 1, ms_slot_cost);
     int num = 0;
     for (int slot = 1; slot <= s->num_done; slot++) {
-        int *known = &class_of[class_index(s, &s->costs[slot])];
+        int own = 0; /* slots after a last backward are few: each is a class */
+        s->costs[slot].after_last = last_backward_before(s, slot);
+        int *known = s->costs[slot].after_last != 0
+                         ? &own
+                         : &class_of[class_index(s, &s->costs[slot])];
         if (*known == 0) {
             classes[num] = s->costs[slot];
             *known = ++num;

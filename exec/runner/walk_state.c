@@ -330,7 +330,7 @@ ms_status ms_state_after_walk(ms_walk_run *w)
     const ms_rank_run *r = w->r;
     ms_reduction_time when = reduces_when(w);
     bool goes_on = w->last_backward && when == MS_REDUCE_BY_UNIT;
-    if (sharding_of(w) == MS_ZERO_2 && w->weights && !goes_on)
+    if (ms_shards_grads(sharding_of(w)) && w->weights && !goes_on)
         wait_for_reductions(w);
     if (!w->last_backward)
         return MS_OK;

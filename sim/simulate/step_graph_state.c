@@ -350,7 +350,7 @@ void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
     ms_step_builder *s = &b->s;
     ms_reduction_time when = reduces_when(b, w);
     bool continues = w->last_backward && when == MS_REDUCE_BY_UNIT;
-    if (s->planned->sharding == MS_ZERO_2 && w->weights && !continues)
+    if (ms_shards_grads(s->planned->sharding) && w->weights && !continues)
         wait_for_reductions(b, w);
     if (!w->last_backward)
         return;

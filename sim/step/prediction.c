@@ -29,7 +29,7 @@ static double unsynced_s(ms_ctx *cx, const ms_planned *p, const ms_stage_times *
     ms_stage_times *plain = MS_NEW_ARRAY(cx->arena, num_stages, ms_stage_times);
     for (int s = 0; s < num_stages; s++) {
         plain[s] = times[s];
-        plain[s].release_s = plain[s].regather_s = 0.0;
+        plain[s].release_s = plain[s].regather_s = plain[s].gather_after_s = 0.0;
         plain[s].reduce_s = plain[s].reduce_tail_s = plain[s].weight_tail_s = 0.0;
     }
     ms_replay_result result = {.start_s = MS_NEW_ARRAY(cx->arena, num_ranks, double),

@@ -57,7 +57,9 @@ double ms_slot_cost_s(const ms_schedule *schedule, const ms_slot_cost *cost,
 
 double ms_step_wait_s(const ms_slot_cost *cost, const ms_stage_times *stages)
 {
-    return cost->after_backward ? stages[cost->stage].regather_s : 0.0;
+    double regather_s = cost->after_backward ? stages[cost->stage].regather_s : 0.0;
+    return cost->after_last > 0 ? regather_s + stages[cost->after_last - 1].gather_after_s
+                                : regather_s;
 }
 
 /* Durations and delays of a class of slots. A forward receives from the previous stage, a

@@ -16,6 +16,9 @@ typedef struct ms_stage_times {
     /* least seconds between a backward and a preceding backward of its rank: there no
      * forward hides the first gather of parameters (ZeRO-3) */
     double regather_s;
+    /* seconds after a last backward until its reductions let another stage of the rank
+     * gather parameters (ZeRO-3) */
+    double gather_after_s;
     /* (chunks of a rank): seconds saved if this stage's forward overlaps with the
      * backward of that chunk; NULL: none */
     const double *pair_saved_s;

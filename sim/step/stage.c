@@ -370,6 +370,7 @@ static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
     t->weight_s = overlaps ? by_unit->weight_s : t->weight_s + reduce_s;
     t->last_weight_s = overlaps ? by_unit->last_weight_s : t->weight_s;
     t->regather_s = overlaps ? by_unit->regather_s : 0.0;
+    t->gather_after_s = overlaps ? by_unit->tail_s : 0.0;
     t->reduce_s = overlaps ? 0.0 : stage->sum.replicate_s;
     t->reduce_tail_s = overlaps ? by_unit->tail_s : stage->sum.replicate_s;
     t->weight_tail_s = t->reduce_tail_s;
