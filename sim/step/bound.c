@@ -321,6 +321,9 @@ static double bound_of(const ms_pipeline *pipeline, ms_sharding sharding, bool t
         find_hidden(pipeline, times);
     else if (ms_pipeline_has_pairs(pipeline))
         limit_hidden(pipeline, times);
+    if (ms_schedule_traits_of(pipeline->shape.kind).overlaps)
+        for (int i = 0; i < split->num_classes; i++)
+            times[i].hidden_s += times[i].paired_saved_s;
     bool lists = tight || !ends_with_first_chunk(pipeline->shape.kind);
     ms_order_times order = {
         .split = split,

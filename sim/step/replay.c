@@ -21,7 +21,8 @@ static double pair_half_s(const ms_schedule *schedule, const ms_slot_cost *cost,
 {
     const ms_stage_times *forward = &stages[cost->stage],
                          *backward = &stages[cost->backward_stage];
-    double both_s = forward->forward_s + backward->backward_s, seconds = both_s;
+    double both_s = forward->forward_s + backward->backward_s;
+    double seconds = both_s - ms_min(backward->paired_saved_s, forward->forward_s);
     if (forward->pair_saved_s != NULL)
         seconds -=
             forward

@@ -22,6 +22,9 @@ typedef struct ms_stage_times {
     /* (chunks of a rank): seconds saved if this stage's forward overlaps with the
      * backward of that chunk; NULL: none */
     const double *pair_saved_s;
+    /* seconds of the backward's reductions that the forward of an overlapped pair hides
+     * (ZeRO-2) */
+    double paired_saved_s;
     double hidden_s; /* for bounds: most seconds saved per overlapped pair */
     /* seconds of a message to the next and to the previous stage, if on another rank */
     double send_forward_s, send_backward_s;

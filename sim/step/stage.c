@@ -352,6 +352,7 @@ static void reduce_per_microbatch(const ms_stack *stack, const ms_stage *stage,
     }
     t->last_backward_s = t->backward_s;
     t->last_weight_s = t->weight_s;
+    t->paired_saved_s = overlaps ? stage->by_unit.paired_saved_s : 0.0;
     t->reduce_s = t->reduce_tail_s = t->weight_tail_s = stage->sum.replicate_s;
 }
 

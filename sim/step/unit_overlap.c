@@ -45,7 +45,9 @@ static void add_transfers(ms_unit_overlap *walk, work whole, work weight,
 {
     const ms_block_cost *block = walk->at.block;
     double shards_s = block->reduce_s + block->replicate_s, before_s = before->reduce_s;
-    pass_lane(&walk->whole, slowed_s(walk, whole, before_s), walk->at.reduce_s, count);
+    double backward_s = slowed_s(walk, whole, before_s);
+    pass_lane(&walk->whole, backward_s, walk->at.reduce_s, count);
+    pass_lane(&walk->paired, backward_s + block->forward_s, walk->at.reduce_s, count);
     pass_lane(&walk->weight, slowed_s(walk, weight, before_s), walk->at.reduce_s, count);
     pass_lane(&walk->last_weight, slowed_s(walk, weight, last_reduce_s(before)),
               walk->at.reduce_s + block->replicate_s, count);
@@ -69,16 +71,16 @@ static void add_last_backward(ms_unit_overlap *walk, work whole, double each_s,
                               double gather_s, double count)
 {
     ms_unit_times *t = walk->out;
-    double waiting_s = walk->pending_reduce_s + count * each_s;
-    work all = {count * whole.busy_s, count * whole.contended_s};
+    double worked_s = count * slowed_s(walk, whole, each_s + gather_s);
+    double moved_s = walk->pending_reduce_s + count * (each_s + gather_s);
     if (gather_s > 0.0) {
-        t->last_backward_s += overlapped_s(walk, all, waiting_s + count * gather_s);
+        double contended_s = ms_min(count * whole.contended_s, moved_s);
+        t->last_backward_s += ms_max(worked_s, moved_s + contended_s);
         walk->pending_reduce_s = 0.0;
         return;
     }
-    double worked_s = slowed_s(walk, all, waiting_s);
     t->last_backward_s += worked_s;
-    walk->pending_reduce_s = ms_max(waiting_s - worked_s, 0.0);
+    walk->pending_reduce_s = ms_max(moved_s - worked_s, 0.0);
 }
 
 /* Adds the transfers at the end of a backward, and at the start of a forward. */
@@ -150,6 +152,8 @@ void ms_unit_overlap_end(ms_unit_overlap *walk)
 {
     add_current_blocks(walk, &(ms_moved_unit){0});
     walk->out->reduced_backward_s = walk->whole.moved_s;
+    walk->out->paired_saved_s = walk->paired.worked_s - walk->whole.worked_s +
+                                walk->whole.moved_s - walk->paired.moved_s;
     walk->out->weight_s = walk->weight.moved_s;
     walk->out->last_weight_s =
         ms_max(walk->last_weight.worked_s, walk->last_weight.moved_s - walk->out->tail_s);

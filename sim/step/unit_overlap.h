@@ -23,6 +23,9 @@ typedef struct ms_unit_times {
     double regather_s; /* ZeRO-3: first gather of a backward that follows a backward */
     double weight_s;   /* ZeRO-2, ZeRO-3: weight half with its gradient reductions */
     double reduced_backward_s; /* ZeRO-2: unsplit backward with its reductions */
+    /* ZeRO-2: the part of reduced_backward_s that a forward of the same blocks hides if both run in
+     * turn, block by block */
+    double paired_saved_s;
     /* [ms_step_reduction], for reductions that run once per step, during the last
      * backward: seconds that they last beyond its end, or beyond the end of the last W;
      * seconds of the reduction of its last block */
@@ -55,6 +58,7 @@ typedef struct ms_unit_overlap {
     /* previous and current blocks, in the order of a backward */
     ms_moved_unit before, at;
     ms_lane whole, weight; /* unsplit backward and weight half (W) of any micro-batch */
+    ms_lane paired;        /* unsplit backward, each block after a forward of it */
     ms_lane last_weight;   /* last micro-batch's W, with dp_replicate reductions */
     /* in the last backward: seconds of reductions left, for which no gather waits */
     double pending_reduce_s;
