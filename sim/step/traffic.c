@@ -99,29 +99,57 @@ static void append(list *l, ms_traffic_entry entry)
     l->traffic->entries[l->traffic->num_entries++] = entry;
 }
 
+/* Whether two collectives of a program differ at most in the compute that they overlap;
+ * sends of a ring, which differ in nothing else, are told apart by it. */
+static bool same_transfer(const ms_bill_comm *a, const ms_bill_comm *b)
+{
+    return a->axis == b->axis && a->collective == b->collective && !a->ring && !b->ring &&
+           a->size_bytes == b->size_bytes && (a->beside_s > 0.0) == (b->beside_s > 0.0);
+}
+
+/* Adds `more`, collectives of a program, to an entry of equal transfers; false: there is
+ * none from entry `first` on. */
+static bool add_to_entry(list *l, int first, const ms_bill *bill, int pass,
+                         const ms_traffic_entry *more)
+{
+    for (int i = first; i < l->traffic->num_entries; i++) {
+        ms_traffic_entry *entry = &l->traffic->entries[i];
+        if (!same_transfer(&bill->comms[pass][entry->comm],
+                           &bill->comms[pass][more->comm]))
+            continue;
+        entry->per_block += more->per_block;
+        entry->count += more->count;
+        entry->exposed_s += more->exposed_s;
+        return true;
+    }
+    return false;
+}
+
 static void add_program(list *l, const ms_held_block *block, int pass)
 {
     const ms_planned *p = l->planned;
+    int first = l->traffic->num_entries;
     for (int i = 0; i < block->bill->num_comms[pass]; i++) {
         const ms_bill_comm *comm = &block->bill->comms[pass][i];
         bool async = ms_comm_is_async(comm, &p->links, p->plan->async_tp);
-        append(l, (ms_traffic_entry){
-                      .phase = pass == MS_BILL_FORWARD ? MS_TRAFFIC_FORWARD
-                                                       : MS_TRAFFIC_BACKWARD,
-                      .group = (ms_traffic_group)comm->axis,
-                      .collective = (ms_collective)comm->collective,
-                      .cause = MS_CAUSE_NODES,
-                      .has_block = true,
-                      .block = *block,
-                      .comm = i,
-                      .size_bytes = comm->size_bytes,
-                      .num_chunks = async ? (int)p->links.span[comm->axis].size : 1,
-                      .per_block = comm->count,
-                      .count = l->num_microbatches * block->count * comm->count,
-                      .exposed_s = l->num_microbatches * block->count *
-                                   ms_comm_exposed_s(p->workload, comm, &p->links,
-                                                     p->plan->async_tp),
-                  });
+        ms_traffic_entry entry = {
+            .phase = pass == MS_BILL_FORWARD ? MS_TRAFFIC_FORWARD : MS_TRAFFIC_BACKWARD,
+            .group = (ms_traffic_group)comm->axis,
+            .collective = (ms_collective)comm->collective,
+            .cause = MS_CAUSE_NODES,
+            .has_block = true,
+            .block = *block,
+            .comm = i,
+            .size_bytes = comm->size_bytes,
+            .num_chunks = async ? (int)p->links.span[comm->axis].size : 1,
+            .per_block = comm->count,
+            .count = l->num_microbatches * block->count * comm->count,
+            .exposed_s =
+                l->num_microbatches * block->count *
+                ms_comm_exposed_s(p->workload, comm, &p->links, p->plan->async_tp),
+        };
+        if (!add_to_entry(l, first, block->bill, pass, &entry))
+            append(l, entry);
     }
 }
 

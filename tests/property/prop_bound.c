@@ -87,6 +87,8 @@ static ms_stage_times random_times(ms_rng *rng, double send_s)
         t.release_s = LATEST_START * ms_rng_uniform(rng);
         t.reduce_s = 4.0 * ms_rng_uniform(rng);
         t.reduce_tail_s = ms_rng_uniform(rng) * t.reduce_s;
+        t.weight_tail_s = ms_rng_uniform(rng) * t.reduce_s;
+        t.gather_after_s = ms_rng_uniform(rng) * t.reduce_s;
     }
     return t;
 }

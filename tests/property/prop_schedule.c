@@ -46,6 +46,7 @@ static void random_times(ms_rng *rng, int num_stages, ms_stage_times *out)
                                   .weight_s = random_time(rng),
                                   .last_weight_s = random_time(rng),
                                   .regather_s = random_time(rng) / 4,
+                                  .gather_after_s = random_time(rng) / 4,
                                   .send_forward_s = random_time(rng) / 4,
                                   .send_backward_s = random_time(rng) / 4};
 }
@@ -59,6 +60,7 @@ static void add_random_sync(ms_rng *rng, int num_stages, ms_stage_times *times)
         times[s].release_s = times[s].release_s > 0.0 ? times[s].release_s : 0.0;
         times[s].reduce_s = 4.0 * ms_rng_uniform(rng);
         times[s].reduce_tail_s = ms_rng_uniform(rng) * times[s].reduce_s;
+        times[s].weight_tail_s = ms_rng_uniform(rng) * times[s].reduce_s;
     }
 }
 
@@ -202,9 +204,9 @@ static bool completes(const ms_action *a)
     return a->kind != MS_FORWARD && a->kind != MS_BACKWARD_INPUT;
 }
 
-/* Seconds that backward action `at` waits for a gather of its first parameters. The
- * gather is made again if the action just before on the same rank computed weight
- * gradients; otherwise the wait is 0. */
+/* Seconds that action `at` waits for a gather of its first parameters. A backward gathers
+ * them again if the action just before on the same rank computed weight gradients; after the
+ * last ones of a stage the gather comes after their reductions. */
 static double regather(const naive *n, int at)
 {
     const ms_schedule *schedule = n->schedule;
@@ -212,8 +214,12 @@ static double regather(const naive *n, int at)
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++)
         if (at == schedule->first_action[rank])
             return 0.0;
+    if (!completes(a - 1) || a->kind == MS_BACKWARD_WEIGHT)
+        return 0.0;
     bool backward = a->kind == MS_BACKWARD || a->kind == MS_BACKWARD_INPUT;
-    return backward && completes(a - 1) ? n->times[a->stage].regather_s : 0.0;
+    int before = a[-1].kind == MS_OVERLAP ? a[-1].backward_stage : a[-1].stage;
+    return (backward ? n->times[a->stage].regather_s : 0.0) +
+           (is_end(n, at - 1, false) ? n->times[before].gather_after_s : 0.0);
 }
 
 static double duration(const naive *n, int at)
@@ -250,9 +256,9 @@ static double last_reduction(const naive *n, int rank)
             continue;
         const ms_stage_times *t =
             &n->times[a->kind == MS_OVERLAP ? a->backward_stage : a->stage];
-        double window_s =
-            a->kind == MS_BACKWARD_WEIGHT ? t->last_weight_s : t->last_backward_s;
-        double rest_s = fmax(t->reduce_s - window_s, t->reduce_tail_s);
+        double rest_s = a->kind == MS_BACKWARD_WEIGHT
+                            ? fmax(t->reduce_s - t->last_weight_s, t->weight_tail_s)
+                            : fmax(t->reduce_s - t->last_backward_s, t->reduce_tail_s);
         done_s = fmax(done_s + t->reduce_s, n->end_s[i] + rest_s);
     }
     return done_s;

@@ -279,13 +279,17 @@ static void a_tied_head_with_a_room_of_its_own_moves_the_matrix_again(void **sta
 
 /* ---- durations ---- */
 
-/* Durations of a stage that has no other stage before or after it. */
+/* Durations of a stage that has no other stage before or after it: its head takes no time.
+ * With ZeRO-3, where a head would be gathered before the layers, it has none. */
 static ms_stage_times times_of(const bench *b, const ms_block_costs *parts,
                                ms_sharding how)
 {
-    ms_stage stage = stage_of(b, parts, first_two);
-    assert_true(stage.pipelined);
-    stage.pipelined = false;
+    ms_block_costs without_head = *parts;
+    without_head.head = without_head.tied_head = (ms_block_cost){0};
+    ms_stage_layout layout = first_two;
+    layout.has_head = how != MS_ZERO_3;
+    ms_stage stage = stage_of(b, &without_head, layout);
+    assert_true(stage.pipelined == (how == MS_ZERO_3));
     return ms_stage_durations(b->workload, &stage, how, 0.125);
 }
 
@@ -303,8 +307,8 @@ static void expect_times(ms_stage_times t, ms_stage_times want)
 }
 
 /* No sharding: all-reduces of 5, 5 (layers) and 7 s (embedding) slow the last backward of
- * 17 s by a quarter of their time, 4.25 s. The embedding's all-reduce of 7 s comes after
- * the backward. */
+ * 17 s by a quarter of their time, 4.25 s. The second layer's all-reduce of 5 s and the
+ * embedding's of 7 s begin when only the embedding's backward of 1.25 s is left. */
 static void without_sharding_gradients_are_reduced_beside_the_last_backward(void **state)
 {
     (void)state;
@@ -316,11 +320,12 @@ static void without_sharding_gradients_are_reduced_beside_the_last_backward(void
                                   .backward_s = 17,
                                   .last_backward_s = 17 + 0.25 * 17,
                                   .reduce_s = 17,
-                                  .reduce_tail_s = 7 + 0.5});
+                                  .reduce_tail_s = 12 - 1.25 + 0.5});
 }
 
 /* ZeRO-1: the gathers of a step, 7 s, slow its first forward of 9 s by a quarter of 7 s;
- * the forward waits for the embedding's gather only. ZeRO-3 that keeps gathered
+ * the first layer waits for its gather and the embedding's, 5 s, and the embedding's
+ * forward of 10.75 / 9 s runs meanwhile. ZeRO-3 that keeps gathered
  * parameters takes the same times. ZeRO-2: every backward reduces the gradients of three
  * blocks, from 8, 16.75 and 19.75 s after its start on, and ends at 23.75 s. */
 static void gathers_of_a_step_slow_the_first_forward(void **state)
@@ -332,9 +337,9 @@ static void gathers_of_a_step_slow_the_first_forward(void **state)
                            .first_forward_s = 9 + 0.25 * 7,
                            .backward_s = 17,
                            .last_backward_s = 17 + 0.25 * 12.5,
-                           .release_s = 3,
+                           .release_s = 5 - 10.75 / 9,
                            .reduce_s = 10 + 2.5,
-                           .reduce_tail_s = 4.5 + 0.5};
+                           .reduce_tail_s = 8.5 - 20.125 / 17 + 0.5};
     expect_times(times_of(b, &parts, MS_ZERO_1), want);
     expect_times(times_of(b, &parts, MS_ZERO_3_NO_RESHARD), want);
     want.backward_s = 23.75;
@@ -358,7 +363,7 @@ static void stages_of_a_pipeline_do_not_wait_for_each_others_traffic(void **stat
                            .last_backward_s = 17 + 0.25 * 12.5,
                            .release_s = 4,
                            .reduce_s = 12.5,
-                           .reduce_tail_s = 4.5 + 0.5};
+                           .reduce_tail_s = 8.5 - 20.125 / 17 + 0.5};
     expect_times(ms_stage_durations(b->workload, &first, MS_ZERO_1, 0.125), want);
     want = (ms_stage_times){.forward_s = 8,
                             .first_forward_s = 8,
@@ -375,9 +380,9 @@ static void stages_of_a_pipeline_do_not_wait_for_each_others_traffic(void **stat
 }
 
 /* ZeRO-2. The first forward takes 9 / 0.75 s beside gathers of 3 + 2 x 10 s; the last
- * layer can only run after these, and ends at 27 s. In every backward, reductions of 13 +
+ * layer can only run after these, and ends at 23 + 4 / 0.75 s. In every backward, reductions of 13 +
  * 13 + 4 s begin after 8 s. At the end of the step the reductions are 14 + 14 + 4.5 s and
- * end 23.5 s later than the backward of 17 s would. */
+ * begin after the first 8 / 0.75 s of the backward's 17 / 0.75 s. */
 static void long_gathers_delay_the_first_forward(void **state)
 {
     (void)state;
@@ -389,11 +394,11 @@ static void long_gathers_delay_the_first_forward(void **state)
     }
     ms_stage_times t = times_of(b, &parts, MS_ZERO_2);
     ASSERT_NEAR(t.first_forward_s, 12, 1e-12);
-    ASSERT_NEAR(t.release_s, 27 - 12, 1e-12);
+    ASSERT_NEAR(t.release_s, 23 + 4 / 0.75 - 12, 1e-12);
     ASSERT_NEAR(t.backward_s, 8 + 30, 1e-12);
     ASSERT_NEAR(t.last_backward_s, 17 / 0.75, 1e-12);
     ASSERT_NEAR(t.reduce_s, 32.5, 1e-12);
-    ASSERT_NEAR(t.reduce_tail_s, 23.5 - (17 / 0.75 - 17) + 0.5, 1e-12);
+    ASSERT_NEAR(t.reduce_tail_s, 32.5 - 9 / 0.75 + 0.5, 1e-12);
 }
 
 /* ZeRO-3 gathers and reduces block by block: each block computes beside the gather of
