@@ -213,8 +213,9 @@ const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *are
                            workload->sequence_length, data_parallel, workload->compute);
 }
 
-static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
-                       ms_block_kind block, int kind, ms_layer_mode mode)
+static ms_bill bill_of(const ms_workload *workload, ms_arena *arena,
+                       const ms_bill_key *key, ms_block_kind block, int kind,
+                       ms_layer_mode mode)
 {
     ms_program_key which = {.block = (unsigned char)block,
                             .kind = (unsigned char)kind,
@@ -222,7 +223,7 @@ static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
     ms_arena *scratch = ms_arena_open();
     const ms_program *program =
         ms_workload_program(workload, scratch, key, which, data_parallel_for(key));
-    ms_bill bill = ms_bill_make(program, &workload->pricer);
+    ms_bill bill = ms_bill_make(arena, program, &workload->pricer);
     ms_arena_close(scratch);
     return bill;
 }
@@ -247,11 +248,12 @@ static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key
 }
 
 /* Prices all kinds of layers without the lock: if two threads do, one result is kept. */
-static void make_layers(const ms_workload *workload, const ms_bill_key *key,
-                        ms_layer_mode mode, ms_bill bills[MS_MAX_LAYER_KINDS])
+static void make_layers(const ms_workload *workload, ms_arena *arena,
+                        const ms_bill_key *key, ms_layer_mode mode,
+                        ms_bill bills[MS_MAX_LAYER_KINDS])
 {
     for (int kind = 0; kind < workload->model->num_kinds; kind++)
-        bills[kind] = bill_of(workload, key, MS_BLOCK_LAYER, kind, mode);
+        bills[kind] = bill_of(workload, arena, key, MS_BLOCK_LAYER, kind, mode);
 }
 
 static void keep_layers(ms_workload *workload, ms_bill_set *set, ms_layer_mode mode,
@@ -261,7 +263,7 @@ static void keep_layers(ms_workload *workload, ms_bill_set *set, ms_layer_mode m
         if (set->layer[kind][mode] != NULL)
             continue;
         ms_bill *kept = MS_NEW(workload->arena, ms_bill);
-        *kept = bills[kind];
+        *kept = ms_bill_copy(workload->arena, &bills[kind]);
         set->layer[kind][mode] = kept;
     }
 }
@@ -271,6 +273,8 @@ static ms_bill_set *keep_set(ms_workload *workload, const ms_bill_set *made,
 {
     ms_bill_set *set = MS_NEW(workload->arena, ms_bill_set);
     *set = *made;
+    set->embed = ms_bill_copy(workload->arena, &made->embed);
+    set->head = ms_bill_copy(workload->arena, &made->head);
     keep_layers(workload, set, MS_RECOMPUTE_NONE, layers);
     bill_words words = words_of(&made->key);
     MS_MAKE_ROOM(workload->arena, workload->bill_sets, workload->bill_keys.num,
@@ -302,18 +306,22 @@ ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key)
         return set;
     ms_bill_set made = {.key = *key};
     ms_bill layers[MS_MAX_LAYER_KINDS];
-    made.embed = ends != NULL
-                     ? ends->embed
-                     : bill_of(workload, key, MS_BLOCK_EMBED, 0, MS_RECOMPUTE_NONE);
-    made.head = ends != NULL
-                    ? ends->head
-                    : bill_of(workload, key, MS_BLOCK_HEAD, 0, MS_RECOMPUTE_NONE);
-    make_layers(workload, key, MS_RECOMPUTE_NONE, layers);
+    ms_arena *scratch = ms_arena_open();
+    if (ends != NULL) {
+        made.embed = ends->embed;
+        made.head = ends->head;
+    } else {
+        made.embed =
+            bill_of(workload, scratch, key, MS_BLOCK_EMBED, 0, MS_RECOMPUTE_NONE);
+        made.head = bill_of(workload, scratch, key, MS_BLOCK_HEAD, 0, MS_RECOMPUTE_NONE);
+    }
+    make_layers(workload, scratch, key, MS_RECOMPUTE_NONE, layers);
     lock(workload);
     set = find_set(workload, key);
     if (set == NULL)
         set = keep_set(workload, &made, layers);
     pthread_mutex_unlock(&workload->lock);
+    ms_arena_close(scratch);
     return set;
 }
 
@@ -328,10 +336,12 @@ void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned m
         if ((modes >> mode & 1U) == 0)
             continue;
         ms_bill layers[MS_MAX_LAYER_KINDS];
-        make_layers(workload, &bills->key, mode, layers);
+        ms_arena *scratch = ms_arena_open();
+        make_layers(workload, scratch, &bills->key, mode, layers);
         lock(workload);
         keep_layers(workload, bills, mode, layers);
         pthread_mutex_unlock(&workload->lock);
+        ms_arena_close(scratch);
     }
 }
 
