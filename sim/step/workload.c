@@ -51,7 +51,8 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
     workload->compute = plan->compute;
     workload->recompute_budget_frac = plan->recompute_budget_frac;
     ms_workload_set_memory_rule(workload, &(ms_memory_rule){0});
-    workload->arena = workload->bill_keys.arena = ms_arena_open();
+    workload->arena = ms_arena_open();
+    workload->bill_keys.arena = workload->split_keys.arena = workload->arena;
     pthread_mutex_init(&workload->lock, NULL);
     count_layers(workload);
     *out = workload;
@@ -406,24 +407,54 @@ static bool is_split_of(const ms_split *split, const ms_schedule_shape *shape)
 static const ms_split *find_split(const ms_bill_set *bills,
                                   const ms_schedule_shape *shape)
 {
-    const ms_split *split =
+    const ms_split_entry *known =
         bills->splits[ms_schedule_model_stages(shape) % MS_SPLIT_BUCKETS];
-    while (split != NULL && !is_split_of(split, shape))
-        split = split->next;
-    return split;
+    while (known != NULL && !is_split_of(known->split, shape))
+        known = known->next;
+    return known == NULL ? NULL : known->split;
+}
+
+/* A split as the key of a map: pipeline ranks, placement, table of actions, then the
+ * number of layers of each stage. */
+#define NUM_SHAPE_WORDS 3
+
+static long *open_split_key(ms_arena *arena, const ms_schedule_shape *shape)
+{
+    int num_stages = ms_schedule_model_stages(shape);
+    long *key = MS_NEW_ARRAY(arena, NUM_SHAPE_WORDS + num_stages, long);
+    key[0] = shape->num_ranks;
+    key[1] = ms_schedule_placement(shape->kind);
+    key[2] = (long)(intptr_t)shape->table;
+    return key;
+}
+
+/* The split of a key, which all sets of bills share. */
+static const ms_split *shared_split(ms_workload *workload, const long *key,
+                                    const ms_schedule_shape *shape)
+{
+    size_t num_stages = (size_t)ms_schedule_model_stages(shape);
+    int num_known = workload->split_keys.num;
+    int i = ms_map_add(&workload->split_keys, key,
+                       (NUM_SHAPE_WORDS + num_stages) * sizeof *key);
+    if (i < num_known)
+        return workload->splits[i];
+    MS_MAKE_ROOM(workload->arena, workload->splits, i, workload->split_capacity, 64);
+    long *layers = MS_NEW_ARRAY(workload->arena, num_stages, long);
+    memcpy(layers, key + NUM_SHAPE_WORDS, num_stages * sizeof *layers);
+    workload->splits[i] =
+        ms_split_make(workload->arena, workload->model, layers, shape);
+    return workload->splits[i];
 }
 
 static const ms_split *keep_split(ms_workload *workload, ms_bill_set *bills,
-                                  const long *layers, const ms_schedule_shape *shape)
+                                  const long *key, const ms_schedule_shape *shape)
 {
-    int num_stages = ms_schedule_model_stages(shape);
-    long *kept = MS_NEW_ARRAY(workload->arena, num_stages, long);
-    memcpy(kept, layers, (size_t)num_stages * sizeof *kept);
-    ms_split *split = ms_split_make(workload->arena, workload->model, kept, shape);
-    ms_split **bucket = &bills->splits[num_stages % MS_SPLIT_BUCKETS];
-    split->next = *bucket;
-    *bucket = split;
-    return split;
+    ms_split_entry **bucket =
+        &bills->splits[ms_schedule_model_stages(shape) % MS_SPLIT_BUCKETS];
+    ms_split_entry *kept = MS_NEW(workload->arena, ms_split_entry);
+    *kept = (ms_split_entry){shared_split(workload, key, shape), *bucket};
+    *bucket = kept;
+    return kept->split;
 }
 
 const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
@@ -436,14 +467,14 @@ const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
     if (split != NULL)
         return split;
     ms_arena *scratch = ms_arena_open();
-    long *layers = MS_NEW_ARRAY(scratch, num_stages, long);
+    long *key = open_split_key(scratch, shape);
     bool in_pairs =
         ms_schedule_placement(shape->kind) != MS_PLACE_LOOP && num_stages % 2 == 0;
-    ms_default_split(workload, bills, num_stages, in_pairs, layers);
+    ms_default_split(workload, bills, num_stages, in_pairs, key + NUM_SHAPE_WORDS);
     lock(workload);
     split = find_split(bills, shape);
     if (split == NULL)
-        split = keep_split(workload, bills, layers, shape);
+        split = keep_split(workload, bills, key, shape);
     pthread_mutex_unlock(&workload->lock);
     ms_arena_close(scratch);
     return split;
