@@ -83,6 +83,7 @@ typedef struct ms_explorer {
     ms_schedule_cache *schedules;
     ms_live_cache *lives;
     ms_known_stages *stages; /* cache: stages priced on ideal links; NULL: none */
+    struct ms_known_accepted *accepted; /* cache: what the rules accept */
     bool exhaustive;         /* replay every plan that fits, skip nothing: for tests */
     bool bounds_only;        /* bound and memory of every plan, no replay */
     const volatile int *interrupted; /* nonzero: stop; NULL: never stop */
