@@ -410,7 +410,7 @@ static bool is_open(ms_explore_level *l, mesh_links *links)
         bound_s = ms_explore_relaxed_bound_s(l, &links->ideal, &links->ideal_priced);
     ms_watch_bound(l, MS_FATE_SCHEDULE_BOUND, bound_s);
     beaten = ms_explore_is_beaten(explorer, bound_s);
-    explorer->counts.over_bound += beaten;
+    explorer->counts.schedules_over_bound += beaten;
     return !beaten;
 }
 

@@ -83,6 +83,8 @@ static void add_counts(ms_counts *sum, const ms_counts *one)
     sum->over_memory += one->over_memory;
     sum->over_bound += one->over_bound;
     sum->dominated += one->dominated;
+    sum->meshes_over_bound += one->meshes_over_bound;
+    sum->schedules_over_bound += one->schedules_over_bound;
     for (int i = 0; i < MS_NUM_REFUSALS; i++)
         sum->refused[i] += one->refused[i];
     for (int i = 0; i < MS_MAX_RULES; i++)
@@ -205,7 +207,7 @@ static void explore_task(shared *s, ms_explorer *x, task *t)
     x->known_needed_bytes = s->least_needed_bytes;
     pthread_mutex_unlock(&s->lock);
     if (!s->options->exhaustive && !s->options->bounds_only && t->bound_s > threshold_s) {
-        x->counts.over_bound++;
+        x->counts.meshes_over_bound++;
         return;
     }
     x->least_needed_bytes = INFINITY;
