@@ -1,5 +1,6 @@
 /* meshsim search: the fastest plans of a space, with a certificate that none is faster.
  * Flags of a plan fix a choice; --fix and --limit narrow others. */
+#include "base/log.h"
 #include "base/print.h"
 #include "base/units.h"
 #include "cli/cmd/search_request.h"
@@ -469,6 +470,7 @@ static ms_status search_one(ms_ctx *cx, const ms_args *args, ms_search_request *
     r->why = MS_NEW(cx->arena, ms_why_question);
     ms_status status = search(cx, args, r, workload);
     ms_workload_close(workload);
+    ms_log("search", "at most %zu bytes in arenas", ms_arena_peak_bytes());
     return status;
 }
 
