@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -54,6 +55,30 @@ static _Noreturn void out_of_memory(size_t size)
     _Exit(1); /* not exit(): exit handlers may allocate memory, too */
 }
 
+/* Bytes of the blocks of all arenas, now and at most so far. */
+static atomic_size_t held_bytes, peak_bytes;
+
+size_t ms_arena_peak_bytes(void)
+{
+    return atomic_load(&peak_bytes);
+}
+
+static void count_block(const block *added)
+{
+    size_t size = sizeof *added + added->capacity;
+    size_t held = atomic_fetch_add(&held_bytes, size) + size;
+    size_t peak = atomic_load(&peak_bytes);
+    while (held > peak && !atomic_compare_exchange_weak(&peak_bytes, &peak, held))
+        ;
+}
+
+static void free_block(block *freed)
+{
+    if (freed != NULL)
+        atomic_fetch_sub(&held_bytes, sizeof *freed + freed->capacity);
+    free(freed);
+}
+
 static void *allocate(size_t size)
 {
     void *memory = malloc(size);
@@ -82,7 +107,7 @@ static void free_down_to(ms_arena *arena, const block *keep)
             arena->spare = freed;
             freed = smaller;
         }
-        free(freed);
+        free_block(freed);
     }
 }
 
@@ -91,7 +116,7 @@ void ms_arena_close(ms_arena *arena)
     if (arena == NULL)
         return;
     free_down_to(arena, NULL);
-    free(arena->spare);
+    free_block(arena->spare);
     free(arena);
 }
 
@@ -108,6 +133,7 @@ static void push_block(ms_arena *arena, size_t size)
             arena->next_capacity *= 2;
         added = allocate(sizeof *added + capacity);
         added->capacity = capacity;
+        count_block(added);
     }
     added->used = 0;
     added->below = arena->top;

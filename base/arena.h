@@ -20,6 +20,8 @@ typedef struct ms_arena_mark {
 ms_arena *ms_arena_open(void);
 /* Frees the arena and all its allocations; NULL is allowed. */
 void ms_arena_close(ms_arena *arena);
+/* The most bytes that all arenas of the process have held at once. */
+size_t ms_arena_peak_bytes(void);
 /* Sets the calling thread's name ("rank 3") in the message that memory is exhausted. */
 void ms_arena_name_user(const char *name);
 

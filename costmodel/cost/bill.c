@@ -363,6 +363,8 @@ static bool same_kind(const ms_bill_comm *a, const ms_bill_comm *b)
            a->size_bytes == b->size_bytes && same_window(a, b);
 }
 
+#define MAX_COMMS 32 /* different collectives of a block, per list */
+
 static void add_comm(ms_bill *bill, int pass, ms_bill_comm comm)
 {
     for (int i = 0; i < bill->num_comms[pass]; i++) {
@@ -375,7 +377,7 @@ static void add_comm(ms_bill *bill, int pass, ms_bill_comm comm)
             return;
         }
     }
-    assert(bill->num_comms[pass] < MS_MAX_BILL_COMMS);
+    assert(bill->num_comms[pass] < MAX_COMMS);
     bill->comms[pass][bill->num_comms[pass]++] = comm;
 }
 
@@ -466,13 +468,27 @@ static void add_params(const ms_program *program, ms_bill *bill)
     }
 }
 
-ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer)
+ms_bill ms_bill_make(ms_arena *arena, const ms_program *program, const ms_pricer *pricer)
 {
     ms_bill bill = {0};
+    for (int list = 0; list < MS_NUM_BILL_LISTS; list++)
+        bill.comms[list] = ms_arena_take(arena, MAX_COMMS * sizeof(ms_bill_comm));
     add_compute(program, pricer, &bill);
     add_communication(program, pricer, &bill);
     add_params(program, &bill);
     ms_bill_add_memory(program, pricer, &bill);
     ms_bill_add_exchanges(program, pricer, &bill.segments);
     return bill;
+}
+
+ms_bill ms_bill_copy(ms_arena *arena, const ms_bill *bill)
+{
+    ms_bill copy = *bill;
+    for (int list = 0; list < MS_NUM_BILL_LISTS; list++) {
+        size_t size = (size_t)bill->num_comms[list] * sizeof(ms_bill_comm);
+        copy.comms[list] = ms_arena_take(arena, size);
+        if (size > 0)
+            memcpy(copy.comms[list], bill->comms[list], size);
+    }
+    return copy;
 }

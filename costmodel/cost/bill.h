@@ -72,8 +72,6 @@ typedef struct ms_bill_comm {
     double beside_s;
 } ms_bill_comm;
 
-#define MS_MAX_BILL_COMMS 32
-
 /* Bytes of activations and their gradients, and of logits and theirs. */
 typedef struct ms_tensor_bytes {
     double activation_bytes, logits_bytes;
@@ -112,7 +110,7 @@ typedef struct ms_bill {
     int weight_kernels;                     /* weight gradients' part of kernels */
     int expert_kernels[MS_NUM_BILL_PASSES]; /* kernels of routing and grouped GEMMs */
     int num_comms[MS_NUM_BILL_LISTS];
-    ms_bill_comm comms[MS_NUM_BILL_LISTS][MS_MAX_BILL_COMMS];
+    ms_bill_comm *comms[MS_NUM_BILL_LISTS]; /* [list] (num_comms) */
     ms_bill_segments segments;
     double dense_params, expert_params; /* parameters on a rank, before dp shards them */
     double tp_partial_params;           /* parameters with partial gradients over tp */
@@ -122,7 +120,10 @@ typedef struct ms_bill {
     double output_bytes;          /* output activations, sent to the next stage */
 } ms_bill;
 
-ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer);
+/* Prices a program; the lists of collectives live in the arena. */
+ms_bill ms_bill_make(ms_arena *arena, const ms_program *program, const ms_pricer *pricer);
+/* A copy whose lists of collectives live in another arena. */
+ms_bill ms_bill_copy(ms_arena *arena, const ms_bill *bill);
 
 /* Seconds of the GEMMs that overlap with a node's collective if the stack
  * overlaps_gradients. Reduction of input gradients: the weight gradients of the same

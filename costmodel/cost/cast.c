@@ -125,9 +125,10 @@ static ms_gemm_shape joined_product(const ms_program *program, const ms_node *no
     ms_gemm_shape shape = ms_node_product(program, node, stack);
     double own = *joined_side(node, &shape), all = 0.0;
     ms_pass pass = node->pass == MS_PASS_RECOMPUTE ? MS_PASS_FORWARD : node->pass;
+    int group = joined_group(node);
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *other = &program->nodes[n];
-        if (other->pass == pass && joined_group(other) == joined_group(node)) {
+        if (other->pass == pass && joined_group(other) == group) {
             ms_gemm_shape its = ms_node_product(program, other, stack);
             all += *joined_side(other, &its);
         }

@@ -335,8 +335,9 @@ static long apply(ms_instruction_kind kind, long a, long b)
 
 bool ms_expression_holds(const ms_expression *expression, const long *values)
 {
-    long stack[MS_MAX_INSTRUCTIONS + 1] = {1}; /* an empty expression holds */
+    long stack[MS_MAX_INSTRUCTIONS + 1];
     int top = 0;
+    stack[0] = 1; /* an empty expression holds */
     for (int i = 0; i < expression->num; i++) {
         const ms_instruction *one = &expression->code[i];
         if (one->kind == MS_PUSH_NUMBER) {

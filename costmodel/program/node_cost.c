@@ -50,15 +50,6 @@ static bool tensor_has(const ms_program *program, int tensor, char letter)
     return strchr(program->tensors[tensor].dims, letter) != NULL;
 }
 
-static double letter_size(const ms_program *program, const ms_node *node, char letter)
-{
-    int holder = node->out[0];
-    for (int i = 1; i >= 0; i--)
-        if (tensor_has(program, node->in[i], letter))
-            holder = node->in[i];
-    return ms_tensor_local_size(program, holder, letter);
-}
-
 static ms_gemm_shape dense_gemm(const ms_program *program, const ms_node *node)
 {
     ms_gemm_shape shape = {1.0,
@@ -72,12 +63,13 @@ static ms_gemm_shape dense_gemm(const ms_program *program, const ms_node *node)
         if (*c == ',' || *c == '-' || *c == '>' || seen[(unsigned char)*c])
             continue;
         seen[(unsigned char)*c] = true;
-        double size = letter_size(program, node, *c);
+        if (node->op == MS_OP_GROUPED && *c == MS_DIM_EXPERTS)
+            continue;
         bool a = tensor_has(program, node->in[0], *c),
              w = tensor_has(program, node->in[1], *c);
         bool out = tensor_has(program, node->out[0], *c);
-        if (node->op == MS_OP_GROUPED && *c == MS_DIM_EXPERTS)
-            continue;
+        int holder = a ? node->in[0] : w ? node->in[1] : node->out[0];
+        double size = ms_tensor_local_size(program, holder, *c);
         if (a && w && out)
             shape.batch *= size;
         else if (a && w)

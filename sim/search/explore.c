@@ -22,6 +22,7 @@ ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int c
                          .schedules = ms_schedule_cache_open(),
                          .lives = ms_live_cache_open(),
                          .stages = MS_NEW(scratch, ms_known_stages),
+                         .accepted = ms_known_accepted_make(scratch, workload),
                          .threshold_s = INFINITY,
                          .least_needed_bytes = INFINITY,
                          .known_needed_bytes = INFINITY};
@@ -239,6 +240,13 @@ static bool next_batch(ms_explore_level *l, batches *b)
     return true;
 }
 
+/* Prepares costs of blocks, which are large: only those that are priced are written. */
+static void open_priced(ms_priced_blocks *priced, ms_known_stages *known)
+{
+    priced->modes = 0;
+    priced->known = known;
+}
+
 static void forget_prices(ms_priced_blocks *priced)
 {
     priced->modes = 0;
@@ -287,7 +295,10 @@ double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
     ms_explore_level l = {.explorer = explorer,
                           .plan = ms_space_plan(explorer->space, mesh),
                           .any_replicas = true};
-    mesh_bound bound = {.least_s = INFINITY, .priced = {.known = explorer->stages}};
+    mesh_bound bound;
+    bound.least_s = INFINITY;
+    bound.least = l.plan;
+    open_priced(&bound.priced, explorer->stages);
     ms_counts counts = explorer->counts;
     bound.ideal = ms_links_ideal(explorer->workload, &l.plan);
     if (explorer->noted != NULL)
@@ -313,7 +324,8 @@ double ms_explore_estimate_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
                           .plan = ms_space_plan(explorer->space, mesh)};
     ms_counts counts = explorer->counts;
     double estimate_s = INFINITY;
-    ms_priced_blocks priced = {.modes = 0};
+    ms_priced_blocks priced;
+    open_priced(&priced, NULL);
     l.plan.microbatch = like->microbatch;
     ms_space_copy(&explorer->space->layers, like, &l.plan);
     if (set_batch(&l)) {
@@ -398,7 +410,7 @@ static bool is_open(ms_explore_level *l, mesh_links *links)
         bound_s = ms_explore_relaxed_bound_s(l, &links->ideal, &links->ideal_priced);
     ms_watch_bound(l, MS_FATE_SCHEDULE_BOUND, bound_s);
     beaten = ms_explore_is_beaten(explorer, bound_s);
-    explorer->counts.over_bound += beaten;
+    explorer->counts.schedules_over_bound += beaten;
     return !beaten;
 }
 
@@ -460,14 +472,16 @@ void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
     l->explorer = explorer;
     l->plan = ms_space_plan(explorer->space, mesh);
     ms_space_orders(explorer->space, &l->plan, workload, orders);
-    mesh_links links = {
-        .num = orders->num,
-        .orders = orders,
-        .ideal_priced = {.known = explorer->stages},
-        .of_order = MS_NEW_ARRAY(explorer->scratch, orders->num, ms_links),
-        .priced = MS_NEW_ARRAY(explorer->scratch, orders->num, ms_priced_blocks)};
+    mesh_links links;
+    links.num = orders->num;
+    links.orders = orders;
+    links.of_order = MS_NEW_ARRAY(explorer->scratch, orders->num, ms_links);
+    links.priced = ms_arena_take(explorer->scratch,
+                                 (size_t)orders->num * sizeof *links.priced);
     links.ideal = ms_links_ideal(workload, &l->plan);
+    open_priced(&links.ideal_priced, explorer->stages);
     for (int i = 0; i < orders->num; i++) {
+        open_priced(&links.priced[i], NULL);
         memcpy(l->plan.order, orders->order[i], sizeof l->plan.order);
         links.of_order[i] = ms_links_make(workload, &l->plan);
     }

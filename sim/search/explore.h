@@ -14,16 +14,26 @@ typedef struct ms_found {
     double step_s, peak_bytes;
 } ms_found;
 
-/* How many plans a search covered, and how many it skipped for which reason. */
+/* How many plans a search covered, and how many it skipped for which reason. The legal
+ * plans of the explored schedules, each order of axes counted, are configurations, and
+ * configurations = replayed + over_memory + over_bound + dominated. */
 typedef struct ms_counts {
-    long configurations;           /* complete plans in the explored part of the space */
-    long evaluated;                /* plans whose time bound or memory was computed */
-    long replayed;                 /* plans whose exact step time was computed */
-    long refused[MS_NUM_REFUSALS]; /* illegal plans, by the rule that they break */
-    long broken[MS_MAX_RULES];     /* plans that MS_REFUSE_FRAMEWORK counts, by rule */
-    long over_memory;              /* plans that exceed device memory */
-    long over_bound; /* skipped: step-time bound above the best plans' times */
-    long dominated;  /* skipped: a similar plan that fits is at least as fast */
+    long configurations;
+    /* shardings with a recomputation whose memory or time bound was computed: once for all
+     * orders of axes, on ideal links, and again for each order that this leaves open; all
+     * numbers of fully recomputed layers that are tried count as one */
+    long evaluated;
+    long replayed;    /* plans whose exact step time was computed */
+    long over_memory; /* plans that exceed device memory */
+    long over_bound;  /* plans with a step-time bound above the best plans' times */
+    long dominated;   /* plans at least as slow as a similar one that fits */
+    long meshes_over_bound;    /* meshes ruled out as a whole by their bound */
+    long schedules_over_bound; /* schedules of other meshes ruled out by their bound */
+    /* meshes, micro-batches with options, schedules and shardings that break a rule, none
+     * of whose plans are configurations, by rule; those of MS_REFUSE_FRAMEWORK in `broken`
+     * by the framework's rule */
+    long refused[MS_NUM_REFUSALS];
+    long broken[MS_MAX_RULES];
 } ms_counts;
 
 /* How many plans the rules of one name refuse. */
@@ -83,6 +93,7 @@ typedef struct ms_explorer {
     ms_schedule_cache *schedules;
     ms_live_cache *lives;
     ms_known_stages *stages; /* cache: stages priced on ideal links; NULL: none */
+    struct ms_known_accepted *accepted; /* cache: what the rules accept */
     bool exhaustive;         /* replay every plan that fits, skip nothing: for tests */
     bool bounds_only;        /* bound and memory of every plan, no replay */
     const volatile int *interrupted; /* nonzero: stop; NULL: never stop */

@@ -19,6 +19,23 @@ typedef struct ms_legal_recompute {
     bool partial;   /* full recomputation may leave out layers of a chunk */
 } ms_legal_recompute;
 
+/* Recomputations that the framework's rules accept with a sharding. */
+typedef struct ms_accepted_recompute {
+    bool accepts[MS_NUM_RECOMPUTE];
+    bool partial; /* full recomputation may leave out layers of a chunk, by these rules */
+} ms_accepted_recompute;
+
+/* Cache of what the rules accept with each sharding, by the few facts that they read. */
+typedef struct ms_known_accepted {
+    unsigned long long reads; /* facts that rules on sharding or recomputation read */
+    bool is_known[MS_NUM_SHARDINGS];
+    ms_facts facts[MS_NUM_SHARDINGS];
+    ms_accepted_recompute of[MS_NUM_SHARDINGS];
+} ms_known_accepted;
+
+/* An empty cache for the rules of a workload. */
+ms_known_accepted *ms_known_accepted_make(ms_arena *arena, const ms_workload *workload);
+
 /* Choices made by the nested loops over a mesh's plans, and what follows from them. */
 typedef struct ms_explore_level {
     ms_explorer *explorer;

@@ -29,6 +29,11 @@ unsigned long long ms_rule_level_variables(ms_rule_level level)
 static const unsigned long long replicas =
     1ULL << MS_CHOOSE_DP_REPLICATE | 1ULL << MS_CHOOSE_DP_SHARD;
 
+static unsigned long long rule_reads(const ms_rule *rule)
+{
+    return rule->when.reads | rule->need.reads;
+}
+
 /* The variables that the loops down to `level` set. */
 static unsigned long long known_at(const ms_explore_level *l, ms_rule_level level)
 {
@@ -96,19 +101,64 @@ static const ms_rule *state_rule(const ms_explore_level *l, ms_recompute recompu
     return ms_rule_broken(rules, &facts, known_at(l, MS_RULES_OF_STATES) | order, fresh);
 }
 
+/* The recomputations that the framework accepts with the chosen sharding. */
+static ms_accepted_recompute find_accepted(const ms_explore_level *l)
+{
+    ms_accepted_recompute out;
+    for (int i = 0; i < MS_NUM_RECOMPUTE; i++)
+        out.accepts[i] = state_rule(l, (ms_recompute)i, 0) == NULL;
+    out.partial = state_rule(l, MS_RECOMPUTE_FULL, 1) == NULL;
+    return out;
+}
+
+ms_known_accepted *ms_known_accepted_make(ms_arena *arena, const ms_workload *workload)
+{
+    ms_known_accepted *known = MS_NEW(arena, ms_known_accepted);
+    unsigned long long states = ms_rule_level_variables(MS_RULES_OF_STATES);
+    for (int i = 0; i < workload->rules.num; i++) {
+        unsigned long long reads = rule_reads(&workload->rules.rules[i]);
+        if ((reads & states) != 0)
+            known->reads |= reads & ~states;
+    }
+    return known;
+}
+
+static bool same_facts(const ms_facts *a, const ms_facts *b, unsigned long long which)
+{
+    for (int i = 0; which >> i != 0; i++)
+        if ((which >> i & 1) != 0 && a->of[i] != b->of[i])
+            return false;
+    return true;
+}
+
+static ms_accepted_recompute known_accepted(const ms_explore_level *l)
+{
+    ms_known_accepted *known = l->explorer->accepted;
+    ms_sharding sharding = ms_plan_sharding(&l->plan);
+    if (l->has_order) /* rules on the order of axes are asked, too */
+        return find_accepted(l);
+    if (!known->is_known[sharding] ||
+        !same_facts(&known->facts[sharding], &l->facts, known->reads)) {
+        known->is_known[sharding] = true;
+        known->facts[sharding] = l->facts;
+        known->of[sharding] = find_accepted(l);
+    }
+    return known->of[sharding];
+}
+
 ms_legal_recompute ms_explore_legal_recompute(const ms_explore_level *l)
 {
     const ms_space *space = l->explorer->space;
-    bool legal[MS_NUM_RECOMPUTE];
-    for (int i = 0; i < MS_NUM_RECOMPUTE; i++)
-        legal[i] = ms_space_allows(space, MS_CHOOSE_RECOMPUTE, i) &&
-                   state_rule(l, (ms_recompute)i, 0) == NULL;
-    ms_legal_recompute out = {.partial = legal[MS_RECOMPUTE_FULL] &&
-                                         state_rule(l, MS_RECOMPUTE_FULL, 1) == NULL};
-    for (ms_layer_mode mode = 0; mode < MS_NUM_LAYER_MODES; mode++)
-        if (legal[ms_layer_mode_recompute(mode)] &&
-            ms_space_tries_layer_mode(space, mode))
+    ms_accepted_recompute accepted = known_accepted(l);
+    ms_legal_recompute out = {
+        .partial = ms_space_allows(space, MS_CHOOSE_RECOMPUTE, MS_RECOMPUTE_FULL) &&
+                   accepted.accepts[MS_RECOMPUTE_FULL] && accepted.partial};
+    for (ms_layer_mode mode = 0; mode < MS_NUM_LAYER_MODES; mode++) {
+        ms_recompute recompute = ms_layer_mode_recompute(mode);
+        if (ms_space_allows(space, MS_CHOOSE_RECOMPUTE, recompute) &&
+            accepted.accepts[recompute] && ms_space_tries_layer_mode(space, mode))
             out.modes |= 1U << mode;
+    }
     return out;
 }
 
@@ -127,8 +177,7 @@ bool ms_explore_joins_order(const ms_explore_level *l)
     unsigned long long order = ms_rule_level_variables(MS_RULES_OF_ORDER);
     unsigned long long mesh = ms_rule_level_variables(MS_RULES_OF_MESH);
     for (int i = 0; i < rules->num; i++) {
-        unsigned long long reads =
-            rules->rules[i].when.reads | rules->rules[i].need.reads;
+        unsigned long long reads = rule_reads(&rules->rules[i]);
         if ((reads & order) != 0 && (reads & ~(order | mesh)) != 0)
             return true;
     }
@@ -152,8 +201,7 @@ bool ms_explore_accepts_async(const ms_explore_level *l)
     const unsigned long long async = 1ULL << MS_CHOOSE_ASYNC_TP;
     unsigned long long known = known_at(l, MS_RULES_OF_BATCH) | async;
     for (int i = 0; i < rules->num; i++) {
-        unsigned long long reads =
-            rules->rules[i].when.reads | rules->rules[i].need.reads;
+        unsigned long long reads = rule_reads(&rules->rules[i]);
         if ((reads & async) != 0 && (reads & ~known) != 0)
             return false;
     }

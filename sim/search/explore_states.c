@@ -142,8 +142,10 @@ static void replay_plan(ms_explore_level *l, double peak_bytes)
     ms_explorer *explorer = l->explorer;
     /* a rule on the order of axes and on choices made after it */
     const ms_rule *broken = ms_workload_broken_rule(explorer->workload, &l->plan);
-    if (ms_explore_count_rule(explorer, broken))
+    if (ms_explore_count_rule(explorer, broken)) {
+        explorer->counts.configurations--;
         return;
+    }
     const ms_schedule *schedule =
         ms_schedule_cached(explorer->schedules, &l->pipeline.shape);
     ms_found found = {.plan = l->plan, .peak_bytes = peak_bytes};
@@ -206,6 +208,12 @@ static long most_layers(const ms_split *split)
     return most;
 }
 
+/* The fewest layers of each chunk that full recomputation may recompute. */
+static long fewest_full(const ms_explore_level *l, long most)
+{
+    return l->legal.partial ? 1 : most;
+}
+
 /* Sets full recomputation of `recompute_layers` layers of each chunk in the plan, which
  * stores 0 (all) if that is `most`, the number of layers of the largest chunk. */
 static recomputed use_full(ms_explore_level *l, long recompute_layers, long most)
@@ -230,8 +238,9 @@ static bool try_full(ms_explore_level *l, long recompute_layers, long most, bool
 /* The fewest layers per chunk that make the plan fit if fully recomputed; else `most`. */
 static long least_full(ms_explore_level *l, long most)
 {
-    bool partial = l->legal.partial && try_full(l, most, most, false);
-    long low = partial ? 1 : most, high = most;
+    long low = fewest_full(l, most), high = most;
+    if (low < most && !try_full(l, most, most, false))
+        return most;
     while (low < high) {
         long middle = low + (high - low) / 2;
         if (try_full(l, middle, most, false))
@@ -247,8 +256,8 @@ static void explore_full(ms_explore_level *l, long most)
     ms_explorer *explorer = l->explorer;
     if (explorer->bounds_only || !explorer->exhaustive)
         try_full(l, explorer->bounds_only ? most : least_full(l, most), most, true);
-    long fewest = l->legal.partial ? 1 : most;
-    for (long layers = fewest; explorer->exhaustive && layers <= most; layers++)
+    for (long layers = fewest_full(l, most); explorer->exhaustive && layers <= most;
+         layers++)
         try_full(l, layers, most, true);
 }
 
@@ -283,8 +292,7 @@ static ms_layer_mode simple_mode(int i)
 
 static long count_recomputations(const ms_explore_level *l, long most)
 {
-    long fewest = l->legal.partial ? 1 : most;
-    long count = allows_mode(l, MS_RECOMPUTE_FULL) ? most - fewest + 1 : 0;
+    long count = allows_mode(l, MS_RECOMPUTE_FULL) ? most - fewest_full(l, most) + 1 : 0;
     for (int i = 0; i < NUM_SIMPLE_MODES; i++)
         count += allows_mode(l, simple_mode(i));
     return count;
@@ -379,17 +387,7 @@ static bool is_pipeline_beaten(const ms_explore_level *l)
                                                                 explorer->scratch));
 }
 
-/* Whether the plan is too slow even on ideal links; counts it for all orders of axes. */
-static bool is_state_beaten(sieve *s)
-{
-    ms_explorer *explorer = s->l->explorer;
-    bool beaten = is_pipeline_beaten(s->l);
-    explorer->counts.evaluated++;
-    explorer->counts.over_bound += beaten ? s->num_orders : 0;
-    return beaten;
-}
-
-/* Adds sharding and recomputation to s->states if they fit in every order of axes. */
+/* Adds sharding and recomputation to s->states if they fit memory. */
 static bool keep_fitting(sieve *s, recomputed *r)
 {
     ms_explore_level *l = s->l;
@@ -399,23 +397,54 @@ static bool keep_fitting(sieve *s, recomputed *r)
     bool fit = fits(l, r, &state.peak_bytes);
     if (fit)
         s->states[s->num++] = state;
-    else
-        l->explorer->counts.over_memory += s->num_orders;
     return fit;
 }
 
-/* Adds full recomputation of the fewest layers that fit; none if 1 layer is too slow. */
+/* Adds full recomputation of the fewest layers that fit; none if 1 layer is too slow. Fewer
+ * layers do not fit, more are at least as slow. */
 static void sift_full(sieve *s)
 {
     ms_explore_level *l = s->l;
+    ms_counts *counts = &l->explorer->counts;
     ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
-    recomputed r = use_full(l, l->legal.partial ? 1 : s->most, s->most);
-    if (!is_state_beaten(s)) {
-        r = use_full(l, least_full(l, s->most), s->most);
-        if (!is_state_beaten(s))
-            keep_fitting(s, &r);
+    long fewest = fewest_full(l, s->most), least = fewest;
+    recomputed r = use_full(l, fewest, s->most);
+    bool beaten = is_pipeline_beaten(l);
+    if (!beaten) {
+        least = least_full(l, s->most);
+        r = use_full(l, least, s->most);
+        beaten = is_pipeline_beaten(l);
     }
+    counts->evaluated++;
+    counts->over_memory += (least - fewest) * s->num_orders;
+    if (beaten)
+        counts->over_bound += (s->most - least + 1) * s->num_orders;
+    else if (keep_fitting(s, &r))
+        counts->dominated += (s->most - least) * s->num_orders;
+    else
+        counts->over_memory += (s->most - least + 1) * s->num_orders;
     ms_arena_rewind(l->explorer->scratch, mark);
+}
+
+/* Sifts recomputation of all layers alike in mode i; false if none needs to be looked at
+ * after it, since the plan fits without recomputation. */
+static bool sift_simple(sieve *s, int i, long all)
+{
+    ms_explore_level *l = s->l;
+    ms_counts *counts = &l->explorer->counts;
+    if (s->made[i].stages == NULL)
+        s->made[i] = make_recomputed(l, simple_mode(i), 0);
+    use_recomputed(l, &s->made[i], simple_mode(i), 0);
+    counts->evaluated++;
+    if (i > 0 && is_pipeline_beaten(l)) {
+        counts->over_bound += s->num_orders;
+    } else if (!keep_fitting(s, &s->made[i])) {
+        counts->over_memory += s->num_orders;
+    } else if (i == 0) {
+        counts->dominated += (all - 1) * s->num_orders;
+        return false;
+    }
+    return true;
 }
 
 /* Whether a sharding can be skipped: without activations it already exceeds device
@@ -457,19 +486,9 @@ static void sift_sharding(sieve *s)
         explorer->counts.over_bound += all * s->num_orders;
         return;
     }
-    for (int i = 0; i < NUM_SIMPLE_MODES; i++) {
-        if (!allows_mode(l, simple_mode(i)))
-            continue;
-        if (s->made[i].stages == NULL)
-            s->made[i] = make_recomputed(l, simple_mode(i), 0);
-        use_recomputed(l, &s->made[i], simple_mode(i), 0);
-        if (i > 0 && is_state_beaten(s))
-            continue;
-        if (keep_fitting(s, &s->made[i]) && i == 0) {
-            explorer->counts.dominated += (all - 1) * s->num_orders;
+    for (int i = 0; i < NUM_SIMPLE_MODES; i++)
+        if (allows_mode(l, simple_mode(i)) && !sift_simple(s, i, all))
             return;
-        }
-    }
     if (allows_mode(l, MS_RECOMPUTE_FULL))
         sift_full(s);
 }

@@ -58,6 +58,10 @@ static void write_space(ms_jout *out, const ms_search_report *report)
     ms_jout_number_field(out, "configurations", (double)result->counts.configurations);
     ms_jout_number_field(out, "evaluated", (double)result->counts.evaluated);
     ms_jout_number_field(out, "replayed", (double)result->counts.replayed);
+    ms_jout_number_field(out, "meshes_over_bound",
+                         (double)result->counts.meshes_over_bound);
+    ms_jout_number_field(out, "schedules_over_bound",
+                         (double)result->counts.schedules_over_bound);
     ms_jout_begin_object_field(out, "rejected");
     for (int i = 0; i < MS_NUM_SEARCH_REASONS; i++)
         ms_jout_number_field(out, reasons[i].name, (double)reasons[i].count);

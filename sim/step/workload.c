@@ -51,7 +51,8 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
     workload->compute = plan->compute;
     workload->recompute_budget_frac = plan->recompute_budget_frac;
     ms_workload_set_memory_rule(workload, &(ms_memory_rule){0});
-    workload->arena = workload->bill_keys.arena = ms_arena_open();
+    workload->arena = ms_arena_open();
+    workload->bill_keys.arena = workload->split_keys.arena = workload->arena;
     pthread_mutex_init(&workload->lock, NULL);
     count_layers(workload);
     *out = workload;
@@ -213,8 +214,9 @@ const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *are
                            workload->sequence_length, data_parallel, workload->compute);
 }
 
-static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
-                       ms_block_kind block, int kind, ms_layer_mode mode)
+static ms_bill bill_of(const ms_workload *workload, ms_arena *arena,
+                       const ms_bill_key *key, ms_block_kind block, int kind,
+                       ms_layer_mode mode)
 {
     ms_program_key which = {.block = (unsigned char)block,
                             .kind = (unsigned char)kind,
@@ -222,7 +224,7 @@ static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
     ms_arena *scratch = ms_arena_open();
     const ms_program *program =
         ms_workload_program(workload, scratch, key, which, data_parallel_for(key));
-    ms_bill bill = ms_bill_make(program, &workload->pricer);
+    ms_bill bill = ms_bill_make(arena, program, &workload->pricer);
     ms_arena_close(scratch);
     return bill;
 }
@@ -247,11 +249,12 @@ static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key
 }
 
 /* Prices all kinds of layers without the lock: if two threads do, one result is kept. */
-static void make_layers(const ms_workload *workload, const ms_bill_key *key,
-                        ms_layer_mode mode, ms_bill bills[MS_MAX_LAYER_KINDS])
+static void make_layers(const ms_workload *workload, ms_arena *arena,
+                        const ms_bill_key *key, ms_layer_mode mode,
+                        ms_bill bills[MS_MAX_LAYER_KINDS])
 {
     for (int kind = 0; kind < workload->model->num_kinds; kind++)
-        bills[kind] = bill_of(workload, key, MS_BLOCK_LAYER, kind, mode);
+        bills[kind] = bill_of(workload, arena, key, MS_BLOCK_LAYER, kind, mode);
 }
 
 static void keep_layers(ms_workload *workload, ms_bill_set *set, ms_layer_mode mode,
@@ -261,7 +264,7 @@ static void keep_layers(ms_workload *workload, ms_bill_set *set, ms_layer_mode m
         if (set->layer[kind][mode] != NULL)
             continue;
         ms_bill *kept = MS_NEW(workload->arena, ms_bill);
-        *kept = bills[kind];
+        *kept = ms_bill_copy(workload->arena, &bills[kind]);
         set->layer[kind][mode] = kept;
     }
 }
@@ -271,6 +274,8 @@ static ms_bill_set *keep_set(ms_workload *workload, const ms_bill_set *made,
 {
     ms_bill_set *set = MS_NEW(workload->arena, ms_bill_set);
     *set = *made;
+    set->embed = ms_bill_copy(workload->arena, &made->embed);
+    set->head = ms_bill_copy(workload->arena, &made->head);
     keep_layers(workload, set, MS_RECOMPUTE_NONE, layers);
     bill_words words = words_of(&made->key);
     MS_MAKE_ROOM(workload->arena, workload->bill_sets, workload->bill_keys.num,
@@ -302,18 +307,22 @@ ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key)
         return set;
     ms_bill_set made = {.key = *key};
     ms_bill layers[MS_MAX_LAYER_KINDS];
-    made.embed = ends != NULL
-                     ? ends->embed
-                     : bill_of(workload, key, MS_BLOCK_EMBED, 0, MS_RECOMPUTE_NONE);
-    made.head = ends != NULL
-                    ? ends->head
-                    : bill_of(workload, key, MS_BLOCK_HEAD, 0, MS_RECOMPUTE_NONE);
-    make_layers(workload, key, MS_RECOMPUTE_NONE, layers);
+    ms_arena *scratch = ms_arena_open();
+    if (ends != NULL) {
+        made.embed = ends->embed;
+        made.head = ends->head;
+    } else {
+        made.embed =
+            bill_of(workload, scratch, key, MS_BLOCK_EMBED, 0, MS_RECOMPUTE_NONE);
+        made.head = bill_of(workload, scratch, key, MS_BLOCK_HEAD, 0, MS_RECOMPUTE_NONE);
+    }
+    make_layers(workload, scratch, key, MS_RECOMPUTE_NONE, layers);
     lock(workload);
     set = find_set(workload, key);
     if (set == NULL)
         set = keep_set(workload, &made, layers);
     pthread_mutex_unlock(&workload->lock);
+    ms_arena_close(scratch);
     return set;
 }
 
@@ -328,10 +337,12 @@ void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned m
         if ((modes >> mode & 1U) == 0)
             continue;
         ms_bill layers[MS_MAX_LAYER_KINDS];
-        make_layers(workload, &bills->key, mode, layers);
+        ms_arena *scratch = ms_arena_open();
+        make_layers(workload, scratch, &bills->key, mode, layers);
         lock(workload);
         keep_layers(workload, bills, mode, layers);
         pthread_mutex_unlock(&workload->lock);
+        ms_arena_close(scratch);
     }
 }
 
@@ -396,24 +407,54 @@ static bool is_split_of(const ms_split *split, const ms_schedule_shape *shape)
 static const ms_split *find_split(const ms_bill_set *bills,
                                   const ms_schedule_shape *shape)
 {
-    const ms_split *split =
+    const ms_split_entry *known =
         bills->splits[ms_schedule_model_stages(shape) % MS_SPLIT_BUCKETS];
-    while (split != NULL && !is_split_of(split, shape))
-        split = split->next;
-    return split;
+    while (known != NULL && !is_split_of(known->split, shape))
+        known = known->next;
+    return known == NULL ? NULL : known->split;
+}
+
+/* A split as the key of a map: pipeline ranks, placement, table of actions, then the
+ * number of layers of each stage. */
+#define NUM_SHAPE_WORDS 3
+
+static long *open_split_key(ms_arena *arena, const ms_schedule_shape *shape)
+{
+    int num_stages = ms_schedule_model_stages(shape);
+    long *key = MS_NEW_ARRAY(arena, NUM_SHAPE_WORDS + num_stages, long);
+    key[0] = shape->num_ranks;
+    key[1] = ms_schedule_placement(shape->kind);
+    key[2] = (long)(intptr_t)shape->table;
+    return key;
+}
+
+/* The split of a key, which all sets of bills share. */
+static const ms_split *shared_split(ms_workload *workload, const long *key,
+                                    const ms_schedule_shape *shape)
+{
+    size_t num_stages = (size_t)ms_schedule_model_stages(shape);
+    int num_known = workload->split_keys.num;
+    int i = ms_map_add(&workload->split_keys, key,
+                       (NUM_SHAPE_WORDS + num_stages) * sizeof *key);
+    if (i < num_known)
+        return workload->splits[i];
+    MS_MAKE_ROOM(workload->arena, workload->splits, i, workload->split_capacity, 64);
+    long *layers = MS_NEW_ARRAY(workload->arena, num_stages, long);
+    memcpy(layers, key + NUM_SHAPE_WORDS, num_stages * sizeof *layers);
+    workload->splits[i] =
+        ms_split_make(workload->arena, workload->model, layers, shape);
+    return workload->splits[i];
 }
 
 static const ms_split *keep_split(ms_workload *workload, ms_bill_set *bills,
-                                  const long *layers, const ms_schedule_shape *shape)
+                                  const long *key, const ms_schedule_shape *shape)
 {
-    int num_stages = ms_schedule_model_stages(shape);
-    long *kept = MS_NEW_ARRAY(workload->arena, num_stages, long);
-    memcpy(kept, layers, (size_t)num_stages * sizeof *kept);
-    ms_split *split = ms_split_make(workload->arena, workload->model, kept, shape);
-    ms_split **bucket = &bills->splits[num_stages % MS_SPLIT_BUCKETS];
-    split->next = *bucket;
-    *bucket = split;
-    return split;
+    ms_split_entry **bucket =
+        &bills->splits[ms_schedule_model_stages(shape) % MS_SPLIT_BUCKETS];
+    ms_split_entry *kept = MS_NEW(workload->arena, ms_split_entry);
+    *kept = (ms_split_entry){shared_split(workload, key, shape), *bucket};
+    *bucket = kept;
+    return kept->split;
 }
 
 const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
@@ -426,14 +467,14 @@ const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
     if (split != NULL)
         return split;
     ms_arena *scratch = ms_arena_open();
-    long *layers = MS_NEW_ARRAY(scratch, num_stages, long);
+    long *key = open_split_key(scratch, shape);
     bool in_pairs =
         ms_schedule_placement(shape->kind) != MS_PLACE_LOOP && num_stages % 2 == 0;
-    ms_default_split(workload, bills, num_stages, in_pairs, layers);
+    ms_default_split(workload, bills, num_stages, in_pairs, key + NUM_SHAPE_WORDS);
     lock(workload);
     split = find_split(bills, shape);
     if (split == NULL)
-        split = keep_split(workload, bills, layers, shape);
+        split = keep_split(workload, bills, key, shape);
     pthread_mutex_unlock(&workload->lock);
     ms_arena_close(scratch);
     return split;

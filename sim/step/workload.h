@@ -37,7 +37,6 @@ typedef struct ms_split {
     const int *stage_of_class; /* (num_classes): the first stage of each class */
     int num_runs;
     const ms_rank_class *runs;
-    struct ms_split *next;
 } ms_split;
 
 /* The stage of the model that a rank's chunk is. */
@@ -53,11 +52,16 @@ typedef ms_program_key ms_bill_key;
 
 #define MS_SPLIT_BUCKETS 16
 
+typedef struct ms_split_entry {
+    const ms_split *split;
+    struct ms_split_entry *next;
+} ms_split_entry;
+
 typedef struct ms_bill_set {
     ms_bill_key key;
     ms_bill embed, head;
     const ms_bill *layer[MS_MAX_LAYER_KINDS][MS_NUM_LAYER_MODES]; /* NULL: not priced */
-    ms_split *splits[MS_SPLIT_BUCKETS]; /* default splits: a hash table */
+    ms_split_entry *splits[MS_SPLIT_BUCKETS]; /* a hash table */
 } ms_bill_set;
 
 typedef struct ms_workload {
@@ -82,6 +86,9 @@ typedef struct ms_workload {
     ms_map bill_keys;
     ms_bill_set **bill_sets; /* (bill_capacity): one per key in bill_keys */
     int bill_capacity;
+    ms_map split_keys; /* placements of layers, which many sets of bills share */
+    ms_split **splits; /* (split_capacity): one per key in split_keys */
+    int split_capacity;
 } ms_workload;
 
 /* Loads the files that a plan names. The workload lives in cx->arena; ms_workload_close

@@ -227,7 +227,7 @@ static void bench_program(ms_ctx *cx, const char *name, int tp)
             const ms_program *program =
                 ms_program_make(arena, model, &key, 8192, 1, MS_BF16);
             double made_s = now_s();
-            sum += ms_bill_make(program, &pricer).memory.saved.activation_bytes;
+            sum += ms_bill_make(arena, program, &pricer).memory.saved.activation_bytes;
             bill_s[i] += (now_s() - made_s) / count;
             make_s[i] += (made_s - start_s) / count;
             num_nodes = program->num_nodes;

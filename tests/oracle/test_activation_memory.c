@@ -97,7 +97,7 @@ static ms_bill layer_bill(const ms_model *model, layout at, long sequence, int m
     ms_check_finding finding;
     if (!ms_program_check(program, &finding))
         fail_msg("%s", finding.text);
-    return ms_bill_make(program, any_pricer(cx));
+    return ms_bill_make(cx->arena, program, any_pricer(cx));
 }
 
 static double saved_bytes(const ms_model *model, layout at, long sequence, int microbatch)

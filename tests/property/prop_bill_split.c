@@ -40,7 +40,7 @@ static void each_key(ms_ctx *cx, const ms_pricer *pricer, const ms_model *model,
             key.recompute = (unsigned char)mode;
             key.regather = regather;
             const ms_program *program = ms_case_program(cx->arena, model, &key, 2);
-            ms_bill bill = ms_bill_make(program, pricer);
+            ms_bill bill = ms_bill_make(cx->arena, program, pricer);
             check(ms_case_describe(cx->arena, model, &key), program, &bill);
         }
 }

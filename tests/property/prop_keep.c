@@ -65,7 +65,7 @@ static outcome outcome_of(const bench *b, ms_arena *arena, const ms_model *model
                           ms_program_key key)
 {
     const ms_program *program = ms_case_program(arena, model, &key, 2);
-    outcome out = {.bill = ms_bill_make(program, b->pricer),
+    outcome out = {.bill = ms_bill_make(arena, program, b->pricer),
                    .seconds = recompute_s(b, program)};
     for (int t = 0; t < program->num_tensors; t++)
         if (program->tensors[t].saved && program->tensors[t].producer >= 0)

@@ -378,15 +378,8 @@ static void no_mesh_is_faster_than_its_bound(void **state)
         ms_mesh_choice *meshes;
         int num = ms_space_meshes(&space, workload->model, cx->arena, &meshes,
                                   (long[MS_NUM_REFUSALS]){0});
-        ms_explorer x = {.workload = workload,
-                         .space = &space,
-                         .scratch = ms_arena_open(),
-                         .lives = ms_live_cache_open(),
-                         .schedules = ms_schedule_cache_open(),
-                         .exhaustive = true,
-                         .capacity = 1,
-                         .found = MS_NEW(cx->arena, ms_found),
-                         .least_needed_bytes = INFINITY};
+        ms_explorer x = ms_explorer_open(workload, &space, 1);
+        x.exhaustive = true;
         for (int m = 0; m < num; m++) {
             double bound_s = ms_explore_bound_s(&x, &meshes[m], NULL);
             if (m > 0 && ms_explore_compare_bounds(&meshes[m - 1], &meshes[m]) == 0)
@@ -396,9 +389,7 @@ static void no_mesh_is_faster_than_its_bound(void **state)
                 fail_msg("%s, mesh %d: bound %.17g above the best %.17g",
                          describe_case(cx, &cases[i]), m, bound_s, x.found[0].step_s);
         }
-        ms_schedule_cache_close(x.schedules);
-        ms_live_cache_close(x.lives);
-        ms_arena_close(x.scratch);
+        ms_explorer_close(&x);
         ms_workload_close(workload);
     }
 }

@@ -58,6 +58,9 @@ static inline ms_search_result search_with(ms_ctx *cx, ms_workload *workload,
     ms_search_result result;
     ms_status status = ms_search(cx, workload, space, &options, &result);
     assert_true(status == MS_OK || status == MS_ENOFIT);
+    const ms_counts *n = &result.counts;
+    ASSERT_INT(n->configurations,
+               n->replayed + n->over_memory + n->over_bound + n->dominated);
     return result;
 }
 

@@ -63,7 +63,7 @@ static void the_loss_moves_its_bytes_per_logit(void **state)
     ASSERT_NEAR(seconds_of(b, grad), 128, 1e-12);
     b->hand->tensors[logits].saved = true;
     b->stack.logit_bytes.value = 3;
-    ms_bill bill = ms_bill_make(&b->hand->program, &b->pricer);
+    ms_bill bill = ms_bill_make(b->hand->arena, &b->hand->program, &b->pricer);
     ASSERT_NEAR(bill.compute_s[MS_BILL_FORWARD], 16 * 1600 / 100.0, 1e-12);
     ASSERT_NEAR(bill.memory.saved.logits_bytes, 3 * 1600, 0);
 }
@@ -206,7 +206,7 @@ static void biases_and_placements_take_no_compute(void **state)
     ms_node *bias = ms_hand_binary(b->hand, MS_OP_BIAS, x, weight, stream(b));
     ASSERT_NEAR(seconds_of(b, &b->hand->nodes[0]), 0, 0);
     ASSERT_NEAR(seconds_of(b, bias), 0, 0);
-    ms_bill bill = ms_bill_make(&b->hand->program, &b->pricer);
+    ms_bill bill = ms_bill_make(b->hand->arena, &b->hand->program, &b->pricer);
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 0);
     ASSERT_INT(bill.num_comms[MS_BILL_FORWARD], 1);
     const ms_bill_comm *comm = &bill.comms[MS_BILL_FORWARD][0];
@@ -235,7 +235,7 @@ static void a_bill_tells_passes_apart(void **state)
         product->pass = (unsigned char)passes[i];
     }
     b->hand->program.num_forward_nodes = 1;
-    ms_bill bill = ms_bill_make(&b->hand->program, &b->pricer);
+    ms_bill bill = ms_bill_make(b->hand->arena, &b->hand->program, &b->pricer);
     ASSERT_NEAR(bill.compute_s[MS_BILL_FORWARD], 1280, 1e-12);
     ASSERT_NEAR(bill.compute_s[MS_BILL_BACKWARD], 3 * 1280, 1e-12);
     ASSERT_NEAR(bill.flop[MS_BILL_FORWARD], 1280, 0);
@@ -283,27 +283,27 @@ static void grouped_products_keep_the_host_for_each_expert(void **state)
     int weight = ms_hand_tensor(b->hand, "ehi", MS_ROLE_WEIGHT, "RRR");
     int out = ms_hand_tensor(b->hand, "ri", MS_ROLE_ACTIVATION, "RRR");
     ms_hand_binary(b->hand, MS_OP_GROUPED, rows, weight, out)->einsum = "rh,ehi->ri";
-    ms_bill bill = ms_bill_make(&b->hand->program, &b->pricer);
+    ms_bill bill = ms_bill_make(b->hand->arena, &b->hand->program, &b->pricer);
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 1);
     b->stack.expert_launches.value = 9;
     b->stack.expert_cast_launches.value = 2;
-    bill = ms_bill_make(&b->hand->program, &b->pricer);
+    bill = ms_bill_make(b->hand->arena, &b->hand->program, &b->pricer);
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 27);
     b->pricer.compute = MS_FP8;
-    bill = ms_bill_make(&b->hand->program, &b->pricer);
+    bill = ms_bill_make(b->hand->arena, &b->hand->program, &b->pricer);
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 33);
     b->stack.fuses_experts = true;
-    bill = ms_bill_make(&b->hand->program, &b->pricer);
+    bill = ms_bill_make(b->hand->arena, &b->hand->program, &b->pricer);
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 33);
     b->device.peak_flop_per_s[MS_FP4] = 1;
-    bill = ms_bill_make(&b->hand->program, &b->pricer);
+    bill = ms_bill_make(b->hand->arena, &b->hand->program, &b->pricer);
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 33);
     ASSERT_INT(bill.expert_kernels[MS_BILL_FORWARD], 33);
     b->pricer.wide_domain = true;
-    bill = ms_bill_make(&b->hand->program, &b->pricer);
+    bill = ms_bill_make(b->hand->arena, &b->hand->program, &b->pricer);
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 1);
     b->hand->model.activation = MS_ACT_RELU2;
-    bill = ms_bill_make(&b->hand->program, &b->pricer);
+    bill = ms_bill_make(b->hand->arena, &b->hand->program, &b->pricer);
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 33);
 }
 
@@ -378,7 +378,7 @@ static void routing_keeps_the_host_for_its_launches(void **state)
     int choice = ms_hand_tensor(b->hand, "bsk", MS_ROLE_ACTIVATION, "RRR");
     ms_hand_unary(b->hand, MS_OP_ROUTE, logits, choice);
     b->stack.routing_launches.value = 10;
-    ms_bill bill = ms_bill_make(&b->hand->program, &b->pricer);
+    ms_bill bill = ms_bill_make(b->hand->arena, &b->hand->program, &b->pricer);
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 7);
     ASSERT_INT(bill.expert_kernels[MS_BILL_FORWARD], 7);
 }
@@ -398,7 +398,7 @@ static void a_gather_may_hide_behind_the_products_that_use_it(void **state)
         int out = ms_hand_result(b->hand, "bsf", "RRR");
         ms_hand_binary(b->hand, MS_OP_EINSUM, whole, weight, out)->einsum = "bsh,hf->bsf";
     }
-    ms_bill bill = ms_bill_make(&b->hand->program, &b->pricer);
+    ms_bill bill = ms_bill_make(b->hand->arena, &b->hand->program, &b->pricer);
     ASSERT_INT(bill.num_comms[MS_BILL_FORWARD], 1);
     ASSERT_INT(bill.comms[MS_BILL_FORWARD][0].collective, MS_ALL_GATHER);
     ASSERT_NEAR(bill.comms[MS_BILL_FORWARD][0].size_bytes, 128, 0);

@@ -77,7 +77,7 @@ static ms_bill bill_of(bench *b, int kept)
     b->hand->program.num_forward_nodes = b->num_forward;
     for (int t = 0; t < b->hand->program.num_tensors; t++)
         b->hand->tensors[t].saved = t == kept;
-    return ms_bill_make(&b->hand->program, &b->pricer);
+    return ms_bill_make(b->hand->arena, &b->hand->program, &b->pricer);
 }
 
 /* ---- compute ---- */
@@ -155,7 +155,7 @@ static void kept_tensors_that_nothing_reads_stay(void **state)
     int unread = ms_hand_tensor(b->hand, "bsh", MS_ROLE_ACTIVATION, "RRR");
     ms_bill bill = bill_of(b, b->x);
     b->hand->tensors[unread].saved = true;
-    bill = ms_bill_make(&b->hand->program, &b->pricer);
+    bill = ms_bill_make(b->hand->arena, &b->hand->program, &b->pricer);
     expect_bytes(&bill, 256, 448, (double[]){320, 448, 0});
 }
 

@@ -11,8 +11,11 @@
 static void a_part_is_as_many_layers_as_it_launches(void **state)
 {
     (void)state;
-    ms_bill layer = {.kernels = {9, 9}, .expert_kernels = {5, 0}, .num_comms = {2, 1}};
-    layer.comms[MS_BILL_FORWARD][0].count = layer.comms[MS_BILL_FORWARD][1].count = 2;
+    ms_bill_comm forward[] = {{.count = 2}, {.count = 2}}, backward = {.count = 1};
+    ms_bill layer = {.kernels = {9, 9},
+                     .expert_kernels = {5, 0},
+                     .num_comms = {2, 1},
+                     .comms = {forward, &backward}};
     ms_bill embed = {.kernels = {2, 50}}, none = {0};
     ASSERT_NEAR(ms_host_layers(&embed, &layer), 0.25, 0);
     ASSERT_NEAR(ms_host_layers(&layer, &embed), 4, 0);
@@ -45,11 +48,10 @@ static void collectives_keep_the_host_for_their_ranks(void **state)
                       .host_s_per_collective_rank.value = 0.5,
                       .launch_frac.value = 1};
     ms_workload workload = {.stack = &stack, .profile = &profile};
-    ms_bill bill = {.kernels = {7, 0}, .num_comms = {3, 0}};
-    bill.comms[MS_BILL_FORWARD][0] = (ms_bill_comm){.axis = MS_BILL_TP, .count = 2};
-    bill.comms[MS_BILL_FORWARD][1] = (ms_bill_comm){.axis = MS_BILL_EP, .count = 1};
-    bill.comms[MS_BILL_FORWARD][2] =
-        (ms_bill_comm){.axis = MS_BILL_CP, .count = 3, .ring = true};
+    ms_bill_comm forward[] = {{.axis = MS_BILL_TP, .count = 2},
+                              {.axis = MS_BILL_EP, .count = 1},
+                              {.axis = MS_BILL_CP, .count = 3, .ring = true}};
+    ms_bill bill = {.kernels = {7, 0}, .num_comms = {3, 0}, .comms = {forward}};
     ms_links links = {.pipeline_span = {.size = 2, .tier = 1}};
     links.span[MS_BILL_TP].size = 4;
     links.span[MS_BILL_EP].size = links.span[MS_BILL_CP].size = 8;

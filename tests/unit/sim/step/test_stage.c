@@ -111,11 +111,12 @@ static void a_pass_is_compute_and_exposed_traffic(void **state)
     bench *b = open_bench();
     ms_links links = make_links();
     b->stack.accumulate_bytes.value = 50;
+    ms_bill_comm exchange = two_of(MS_BILL_EP, MS_ALL_TO_ALL, 0);
     ms_bill bill = {.dense_params = 6,
                     .expert_params = 2,
                     .compute_s = {2, 4},
                     .num_comms = {0, 1},
-                    .comms[MS_BILL_BACKWARD][0] = two_of(MS_BILL_EP, MS_ALL_TO_ALL, 0),
+                    .comms[MS_BILL_BACKWARD] = &exchange,
                     .output_bytes = 6};
     links.send = line(1, 2);
     ms_block_costs parts = price(b, &bill, &links);
