@@ -97,7 +97,8 @@ static void predict_time(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
     predict_stages(cx, p, times, result.busy_s, out);
 }
 
-/* FLOP that all devices execute in a step, recomputation included. */
+/* FLOP of GEMMs, attention and scans that all devices execute in a step, recomputation
+ * included. */
 static double executed_flop(const ms_planned *p)
 {
     const ms_plan *plan = p->plan;
@@ -151,7 +152,8 @@ static void predict_rates(const ms_planned *p, ms_prediction *out)
     out->tokens_per_s = tokens / out->step_s;
     out->tokens_per_s_per_gpu = out->tokens_per_s / (double)plan->gpus;
     out->mfu_frac = out->tokens_per_s * flop.full_flop / peak;
-    out->hfu_frac = executed_flop(p) / out->step_s / peak;
+    out->mfu_causal_frac = out->tokens_per_s * flop.causal_flop / peak;
+    out->hfu_frac = (executed_flop(p) + tokens * flop.vector_flop) / out->step_s / peak;
 }
 
 /* ---- memory ---- */
