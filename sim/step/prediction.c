@@ -117,18 +117,13 @@ static double executed_flop(const ms_planned *p)
     return flop * (double)ms_plan_microbatches(plan) * pipelines;
 }
 
-/* FLOP/s of a device: the listed peak, or a larger one that a calibration measured. */
+/* FLOP/s of a device: the listed peak, or a larger one that a calibration *measured. */
 static double peak_flop_per_s(const ms_workload *workload, double *measured)
 {
     double listed = workload->cluster->device.peak_flop_per_s[workload->compute];
-    const ms_sweep *sweep = workload->profile->measured;
-    *measured = NAN;
-    if (sweep == NULL || sweep->dtype != (int)workload->compute)
-        return listed;
-    double fastest = ms_sweep_fastest_flop_per_s(sweep);
-    if (fastest > listed)
-        *measured = fastest;
-    return ms_max(fastest, listed);
+    double peak = workload->pricer.peak_flop_per_s;
+    *measured = peak > listed ? peak : (double)NAN;
+    return peak;
 }
 
 static ms_error_interval interval_of(const ms_planned *p, const ms_error_spread *spread,
