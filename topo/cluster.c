@@ -172,6 +172,7 @@ static ms_status read_device(ms_ctx *cx, ms_jval value, ms_device *device)
     MS_TRY(check_bandwidth(cx, value, "hbm", device->hbm_bytes_per_s));
     ms_jval peak = value;
     ms_json_member(cx, value, "peak", &peak);
+    device->peak_loc = ms_json_key_loc(cx, value, "peak");
     return read_peaks(cx, peak, device);
 }
 

@@ -33,6 +33,7 @@ typedef struct ms_device {
     double hbm_bytes_per_s; /* listed bandwidth of the memory */
     /* [ms_dtype] rate of dense matrix products; NaN: unknown */
     double peak_flop_per_s[MS_NUM_DTYPES];
+    ms_loc peak_loc; /* where the file states the peaks */
     long num_sms; /* streaming multiprocessors */
     double tdp_w; /* power limit; NaN: unknown */
 } ms_device;

@@ -268,7 +268,8 @@ static ms_status set_up(request *r)
     else if (cluster == NULL)
         cluster = DEFAULT_CLUSTER;
     MS_TRY(ms_cluster_load(cx, cluster, &in->cluster));
-    MS_TRY(ms_profile_load(cx, in->cluster->device.profile, &in->assumed));
+    MS_TRY(
+        ms_profile_load_for(cx, in->cluster->device.profile, in->cluster, &in->assumed));
     MS_TRY(ms_stack_load(cx, STACK, &in->stack));
     choose_counts(r);
     choose_times(r);

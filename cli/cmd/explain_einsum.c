@@ -158,7 +158,8 @@ static ms_status load_costs(ms_ctx *cx, const ms_einsum_options *options,
     if (!options->dtype.given)
         ms_note_default(cx, "--dtype %s", ms_dtype_names[report->dtype]);
     MS_TRY(ms_cluster_load(cx, name, &report->cluster));
-    MS_TRY(ms_profile_load(cx, report->cluster->device.profile, &report->profile));
+    MS_TRY(ms_profile_load_for(cx, report->cluster->device.profile, report->cluster,
+                               &report->profile));
     MS_TRY(ms_stack_load(cx, STACK, &stack));
     ms_pricer *pricer = MS_NEW(cx->arena, ms_pricer);
     MS_TRY(ms_pricer_make(cx, report->cluster, report->profile, stack, report->dtype,

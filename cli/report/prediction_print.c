@@ -96,8 +96,10 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_plan *plan,
              ms_decimals(p->tokens_per_s_per_gpu), p->tokens_per_s_per_gpu);
     ms_print(out, "MFU           %.1f %% of %s: model FLOP, all attention pairs\n",
              100.0 * p->mfu_frac, peak_text(arena, plan->compute, p));
-    ms_print(out, "HFU           %.1f %%: executed FLOP, causal, with recomputation\n",
-             100.0 * p->hfu_frac);
+    ms_print(out,
+             "causal        MFU %.1f %%: pairs that a mask leaves; HFU %.1f %%: executed "
+             "FLOP, with recomputation\n",
+             100.0 * p->mfu_causal_frac, 100.0 * p->hfu_frac);
     ms_print(out, "peak memory   %.2f GiB%s of %.2f GiB: ", ms_gib(p->peak_bytes),
              ms_outside_text(arena, p), ms_gib(p->capacity_bytes));
     if (p->fits)

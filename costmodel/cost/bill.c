@@ -176,7 +176,7 @@ static void add_node(const ms_program *program, const ms_node *node, double seco
                      const ms_pricer *pricer, ms_bill *bill)
 {
     int pass = node->pass == MS_PASS_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
-    double flop = ms_node_flop(program, node);
+    double flop = ms_node_mean_flop(program, node, pricer->attention_fused);
     int kernels = num_kernels(program, node, pricer);
     bill->compute_s[pass] += seconds;
     bill->flop[pass] += flop;

@@ -102,7 +102,7 @@ typedef struct ms_bill_memory {
 
 typedef struct ms_bill {
     double compute_s[MS_NUM_BILL_PASSES]; /* backward includes recomputation */
-    double flop[MS_NUM_BILL_PASSES];      /* FLOP executed, with recomputation */
+    double flop[MS_NUM_BILL_PASSES];      /* ms_node_mean_flop, with recomputation */
     double weight_s;                      /* weight gradients' part of compute_s */
     double weight_flop;
     double recompute_flop;

@@ -104,6 +104,8 @@ static const ms_residuals *attention_residuals(ms_arena *arena, const ms_sweep_r
 static void attach_measured(ms_arena *arena, const ms_sweep *measured, ms_pricer *out)
 {
     const ms_pricer fitted = *out;
+    out->peak_flop_per_s =
+        ms_max(out->peak_flop_per_s, ms_sweep_fastest_flop_per_s(measured));
     out->products = product_residuals(arena, measured, &fitted);
     /* residuals of attention only if fused: no unfused kernel was measured */
     for (int i = 0; i < 2 && fitted.attention_fused; i++)
@@ -133,6 +135,7 @@ static void set_products(ms_pricer *pricer, ms_dtype compute)
     const ms_profile *profile = pricer->profile;
     const ms_gemm_profile *gemm = &profile->gemm[compute];
     pricer->compute = compute;
+    pricer->peak_flop_per_s = device->peak_flop_per_s[compute];
     pricer->gemm_flop_per_s =
         ms_gemm_flop_per_s(device, gemm, ms_flop_per_joule(profile, compute), compute);
     pricer->gemm_hbm_bytes_per_s =
@@ -141,12 +144,25 @@ static void set_products(ms_pricer *pricer, ms_dtype compute)
     pricer->quantise_bytes_per_s = device->hbm_bytes_per_s * gemm->quantise_frac.value;
 }
 
-/* Sets attention's FLOP/s: sustained, at most that of the power limit in 16 bits. */
+/* Rate of attention in the compute type / the profile's, which is of another type: the
+ * ratio of the device's peaks where the compute type has more bits. */
+static double attention_type_frac(const ms_pricer *pricer)
+{
+    const double *peaks = pricer->device->peak_flop_per_s;
+    double rated = peaks[ms_profile_attention_type(pricer->profile, pricer->device)];
+    if (ms_dtype_bytes(pricer->compute) <= 2.0 || !(rated > 0.0))
+        return 1.0;
+    return ms_min(peaks[pricer->compute] / rated, 1.0);
+}
+
+/* Sets attention's FLOP/s: sustained, at most that of the power limit, in 16 bits or a
+ * wider compute type. */
 static void set_attention(ms_pricer *pricer, const ms_attention_profile *attention)
 {
-    double limit = pricer->device->tdp_w * ms_flop_per_joule(pricer->profile, MS_BF16);
+    ms_dtype type = ms_dtype_bytes(pricer->compute) > 2.0 ? pricer->compute : MS_BF16;
+    double limit = pricer->device->tdp_w * ms_flop_per_joule(pricer->profile, type);
     double most = limit > 0.0 ? limit : HUGE_VAL;
-    double sustained = attention->sustained_frac.value;
+    double sustained = attention->sustained_frac.value * attention_type_frac(pricer);
     pricer->attention_forward_flop_per_s =
         ms_min(attention->forward_flop_per_s.value * sustained, most);
     pricer->attention_backward_flop_per_s =
@@ -256,8 +272,10 @@ double ms_gemm_kernel_s(const ms_pricer *pricer, ms_gemm_shape shape)
     double seconds = fitted_product_s(pricer, &shape);
     if (pricer->products == NULL)
         return seconds;
-    return seconds * ms_residuals_ratio(pricer->products,
-                                        (const double[3]){shape.m, shape.n, shape.k});
+    seconds *= ms_residuals_ratio(pricer->products,
+                                  (const double[3]){shape.m, shape.n, shape.k});
+    double flop = 2.0 * shape.batch * shape.m * shape.n * shape.k;
+    return ms_max(seconds, flop / pricer->peak_flop_per_s);
 }
 
 /* HBM bytes of the cast of a GEMM's first operand from 16 bits to the compute type. */
@@ -393,9 +411,9 @@ double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape)
     const ms_residuals *residuals = pricer->attention[shape.backward];
     if (residuals == NULL)
         return seconds;
-    return seconds *
-           ms_residuals_ratio(residuals, (const double[3]){shape.flop, shape.key_tokens,
-                                                           shape.head_dim});
+    seconds *= ms_residuals_ratio(
+        residuals, (const double[3]){shape.flop, shape.key_tokens, shape.head_dim});
+    return ms_max(seconds, shape.flop / pricer->peak_flop_per_s);
 }
 
 double ms_with_host_s(double gpu_s, double host_s)
@@ -406,7 +424,8 @@ double ms_with_host_s(double gpu_s, double host_s)
 
 double ms_scan_s(const ms_pricer *pricer, ms_scan_shape shape)
 {
-    const ms_pricer plain = ms_pricer_in(pricer, MS_BF16);
+    const ms_pricer plain =
+        ms_dtype_bytes(pricer->compute) > 2.0 ? *pricer : ms_pricer_in(pricer, MS_BF16);
     double loss = 1.0 + pricer->stack->scan_loss.value;
     return ms_max(loss * ms_stream_s(pricer, ms_scan_traffic_bytes(shape)),
                   ms_scan_flop(shape) / plain.gemm_flop_per_s);

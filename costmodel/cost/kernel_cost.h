@@ -13,12 +13,15 @@ typedef struct ms_pricer {
     const ms_profile *profile;
     const ms_stack *stack;
     ms_dtype compute;
+    /* listed peak of `compute`, or that of a faster measured kernel */
+    double peak_flop_per_s;
     double gemm_flop_per_s; /* peak * efficiency * sustained, within the power limit */
     double gemm_hbm_bytes_per_s; /* listed HBM rate * gemm.hbm_frac */
     /* HBM rate of casts in the measured kernels' libraries; 0: casts take no time */
     double quantise_bytes_per_s;
     double hbm_bytes_per_s; /* listed HBM rate * hbm_frac */
-    /* sustained FLOP/s, within the power limit, at head dim >= 128, endless sequences */
+    /* sustained FLOP/s, within the power limit, at head dim >= 128, endless sequences; in
+     * types of more bits than those of the profile less, as the types' peaks are */
     double attention_forward_flop_per_s;
     double attention_backward_flop_per_s;
     double attention_small_head_frac, attention_half_sequence;
@@ -52,7 +55,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
  *   X = min over tile sizes of (w ceil(v) + (1 - w) v) SMs 2 area (k + k0) loss / rate,
  *       v = tiles of the result / SMs, area = m n of a tile, loss by small tiles >= 1
  *   Y = HBM traffic / HBM rate,  Z = ck k;
- * where GEMMs were measured, t times measured / fitted seconds. Operands are already in
+ * where GEMMs were measured, t times measured / fitted seconds, at least FLOP / peak. Operands are already in
  * the compute type. */
 double ms_gemm_kernel_s(const ms_pricer *pricer, ms_gemm_shape shape);
 /* Whether GEMM operands are stored in more bits than `compute`, and so are cast. */
@@ -89,7 +92,7 @@ double ms_update_s(const ms_pricer *pricer, double num_params);
 double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape);
 
 /* Seconds of a Mamba scan: its HBM traffic times 1 + scan_loss of the stack, or if longer
- * its GEMMs at the 16-bit rate. [2.2.2] of docs/formulas. */
+ * its GEMMs at the 16-bit rate, or that of a wider compute type. [2.2.2] of docs/formulas. */
 double ms_scan_s(const ms_pricer *pricer, ms_scan_shape shape);
 
 /* Layer seconds, at least the host's to launch its kernels. [2.5] of docs/formulas. */

@@ -169,12 +169,15 @@ long ms_model_mixers(const ms_model *model, ms_mixer mixer);
  * value_head_dim) for attention: `full` counts all query-key pairs, `causal` exactly half
  * of them. In a layer with a sliding window w < s the pairs are those at most w apart: w
  * (2 - w / s) takes the place of s. A Mamba-2 layer adds 3 * 7 * inner width * state size
- * for its recurrence. Sources: PaLM (Chowdhery et al. 2022) appendix B; the area of the
+ * for its recurrence, or the FLOP of its GEMMs (ms_scan_flop) where these are fewer. Sources: PaLM (Chowdhery et al. 2022) appendix B; the area of the
  * band of pairs for windows; for Mamba-2 Megatron-LM training.py (mamba_layer_flops),
  * quoted from memory. */
 typedef struct ms_flop_per_token {
     double causal_flop;
     double full_flop;
+    /* part of both: parameters outside GEMMs (norms, biases, a mixer's convolution and
+     * numbers per head), which the FLOP of nodes leave out */
+    double vector_flop;
 } ms_flop_per_token;
 
 ms_flop_per_token ms_model_flop_per_token(const ms_model *model, double sequence_length);

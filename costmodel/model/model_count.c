@@ -2,7 +2,9 @@
  * double, and model FLOP per token. */
 #include "costmodel/model/model.h"
 
+#include "base/number.h"
 #include "costmodel/model/model_priv.h"
+#include "costmodel/tensor/kernel_shape.h"
 
 /* Parameters of an MLP: two or three matrices of hidden x width, and their biases. */
 static double mlp_params(const ms_model *model, long width)
@@ -81,16 +83,19 @@ static double router_params(const ms_model *model)
     return count;
 }
 
-/* Mamba-2 mixer: both projections, the convolution with its bias, three numbers a head
- * (decay, skip, bias of the step), and the inner norm: Dao and Gu 2024 (arXiv 2405.21060)
- * section 7; Megatron-Core's MambaMixer. */
+/* Parameters of a Mamba-2 mixer outside its projections: the convolution with its bias,
+ * three numbers a head (decay, skip, bias of the step), and the inner norm: Dao and Gu
+ * 2024 (arXiv 2405.21060) section 7; Megatron-Core's MambaMixer. */
+static double mamba_vector_params(const ms_model *model)
+{
+    return (double)ms_mamba_channels(model) * (double)(model->mamba.conv_kernel + 1) +
+           3.0 * (double)model->mamba.num_heads + (double)ms_mamba_inner(model);
+}
+
 static double mamba_params(const ms_model *model)
 {
-    double hidden = (double)model->hidden, inner = (double)ms_mamba_inner(model);
-    double channels = (double)ms_mamba_channels(model);
-    return hidden * ((double)ms_mamba_projected(model) + inner) +
-           channels * (double)(model->mamba.conv_kernel + 1) +
-           3.0 * (double)model->mamba.num_heads + inner;
+    double projections = (double)(ms_mamba_projected(model) + ms_mamba_inner(model));
+    return (double)model->hidden * projections + mamba_vector_params(model);
 }
 
 /* Numbers of layers by kind of mixer and MLP; `norms`: norms around all of these. */
@@ -159,6 +164,35 @@ static double pairs_per_token(double sequence_length, long window_tokens)
     return window * (2.0 - window / sequence_length);
 }
 
+/* FLOP of a Mamba-2 recurrence per token, forward and backward: Megatron-LM's 3 x 7 per
+ * element of the state; in sequences so short that the GEMMs of their only chunk take
+ * fewer, those. */
+static double recurrence_flop(const ms_model *model, double sequence_length)
+{
+    ms_scan_shape scan = {.tokens = 1.0,
+                          .heads = (double)model->mamba.num_heads,
+                          .head_dim = (double)model->mamba.head_dim,
+                          .state_size = (double)model->mamba.state_size,
+                          .groups = (double)model->mamba.num_groups,
+                          .chunk_tokens =
+                              ms_min((double)model->mamba.chunk_size, sequence_length)};
+    double executed = ms_scan_flop(scan);
+    scan.backward = true;
+    executed += ms_scan_flop(scan);
+    return ms_min(21.0 * (double)ms_mamba_inner(model) * scan.state_size, executed);
+}
+
+/* Active parameters that no GEMM multiplies. */
+static double vector_params(const ms_model *model, const ms_param_counts *params)
+{
+    ms_model bare = *model;
+    bare.qkv_bias = bare.attention_out_bias = bare.mlp_bias = bare.head_bias = false;
+    bare.moe.router_bias = false;
+    double mixers = (double)ms_model_mixers(model, MS_MIXER_MAMBA);
+    return params->norm + params->active - ms_model_params(&bare).active +
+           (mixers > 0.0 ? mixers * mamba_vector_params(model) : 0.0);
+}
+
 ms_flop_per_token ms_model_flop_per_token(const ms_model *model, double sequence_length)
 {
     ms_param_counts params = ms_model_params(model);
@@ -173,11 +207,12 @@ ms_flop_per_token ms_model_flop_per_token(const ms_model *model, double sequence
     }
     double head_widths = (double)(model->head_dim + model->value_head_dim);
     double attention_flop = 6.0 * (double)model->num_heads * head_widths * num_pairs;
-    double scan_flop = 21.0 * (double)ms_model_mixers(model, MS_MIXER_MAMBA) *
-                       (double)ms_mamba_inner(model) * (double)model->mamba.state_size;
+    double scan_flop = (double)ms_model_mixers(model, MS_MIXER_MAMBA) *
+                       recurrence_flop(model, sequence_length);
     double matrix_flop = 6.0 * multiplied + scan_flop;
     return (ms_flop_per_token){.causal_flop = matrix_flop + attention_flop / 2.0,
-                               .full_flop = matrix_flop + attention_flop};
+                               .full_flop = matrix_flop + attention_flop,
+                               .vector_flop = 6.0 * vector_params(model, &params)};
 }
 
 long ms_model_padded_vocab(const ms_model *model, long tp)

@@ -102,8 +102,9 @@ ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *field
 #define OPTIONAL(type, member, keyword, quantity, most, text)                            \
     ROW(offsetof(type, member), keyword, false, false, quantity, 0, most, text)
 #define FRACTION(type, member, keyword, text)                                            \
-    COEFFICIENT(type, member, keyword, MS_UNIT_COUNT, 0.01, 1.5, text)
-/* Field of a measured rate / listed rate, which exceeds 1 where CPU caches help. */
+    COEFFICIENT(type, member, keyword, MS_UNIT_COUNT, 0.01, 1, text)
+/* Field of a measured rate / listed rate, which exceeds 1 where CPU caches help; above 1
+ * in calibrated profiles only (ms_profile_check_shares). */
 #define RATE_FRACTION(type, member, keyword, text)                                       \
     COEFFICIENT(type, member, keyword, MS_UNIT_COUNT, MS_LEAST_RATE_FRAC,                \
                 MS_MOST_RATE_FRAC, text)
@@ -158,13 +159,13 @@ const ms_field ms_gemm_fields[] = {
     COEFFICIENT(ms_gemm_profile, k_half, "k_half", MS_UNIT_COUNT, 0, 1e5,
                 "depth of the prologue"),
     SECONDS(ms_gemm_profile, overhead_s, "overhead", "launch and drain of one kernel"),
-    OPTIONAL(ms_gemm_profile, hbm_frac, "hbm_frac", MS_UNIT_COUNT, 1.5,
+    OPTIONAL(ms_gemm_profile, hbm_frac, "hbm_frac", MS_UNIT_COUNT, 1,
              "operands' share of the listed memory rate; default: of streaming kernels"),
     OPTIONAL(ms_gemm_profile, depth_s, "depth", MS_UNIT_SECONDS, 1e-3,
              "time of a block per element of depth; default: 0"),
     OPTIONAL(ms_gemm_profile, quantise_overhead_s, "quantise_overhead", MS_UNIT_SECONDS,
              1, "overhead of casts to 8 bits or less; default: 0"),
-    OPTIONAL(ms_gemm_profile, quantise_frac, "quantise", MS_UNIT_COUNT, 1.5,
+    OPTIONAL(ms_gemm_profile, quantise_frac, "quantise", MS_UNIT_COUNT, 1,
              "casts' share of the listed memory rate; default: casts are free"),
     FRACTION(ms_gemm_profile, sustained_frac, "sustained",
              "rate in training relative to isolated kernels"),
@@ -361,10 +362,18 @@ ms_status ms_profile_read(ms_ctx *cx, ms_jval root, ms_profile *out)
     MS_TRY(read_sections(cx, root, out));
     MS_TRY(read_kernels(cx, root, out));
     MS_TRY(read_calibrated(cx, root, out));
+    if (out->measured == NULL)
+        MS_TRY(ms_profile_check_shares(cx, root));
     return read_networks(cx, root, out);
 }
 
 ms_status ms_profile_load(ms_ctx *cx, const char *name, const ms_profile **out)
+{
+    return ms_profile_load_for(cx, name, NULL, out);
+}
+
+ms_status ms_profile_load_for(ms_ctx *cx, const char *name, const ms_cluster *cluster,
+                              const ms_profile **out)
 {
     const char *path = NULL;
     MS_TRY(ms_config_resolve(cx, "profiles", "profile", name, &path));
@@ -373,6 +382,8 @@ ms_status ms_profile_load(ms_ctx *cx, const char *name, const ms_profile **out)
     MS_TRY(ms_json_load(cx, path, &doc, &root));
     ms_profile *profile = MS_NEW(cx->arena, ms_profile);
     ms_status status = ms_profile_read(cx, root, profile);
+    if (status == MS_OK && cluster != NULL && profile->measured == NULL)
+        status = ms_profile_check_peaks(cx, root, profile, cluster);
     ms_json_close(doc);
     *out = profile;
     return status;

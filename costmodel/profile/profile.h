@@ -18,7 +18,8 @@ typedef enum ms_provenance {
 /* "spec" "measured" "fitted" "assumed", NULL */
 extern const char *const ms_provenance_names[];
 
-/* Limits of a measured rate divided by the listed rate. */
+/* Limits of a measured rate divided by the listed rate; above 1 only in a calibrated
+ * profile, whose listed rates may be assumed, or exceeded by caches. */
 #define MS_LEAST_RATE_FRAC 0.001
 #define MS_MOST_RATE_FRAC  20.0
 
@@ -130,7 +131,15 @@ ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *field
 
 /* Loads a profile by name. MS_EIO; MS_EINPUT: missing, unknown or out-of-range fields. */
 ms_status ms_profile_load(ms_ctx *cx, const char *name, const ms_profile **out);
+/* The same for the device of a cluster. MS_EINPUT also if a rate of the profile exceeds
+ * what the cluster states: attention the dense peak of its type, all-reduces in the
+ * switch what the links carry, which is twice their rate. Calibrated profiles may. */
+ms_status ms_profile_load_for(ms_ctx *cx, const char *name, const ms_cluster *cluster,
+                              const ms_profile **out);
 ms_status ms_profile_read(ms_ctx *cx, ms_jval root, ms_profile *out);
+/* The type of the profile's attention rates: the calibrated one, otherwise the first of
+ * bf16, fp16, tf32, fp32 and fp64 whose peak the device states. */
+ms_dtype ms_profile_attention_type(const ms_profile *profile, const ms_device *device);
 /* Writes a profile as a JSON object that reads back; quantities with 6 digits. */
 void ms_profile_write_json(ms_jout *out, const ms_profile *profile, const char *date);
 /* Appends the profile's coefficients by name: "gemm.bf16.efficiency", "link.step"; data

@@ -16,4 +16,10 @@ extern const ms_profile_section ms_profile_sections[];
 extern const ms_field ms_gemm_fields[], ms_attention_fields[], ms_network_fields[],
     ms_pointwise_fields[];
 
+/* Refuses shares of a listed rate above 1 in a profile that was not calibrated. */
+ms_status ms_profile_check_shares(ms_ctx *cx, ms_jval root);
+/* Refuses rates above those that the cluster states: ms_profile_load_for. */
+ms_status ms_profile_check_peaks(ms_ctx *cx, ms_jval root, const ms_profile *profile,
+                                 const ms_cluster *cluster);
+
 #endif

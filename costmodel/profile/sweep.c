@@ -250,6 +250,13 @@ double ms_sweep_fastest_flop_per_s(const ms_sweep *measured)
         const double *row = measured->products.values + i * MS_GEMM_COLUMNS;
         fastest = ms_max(fastest, 2.0 * row[0] * row[1] * row[2] * row[3] / row[4]);
     }
+    for (int way = 0; way < 2; way++) {
+        for (int i = 0; i < measured->attention[way].num; i++) {
+            const double *row =
+                measured->attention[way].values + i * MS_ATTENTION_COLUMNS;
+            fastest = ms_max(fastest, row[0] / row[5]);
+        }
+    }
     return fastest;
 }
 

@@ -53,7 +53,7 @@ typedef struct ms_sweep {
 ms_status ms_sweep_read(ms_ctx *cx, ms_jval object, ms_sweep *out);
 void ms_sweep_write(ms_jout *out, const ms_sweep *measured);
 
-/* FLOP/s of the fastest measured GEMM. */
+/* FLOP/s of the fastest measured GEMM or attention. */
 double ms_sweep_fastest_flop_per_s(const ms_sweep *measured);
 
 /* Measured curve of a collective on a number of ranks; NULL if there is none. */

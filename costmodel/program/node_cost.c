@@ -118,21 +118,32 @@ static double last_chunk_pairs(double s, double ranks)
     return queries * (s - queries) + 0.5 * queries * (queries + 1.0);
 }
 
-/* Causal query-key pairs of one head and sequence on one rank, within the window if any:
- * the mean over cp ranks; with contiguous chunks and no window those of the last rank. */
-static double score_pairs(const ms_program *program, const ms_node *node)
+/* Causal query-key pairs of one head and sequence, within the window if any: the mean
+ * over the ranks that share them. */
+static double mean_pairs(const ms_program *program, const ms_node *node)
 {
     double s = program->size[MS_DIM_SEQUENCE - '0'];
     double window = (double)node->window_tokens;
     double pairs = 0.5 * s * (s + 1.0);
     if (window > 0.0 && window < s)
         pairs = 0.5 * window * (window + 1.0) + (s - window) * window;
-    else if (program->key.cp_unbalanced)
-        return last_chunk_pairs(s, program->key.cp);
     return pairs * ms_tensor_local_size(program, node->in[0], MS_DIM_SEQUENCE) / s;
 }
 
-static double attention_flop(const ms_program *program, const ms_node *node)
+/* The pairs that take a rank's time: with contiguous chunks and no window those of the
+ * last rank, otherwise the mean. */
+static double score_pairs(const ms_program *program, const ms_node *node)
+{
+    double s = program->size[MS_DIM_SEQUENCE - '0'];
+    double window = (double)node->window_tokens;
+    bool in_window = window > 0.0 && window < s;
+    if (program->key.cp_unbalanced && !in_window)
+        return last_chunk_pairs(s, program->key.cp);
+    return mean_pairs(program, node);
+}
+
+/* FLOP of attention for a query-key pair of every head and sequence on a rank. */
+static double pair_flop(const ms_program *program, const ms_node *node)
 {
     int q = node->in[0];
     double d = program->size[MS_DIM_HEAD - '0'], w = program->size[MS_DIM_VALUE - '0'];
@@ -141,9 +152,22 @@ static double attention_flop(const ms_program *program, const ms_node *node)
     /* GEMMs of attention. Forward: scores, values. Backward: gradients of values,
      * probabilities, queries and keys, and the scores again unless they were saved. */
     double again = node->num_in > 6 ? 0.0 : d;
-    double per_pair =
-        node->op == MS_OP_ATTENTION ? 2.0 * (d + w) : 2.0 * (again + 2.0 * d + 2.0 * w);
-    return heads * score_pairs(program, node) * per_pair;
+    return heads * (node->op == MS_OP_ATTENTION ? 2.0 * (d + w)
+                                                : 2.0 * (again + 2.0 * d + 2.0 * w));
+}
+
+static double attention_flop(const ms_program *program, const ms_node *node)
+{
+    return score_pairs(program, node) * pair_flop(program, node);
+}
+
+double ms_node_mean_flop(const ms_program *program, const ms_node *node, bool fused)
+{
+    if (node->op != MS_OP_ATTENTION && node->op != MS_OP_ATTENTION_GRAD)
+        return ms_node_flop(program, node);
+    double all = ms_tensor_local_size(program, node->in[0], MS_DIM_SEQUENCE) *
+                 program->size[MS_DIM_SEQUENCE - '0'];
+    return (fused ? mean_pairs(program, node) : all) * pair_flop(program, node);
 }
 
 /* HBM bytes per score of 2 bytes between the GEMMs of unfused attention: softmax with

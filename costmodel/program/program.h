@@ -194,6 +194,9 @@ ms_scan_shape ms_node_scan(const ms_program *program, const ms_node *node);
 /* FLOP that one rank executes for a GEMM, attention or scan node; 0 for others. Counts 2
  * per multiply-add, s (s + 1) / 2 causal query-key pairs divided among cp ranks. */
 double ms_node_flop(const ms_program *program, const ms_node *node);
+/* The mean of ms_node_flop over ranks, which differ where contiguous chunks of a sequence
+ * do; unfused attention (`fused` false) computes the pairs that the mask removes, too. */
+double ms_node_mean_flop(const ms_program *program, const ms_node *node, bool fused);
 /* HBM bytes of a node that is no GEMM: operands read, results written once. */
 double ms_node_traffic_bytes(const ms_program *program, const ms_node *node);
 /* HBM bytes to which a profile's rates of single pointwise operations refer:

@@ -141,20 +141,35 @@ static bool is_message(const ms_simulation *sim, int task)
     return kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE;
 }
 
-/* Seconds from `from_s`, where a gap before `task` begins, until the arrival of a message
- * from another stage that delayed it, directly or through a collective; 0: none. */
+/* When the last of the messages that `task` itself waits for has arrived; 0: none. */
+static double arrival_s(const ms_simulation *sim, int task)
+{
+    const ms_graph *graph = sim->graph;
+    const ms_task *t = &graph->tasks[task];
+    double latest_s = is_message(sim, t->cross) ? sim->end_s[t->cross] : 0.0;
+    for (int i = 1; t->more != 0 && i <= graph->lists[t->more]; i++) {
+        int other = graph->lists[t->more + i];
+        if (is_message(sim, other))
+            latest_s = ms_max(latest_s, sim->end_s[other]);
+    }
+    return latest_s;
+}
+
+/* Seconds from `from_s`, where a gap before `task` begins, until the arrival of the last
+ * message from another stage that `task` waited for, directly or through what delayed it
+ * most; 0: none. */
 static double bubble_before_s(const ms_simulation *sim, int task, double from_s)
 {
-    for (int cause = ms_simulation_cause(sim, task); cause != 0;
-         cause = ms_simulation_cause(sim, cause)) {
-        if (is_message(sim, cause))
-            return ms_max(sim->end_s[cause] - from_s, 0.0);
+    double latest_s = arrival_s(sim, task);
+    for (int cause = ms_simulation_cause(sim, task);
+         cause != 0 && !is_message(sim, cause); cause = ms_simulation_cause(sim, cause)) {
         bool passes =
             sim->graph->tags[cause].kind == MS_TASK_JOIN || sim->start_s[cause] > from_s;
         if (!passes)
             break;
+        latest_s = ms_max(latest_s, arrival_s(sim, cause));
     }
-    return 0.0;
+    return ms_max(latest_s - from_s, 0.0);
 }
 
 static bool is_compute(const ms_task_tag *tag)

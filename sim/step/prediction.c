@@ -20,26 +20,6 @@ static void sum_rank(const ms_planned *p, int rank, ms_prediction *out)
     }
 }
 
-/* Seconds of the schedule if no action waits for parameters or gradient reductions: the
- * makespan, or `rank`'s own span if ranks do not wait for each other at the end. */
-static double unsynced_s(ms_ctx *cx, const ms_planned *p, const ms_stage_times *times,
-                         int rank)
-{
-    int num_stages = p->schedule->num_stages, num_ranks = p->schedule->shape.num_ranks;
-    ms_stage_times *plain = MS_NEW_ARRAY(cx->arena, num_stages, ms_stage_times);
-    for (int s = 0; s < num_stages; s++) {
-        plain[s] = times[s];
-        plain[s].release_s = plain[s].regather_s = plain[s].gather_after_s = 0.0;
-        plain[s].reduce_s = plain[s].reduce_tail_s = plain[s].weight_tail_s = 0.0;
-    }
-    ms_replay_result result = {.start_s = MS_NEW_ARRAY(cx->arena, num_ranks, double),
-                               .end_s = MS_NEW_ARRAY(cx->arena, num_ranks, double)};
-    ms_replay(p->schedule, plain, cx->arena, &result);
-    return p->workload->stack->optimizer_sync == MS_SYNC_GLOBAL
-               ? result.makespan_s
-               : result.end_s[rank] - result.start_s[rank];
-}
-
 static void predict_stages(ms_ctx *cx, const ms_planned *p, const ms_stage_times *times,
                            const double *busy_s, ms_prediction *out)
 {
@@ -77,7 +57,11 @@ static double pairs_hide_s(const ms_schedule *schedule, const ms_stage_times *ti
 static void predict_time(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
 {
     int ranks = p->pipeline.shape.num_ranks;
-    ms_replay_result result = {.busy_s = MS_NEW_ARRAY(cx->arena, ranks, double)};
+    bool global = p->workload->stack->optimizer_sync == MS_SYNC_GLOBAL;
+    ms_replay_result result = {.busy_s = MS_NEW_ARRAY(cx->arena, ranks, double),
+                               .idle_s = MS_NEW_ARRAY(cx->arena, ranks, double),
+                               .end_s = MS_NEW_ARRAY(cx->arena, ranks, double),
+                               .spans = !global};
     ms_stage_times *times =
         MS_NEW_ARRAY(cx->arena, p->schedule->num_stages, ms_stage_times);
     ms_step_durations(&p->pipeline, p->sharding, cx->arena, times);
@@ -89,15 +73,17 @@ static void predict_time(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
     out->ending_rank = time.last_rank;
     out->pairs_hide_s = pairs_hide_s(p->schedule, times, time.last_rank);
     out->bound_s = ms_step_bound_s(&p->pipeline, p->sharding, cx->arena);
-    double plain_s = unsynced_s(cx, p, times, time.last_rank);
     sum_rank(p, time.last_rank, out);
-    out->bubble_s = ms_max(plain_s - result.busy_s[time.last_rank], 0.0);
+    /* after its own actions and reductions the rank waits for all others, or for none */
+    double rest_s = global ? result.makespan_s - result.end_s[time.last_rank] : 0.0;
+    out->bubble_s = result.idle_s[time.last_rank] + rest_s;
     double known_s = out->compute_s + out->host_s + out->bubble_s + out->optimizer_s;
     out->exposed_comm_s = ms_max(out->step_s - known_s, 0.0);
     predict_stages(cx, p, times, result.busy_s, out);
 }
 
-/* FLOP that all devices execute in a step, recomputation included. */
+/* FLOP of GEMMs, attention and scans that all devices execute in a step, recomputation
+ * included. */
 static double executed_flop(const ms_planned *p)
 {
     const ms_plan *plan = p->plan;
@@ -116,18 +102,13 @@ static double executed_flop(const ms_planned *p)
     return flop * (double)ms_plan_microbatches(plan) * pipelines;
 }
 
-/* FLOP/s of a device: the listed peak, or a larger one that a calibration measured. */
+/* FLOP/s of a device: the listed peak, or a larger one that a calibration *measured. */
 static double peak_flop_per_s(const ms_workload *workload, double *measured)
 {
     double listed = workload->cluster->device.peak_flop_per_s[workload->compute];
-    const ms_sweep *sweep = workload->profile->measured;
-    *measured = NAN;
-    if (sweep == NULL || sweep->dtype != (int)workload->compute)
-        return listed;
-    double fastest = ms_sweep_fastest_flop_per_s(sweep);
-    if (fastest > listed)
-        *measured = fastest;
-    return ms_max(fastest, listed);
+    double peak = workload->pricer.peak_flop_per_s;
+    *measured = peak > listed ? peak : (double)NAN;
+    return peak;
 }
 
 static ms_error_interval interval_of(const ms_planned *p, const ms_error_spread *spread,
@@ -151,7 +132,8 @@ static void predict_rates(const ms_planned *p, ms_prediction *out)
     out->tokens_per_s = tokens / out->step_s;
     out->tokens_per_s_per_gpu = out->tokens_per_s / (double)plan->gpus;
     out->mfu_frac = out->tokens_per_s * flop.full_flop / peak;
-    out->hfu_frac = executed_flop(p) / out->step_s / peak;
+    out->mfu_causal_frac = out->tokens_per_s * flop.causal_flop / peak;
+    out->hfu_frac = (executed_flop(p) + tokens * flop.vector_flop) / out->step_s / peak;
 }
 
 /* ---- memory ---- */

@@ -44,7 +44,9 @@ typedef struct ms_prediction {
     ms_error_interval interval;
     const char *unit; /* word for a device; NULL: "GPU" */
     double tokens_per_s, tokens_per_s_per_gpu;
-    double mfu_frac, hfu_frac;
+    /* shares of the devices' peak FLOP rate, [8.1] of docs/formulas: of the model's FLOP
+     * with all attention pairs; with those that a causal mask leaves; of executed FLOP */
+    double mfu_frac, mfu_causal_frac, hfu_frac;
     /* FLOP/s of a device's fastest GEMM in a calibration, if above the listed peak: used
      * for MFU and HFU; otherwise NaN */
     double measured_peak_flop_per_s;

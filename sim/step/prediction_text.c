@@ -204,6 +204,7 @@ static void write_times(ms_jout *out, const ms_prediction *p)
     if (p->measured_peak_flop_per_s > 0.0)
         ms_jout_number_field(out, "measured_peak_flop_per_s",
                              p->measured_peak_flop_per_s);
+    ms_jout_number_field(out, "mfu_causal_frac", p->mfu_causal_frac);
     ms_jout_number_field(out, "hfu_frac", p->hfu_frac);
     ms_step_time_write_fields(out, p->compute_s, p->exposed_comm_s, p->bubble_s,
                               p->optimizer_s, p->host_s);

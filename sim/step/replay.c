@@ -90,14 +90,21 @@ static slot_cost *cost_table(const ms_schedule *schedule, const ms_stage_times *
     return table;
 }
 
+/* When the messages that a slot waits for have arrived; 0: it receives none. */
+static inline double slot_arrival_s(const ms_slot *slot, const slot_cost *cost,
+                                    const double *restrict end_s)
+{
+    double arrival_s = end_s[slot->cross] + cost->delay_s;
+    double arrival2_s = end_s[slot->cross2] + cost->delay2_s;
+    return arrival_s > arrival2_s ? arrival_s : arrival2_s;
+}
+
 static inline double slot_start_s(const ms_slot *slot, const slot_cost *cost,
                                   const double *restrict end_s)
 {
     double start_s = end_s[slot->before] + cost->wait_s;
-    double arrival_s = end_s[slot->cross] + cost->delay_s;
-    double arrival2_s = end_s[slot->cross2] + cost->delay2_s;
+    double arrival_s = slot_arrival_s(slot, cost, end_s);
     start_s = start_s > arrival_s ? start_s : arrival_s;
-    start_s = start_s > arrival2_s ? start_s : arrival2_s;
     return start_s > cost->release_s ? start_s : cost->release_s;
 }
 
@@ -133,6 +140,22 @@ static void sum_busy(const ms_schedule *schedule, const slot_cost *table,
     for (int i = 0; i < schedule->num_slot_costs; i++) {
         int rank = ms_schedule_rank(&schedule->shape, schedule->slot_costs[i].stage);
         busy_s[rank] += (double)count[i] * table[i].duration_s;
+    }
+}
+
+static void sum_idle(const ms_schedule *schedule, const slot_cost *table,
+                     const double *end_s, bool spans, double *idle_s)
+{
+    for (int rank = 0; rank < schedule->shape.num_ranks; rank++)
+        idle_s[rank] = 0.0;
+    for (int i = 1; i <= schedule->num_slots; i++) {
+        const ms_slot *slot = &schedule->slots[i];
+        int rank =
+            ms_schedule_rank(&schedule->shape, schedule->slot_costs[slot->cost].stage);
+        double wait_s =
+            slot_arrival_s(slot, &table[slot->cost], end_s) - end_s[slot->before];
+        if (wait_s > 0.0 && (slot->before != 0 || !spans))
+            idle_s[rank] += wait_s;
     }
 }
 
@@ -234,6 +257,8 @@ void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
         find_starts(schedule, table, end_s, out->start_s);
     if (out->busy_s != NULL)
         sum_busy(schedule, table, scratch, out->busy_s);
+    if (out->idle_s != NULL)
+        sum_idle(schedule, table, end_s, out->spans, out->idle_s);
     ms_arena_rewind(scratch, mark);
 }
 

@@ -39,10 +39,15 @@ typedef struct ms_stage_times {
 typedef struct ms_replay_result {
     double makespan_s; /* latest end of any rank, reductions included */
     int last_rank;     /* rank that ends last; of several the first */
-    /* three arrays (num_ranks); NULL: not wanted */
+    /* arrays (num_ranks); NULL: not wanted */
     double *end_s;   /* end of a rank's last action or reduction */
     double *busy_s;  /* sum of the durations of a rank's actions */
     double *start_s; /* start of a rank's first action */
+    /* sum of a rank's waits, before its actions, for messages of other ranks: seconds with
+     * no action ready; waits for parameters do not count. `spans`: from the start of its
+     * first action, otherwise from time 0. */
+    double *idle_s;
+    bool spans;
 } ms_replay_result;
 
 /* Replays a schedule with the durations of its placed stages. Deterministic: the order of

@@ -99,9 +99,9 @@ ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
     MS_TRY(ms_model_load(cx, plan->model, &inputs.model));
     MS_TRY(ms_cluster_load(cx, plan->cluster, &inputs.cluster));
     inputs.cluster = with_equal_domains(cx->arena, inputs.cluster, plan->gpus);
-    MS_TRY(ms_profile_load(
+    MS_TRY(ms_profile_load_for(
         cx, plan->profile != NULL ? plan->profile : inputs.cluster->device.profile,
-        &inputs.profile));
+        inputs.cluster, &inputs.profile));
     MS_TRY(ms_stack_load(cx, plan->stack, &inputs.stack));
     MS_TRY(load_spread(cx, &inputs, MS_STEP_SPREAD, &spread));
     MS_TRY(load_spread(cx, &inputs, MS_PEAK_SPREAD, &peak_spread));

@@ -115,8 +115,8 @@ static void attention_backward_takes_two_and_a_half_forwards(void **state)
 }
 
 /* Model FLOP per token (ms_model_flop_per_token) count s/2 pairs of query and key a
- * token, where (s + 1)/2 are executed for sequence s, 6 FLOP for every parameter (also of
- * norms and biases), and no recomputed scores. With these differences they equal the
+ * token, where (s + 1)/2 are executed for sequence s, 6 FLOP for every parameter, also of
+ * norms and biases (vector_flop), and no recomputed scores. With these differences they equal the
  * executed FLOP of unfused attention without windows. */
 static void model_flop_per_token_agree(void **state)
 {
@@ -136,8 +136,9 @@ static void model_flop_per_token_agree(void **state)
                               (SEQUENCE + 1.0);
         double others = params.active - tables - product_params(cx, model);
         assert_true(others >= 0.0 && others < 1e-3 * params.active);
-        ASSERT_NEAR(executed / SEQUENCE + 6.0 * others,
-                    ms_model_flop_per_token(model, SEQUENCE).causal_flop, 1e-12);
+        ms_flop_per_token flop = ms_model_flop_per_token(model, SEQUENCE);
+        ASSERT_NEAR(executed / SEQUENCE + 6.0 * others, flop.causal_flop, 1e-12);
+        ASSERT_NEAR(flop.vector_flop, 6.0 * others, 1e-12);
     }
 }
 
@@ -221,6 +222,27 @@ static void contiguous_chunks_cost_what_the_last_rank_does(void **state)
     ASSERT_NEAR(attention[1] / attention[0], last / mean, 1e-14);
 }
 
+/* Attention's FLOP of the mean rank, as executed: fused kernels skip masked pairs and
+ * chunks of a sequence share them, GEMMs of unfused attention compute all s^2 pairs. */
+static void executed_pairs_are_those_that_kernels_compute(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    double causal = 0.5 * SEQUENCE * (SEQUENCE + 1.0), all = (double)SEQUENCE * SEQUENCE;
+    for (int fused = 0; fused < 2; fused++) {
+        ms_program_key key = key_of(MS_BLOCK_LAYER, 1, false);
+        key.attention_fused = fused != 0;
+        key.cp = 4;
+        key.cp_unbalanced = true;
+        const ms_program *program = make(cx, model_named(cx, "8b"), key, 1);
+        double flop = 0.0;
+        for (int i = 0; i < program->num_nodes; i++)
+            if (program->nodes[i].op == MS_OP_ATTENTION)
+                flop += ms_node_mean_flop(program, &program->nodes[i], fused != 0);
+        ASSERT_NEAR(flop, 4.0 * 4096.0 * (fused ? causal : all) / 4.0, 1e-14);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +252,7 @@ int main(void)
         cmocka_unit_test(full_recomputation_adds_one_forward),
         cmocka_unit_test(ranks_share_the_flop),
         cmocka_unit_test(contiguous_chunks_cost_what_the_last_rank_does),
+        cmocka_unit_test(executed_pairs_are_those_that_kernels_compute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -289,6 +289,19 @@ static void attention_takes_the_energy_of_products(void **state)
     }
 }
 
+/* Attention in fp32 is as much slower than in 16 bits as fp32's peak is lower, and so
+ * below it. */
+static void attention_in_wide_types_stays_below_their_peak(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_pricer narrow = make_pricer(cx, "hgx-h100", "generic", MS_BF16);
+    ms_pricer wide = make_pricer(cx, "hgx-h100", "generic", MS_FP32);
+    ASSERT_NEAR(wide.attention_forward_flop_per_s / narrow.attention_forward_flop_per_s,
+                67.0 / 989.0, 1e-12);
+    assert_true(wide.attention_forward_flop_per_s < 67e12);
+}
+
 static void small_heads_are_slower_and_between_interpolated(void **state)
 {
     (void)state;
@@ -451,6 +464,7 @@ int main(void)
         cmocka_unit_test(half_the_bits_gain_flop_per_joule),
         cmocka_unit_test(attention_approaches_its_rate_with_length),
         cmocka_unit_test(attention_takes_the_energy_of_products),
+        cmocka_unit_test(attention_in_wide_types_stays_below_their_peak),
         cmocka_unit_test(small_heads_are_slower_and_between_interpolated),
         cmocka_unit_test(few_blocks_take_longer),
         cmocka_unit_test(narrow_values_are_padded_by_kernels_of_one_head_dim),

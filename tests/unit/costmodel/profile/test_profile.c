@@ -155,6 +155,65 @@ static void half_stated_in_switch_reduction_is_refused(void **state)
     expect_error("\"value\": \"452 GB/s\"", "\"value\": null", "all null or none");
 }
 
+static void shares_above_the_listed_rate_are_refused(void **state)
+{
+    (void)state;
+    expect_error("\"hbm_frac\": {\"value\": 0.8", "\"hbm_frac\": {\"value\": 1.1",
+                 "\"hbm_frac\" is 1.1, a rate above the listed one (at /hbm_frac/value)");
+    expect_error("\"efficiency\": {\"value\": 0.762", "\"efficiency\": {\"value\": 1.01",
+                 "\"efficiency\" is 1.01, a rate above the listed one (at /gemm/fp8/");
+    expect_error("\"small_head\": {\"value\": 0.726", "\"small_head\": {\"value\": 2",
+                 "/attention/fa3/small_head/value");
+    expect_error("\"frac\": {\"value\": 0.87", "\"frac\": {\"value\": 1.2",
+                 "/all_to_all/frac/value");
+    expect_error("\"sustained\": {\"value\": 0.835", "\"sustained\": {\"value\": 1.2",
+                 "1.2");
+    expect_error("\"bandwidth_frac\": {\"value\": 0.93",
+                 "\"bandwidth_frac\": {\"value\": 1.3", "1.3");
+}
+
+/* The profile of H100 is refused for the cluster with another rate. */
+static void expect_refused_for(const ms_cluster *cluster, const char *message)
+{
+    ms_ctx *cx = test_cx();
+    const ms_profile *profile;
+    ASSERT_INT(ms_profile_load_for(cx, "h100-sxm", cluster, &profile), MS_EINPUT);
+    const char *messages = test_messages(cx);
+    if (strstr(messages, message) == NULL || strstr(messages, "hgx-h100.json") == NULL)
+        fail_msg("expected \"%s\" and the cluster's file in:\n%s", message, messages);
+}
+
+static void rates_above_those_of_the_cluster_are_refused(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_cluster *shipped;
+    ASSERT_OK(ms_cluster_load(cx, "hgx-h100", &shipped), cx);
+    ms_cluster cluster = *shipped;
+    cluster.device.peak_flop_per_s[MS_BF16] = 500e12;
+    expect_refused_for(&cluster,
+                       "\"forward\" is 584 TFLOP/s, above the dense bf16 peak of "
+                       "device \"H100 SXM5 80GB\", 500 TFLOP/s (at "
+                       "/attention/fa3/forward)");
+    cluster = *shipped;
+    cluster.levels[0].bandwidth_bytes_per_s = 200e9;
+    expect_refused_for(&cluster, "\"bandwidth\" is 452 GB/s, above twice the innermost "
+                                 "links' rate");
+}
+
+static void the_type_of_attention_is_one_with_a_peak(void **state)
+{
+    (void)state;
+    ms_device device = {.peak_flop_per_s = {[MS_FP32] = 1e13, [MS_FP16] = 1e14}};
+    ms_sweep sweep = {.dtype = MS_FP64};
+    ms_profile profile = {0};
+    ASSERT_INT(ms_profile_attention_type(&profile, &device), MS_FP16);
+    device.peak_flop_per_s[MS_FP16] = NAN;
+    ASSERT_INT(ms_profile_attention_type(&profile, &device), MS_FP32);
+    profile.measured = &sweep;
+    ASSERT_INT(ms_profile_attention_type(&profile, &device), MS_FP64);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +225,9 @@ int main(void)
         cmocka_unit_test(bad_values_are_refused),
         cmocka_unit_test(unknown_keys_name_the_nearest),
         cmocka_unit_test(half_stated_in_switch_reduction_is_refused),
+        cmocka_unit_test(shares_above_the_listed_rate_are_refused),
+        cmocka_unit_test(rates_above_those_of_the_cluster_are_refused),
+        cmocka_unit_test(the_type_of_attention_is_one_with_a_peak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

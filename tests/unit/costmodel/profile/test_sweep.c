@@ -179,6 +179,29 @@ static void measured_kernels_take_what_was_measured(void **state)
     assert_null(other.products);
 }
 
+/* A GEMM measured at a fiftieth of its fitted time makes its neighbours as fast, but none
+ * faster than the device's peak. */
+static void neighbours_of_measured_kernels_stay_below_the_peak(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    setting s;
+    ms_sweep measured;
+    open_system(cx, &s, &measured);
+    double row[] = {1, 256, 64, 1024, 1e-7};
+    measured.products = (ms_sweep_rows){1, row};
+    ms_pricer pricer;
+    ASSERT_OK(ms_pricer_make(cx, &s.cluster, &s.profile, s.stack, MS_BF16, &pricer), cx);
+    ASSERT_NEAR(pricer.peak_flop_per_s, s.cluster.device.peak_flop_per_s[MS_BF16], 0.0);
+    double fastest = 0.0;
+    for (double scale = 1.0; scale <= 1024.0; scale *= 2.0) {
+        ms_gemm_shape shape = {1, 256 * scale, 64 * scale, 1024, 2, 2};
+        double flop = 2.0 * shape.m * shape.n * shape.k;
+        fastest = fmax(fastest, flop / ms_gemm_kernel_s(&pricer, shape));
+    }
+    ASSERT_NEAR(fastest, pricer.peak_flop_per_s, 1e-12);
+}
+
 static void measured_collectives_take_what_was_measured(void **state)
 {
     (void)state;
@@ -238,6 +261,7 @@ int main(void)
         cmocka_unit_test(curves_are_straight_in_logarithms),
         cmocka_unit_test(residuals_fade_with_distance),
         cmocka_unit_test(measured_kernels_take_what_was_measured),
+        cmocka_unit_test(neighbours_of_measured_kernels_stay_below_the_peak),
         cmocka_unit_test(measured_collectives_take_what_was_measured),
         cmocka_unit_test(rates_of_operations_replace_traffic),
     };
