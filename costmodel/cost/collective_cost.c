@@ -75,7 +75,7 @@ static double usable_rate(const ms_cluster *cluster, const ms_span *span)
     const ms_level *level = &cluster->levels[0];
     double rate = level->bandwidth_bytes_per_s, ranks = (double)span->per_domain[0];
     if (level->topology == MS_FULL_MESH)
-        return rate * ms_max(ranks - 1.0, 1.0) / ((double)level->gpus_per_domain - 1.0);
+        return rate * ms_max(ranks - 1.0, 1.0) / ((double)ms_level_gpus(level) - 1.0);
     if (level->topology == MS_TORUS) {
         double links = span->torus.links > 0.0 ? span->torus.links : 1.0;
         return rate * links / (2.0 * (double)level->num_dims);

@@ -1,6 +1,7 @@
 #include "costmodel/cost/flows.h"
 
 #include "costmodel/cost/collective_priv.h"
+#include "topo/allocation.h"
 #include "topo/torus.h"
 
 #include <assert.h>
@@ -159,8 +160,8 @@ void ms_load_both_ways(ms_link_load *load, long from, long to, double bytes)
 
 long ms_load_domain_size(const ms_link_load *load)
 {
-    long size = load->fabric->cluster->levels[0].gpus_per_domain;
-    return size > 0 ? size : load->fabric->num_gpus;
+    return ms_allocation_of(load->fabric->cluster, load->fabric->num_gpus)
+        .domain_ranks[0];
 }
 
 ms_domain_ranks ms_flow_domain(const ms_link_load *load, const ms_flow *flow, long first)

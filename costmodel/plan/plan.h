@@ -30,6 +30,7 @@ typedef enum ms_choice {
     MS_CHOOSE_MODEL,
     MS_CHOOSE_CLUSTER,
     MS_CHOOSE_PROFILE,
+    MS_CHOOSE_RANKS_PER_DOMAIN,
     MS_CHOOSE_GPUS,
     MS_CHOOSE_PP, /* sizes of the mesh axes, in the order of ms_plan_axis */
     MS_CHOOSE_DP_REPLICATE,
@@ -71,6 +72,7 @@ typedef struct ms_plan {
     const char *cluster;
     const char *stack;
     const char *profile; /* cost profile, not in plan files; NULL: the cluster's */
+    long ranks_per_domain; /* ranks in an innermost domain; 0: ms_even_share's */
     long gpus;
     long size[MS_NUM_PLAN_AXES];
     unsigned char order[MS_NUM_PLAN_AXES]; /* mesh axes, outermost first */
