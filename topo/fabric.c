@@ -308,6 +308,15 @@ int ms_fabric_route_either(const ms_fabric *fabric, long from, long to, bool upw
     return num + route_between_domains(fabric, exit_gpu, to, route + num);
 }
 
+int ms_fabric_route_own_nics(const ms_fabric *fabric, long from, long to,
+                             int route[MS_MAX_ROUTE])
+{
+    const ms_allocation *p = &fabric->details->place;
+    return ms_domain_of(p, 0, from) == ms_domain_of(p, 0, to)
+               ? route_inside_domain(fabric, from, to, true, route)
+               : route_between_domains(fabric, from, to, route);
+}
+
 int ms_fabric_route(const ms_fabric *fabric, long from, long to, int route[MS_MAX_ROUTE])
 {
     return ms_fabric_route_either(fabric, from, to, true, route);

@@ -83,7 +83,7 @@ ms_axis_place ms_axis_place_of(ms_arena *arena, ms_layout layout, const long *ra
         return place;
     double rate = INFINITY,
            p = (double)(span.narrowest > 0 ? span.narrowest : span.per_domain[0]);
-    for (int i = 1; i <= span.tier; i++)
+    for (int i = 1; i <= span.tier || i <= span.ring_tier; i++)
         rate = ms_min(rate, cluster->levels[i].bandwidth_bytes_per_s /
                                 cluster->levels[i].oversubscription);
     place.nics = p * cluster->levels[1].nics_per_gpu;

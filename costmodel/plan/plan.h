@@ -30,7 +30,6 @@ typedef enum ms_choice {
     MS_CHOOSE_MODEL,
     MS_CHOOSE_CLUSTER,
     MS_CHOOSE_PROFILE,
-    MS_CHOOSE_RANKS_PER_DOMAIN,
     MS_CHOOSE_GPUS,
     MS_CHOOSE_PP, /* sizes of the mesh axes, in the order of ms_plan_axis */
     MS_CHOOSE_DP_REPLICATE,
@@ -64,6 +63,7 @@ typedef enum ms_choice {
     MS_CHOOSE_OPTIMIZER_DTYPE,
     MS_CHOOSE_COMM_DTYPE,
     MS_CHOOSE_STACK,
+    MS_CHOOSE_RANKS_PER_DOMAIN,
     MS_NUM_CHOICES
 } ms_choice;
 
