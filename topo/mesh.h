@@ -79,6 +79,12 @@ typedef struct ms_span {
     ms_torus_span torus; /* span on a torus, if the innermost level is one */
 } ms_span;
 
+/* Ranks, where fewest, over whose NICs a group leaves a domain. */
+static inline long ms_span_nic_ranks(const ms_span *span)
+{
+    return span->narrowest > 0 ? span->narrowest : span->per_domain[0];
+}
+
 /* The span of a group and its copies along the mesh; if they differ (domains of 72 GPUs),
  * of the one that touches most domains. A torus is arranged for this group alone. */
 ms_span ms_group_span(const ms_group *group, long num_ranks, const ms_cluster *cluster);

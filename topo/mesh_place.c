@@ -81,8 +81,7 @@ ms_axis_place ms_axis_place_of(ms_arena *arena, ms_layout layout, const long *ra
     ms_arena_rewind(arena, mark);
     if (place.nodes == 1)
         return place;
-    double rate = INFINITY,
-           p = (double)(span.narrowest > 0 ? span.narrowest : span.per_domain[0]);
+    double rate = INFINITY, p = (double)ms_span_nic_ranks(&span);
     for (int i = 1; i <= span.tier || i <= span.ring_tier; i++)
         rate = ms_min(rate, cluster->levels[i].bandwidth_bytes_per_s /
                                 cluster->levels[i].oversubscription);

@@ -164,7 +164,7 @@ static void note_idle_plan_flags(const request *r)
                                      MS_CHOOSE_ZERO,
                                      MS_CHOOSE_SEQUENCE_PARALLEL};
     for (size_t i = 0; i < sizeof used / sizeof *used; i++)
-        rest.of[used[i]] = (ms_plan_option){{false, 0}};
+        memset(&rest.of[used[i]], 0, sizeof rest.of[used[i]]);
     const char *idle = ms_options_given(
         &(ms_option_set){.options = ms_plan_option_table(), .out = &rest}, "");
     if (idle != NULL)

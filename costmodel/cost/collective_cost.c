@@ -113,20 +113,19 @@ static ms_collective_law make_law(ms_collective collective, const ms_span *span,
     ms_collective_law law = {.wire_frac = copies_frac == NULL ? 1.0 : *copies_frac};
     if (span->size <= 1)
         return law;
-    ms_law_setting s = {
-        .collective = collective,
-        .span = span,
-        .wire_frac = law.wire_frac,
-        .by_kernels = copies_frac != NULL,
-        .ranks = (double)span->size,
-        .per_node = (double)span->per_domain[0],
-        .narrowest =
-            (double)(span->narrowest > 0 ? span->narrowest : span->per_domain[0]),
-        .tier = tier_of(collective, span),
-        .cluster = cluster,
-        .profile = profile,
-        .torus = cluster->levels[0].topology == MS_TORUS ? &span->torus : NULL,
-        .link_bytes_per_s = usable_rate(cluster, span)};
+    ms_law_setting s = {.collective = collective,
+                        .span = span,
+                        .wire_frac = law.wire_frac,
+                        .by_kernels = copies_frac != NULL,
+                        .ranks = (double)span->size,
+                        .per_node = (double)span->per_domain[0],
+                        .narrowest = (double)ms_span_nic_ranks(span),
+                        .tier = tier_of(collective, span),
+                        .cluster = cluster,
+                        .profile = profile,
+                        .torus =
+                            cluster->levels[0].topology == MS_TORUS ? &span->torus : NULL,
+                        .link_bytes_per_s = usable_rate(cluster, span)};
     s.nodes = ceil(s.ranks / s.per_node);
     if (s.tier > 0) {
         s.network = ms_profile_network(profile, cluster->network);

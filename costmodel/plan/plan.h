@@ -71,7 +71,7 @@ typedef struct ms_plan {
     const char *model; /* names or paths (model, cluster, stack) as the user gave them */
     const char *cluster;
     const char *stack;
-    const char *profile; /* cost profile, not in plan files; NULL: the cluster's */
+    const char *profile;   /* cost profile, not in plan files; NULL: the cluster's */
     long ranks_per_domain; /* ranks in an innermost domain; 0: ms_even_share's */
     long gpus;
     long size[MS_NUM_PLAN_AXES];

@@ -269,7 +269,7 @@ static ms_plan searched(ms_ctx *cx, ms_workload *workload, const ms_plan *plan)
     return result.found[0].plan;
 }
 
-/* Without sharing, a step simulated by nodes takes what the replay says, to 1 %. */
+/* A step simulated by nodes without sharing takes what the replay says, to 1 %. */
 static void compare_steps(ms_ctx *cx, ms_workload *workload, const ms_plan *plan)
 {
     ms_planned planned;

@@ -12,7 +12,7 @@ typedef struct job_cluster {
     /* rails of level 1, and GPUs in its domains where it is added below the last level; 0:
      * as in the file */
     long rails, leaf_gpus;
-    double oversubscription[2]; /* of levels 1 and 2; 0: as in the file */
+    double oversubscription[2]; /* levels 1 and 2; 0: as in the file */
 } job_cluster;
 
 static inline const ms_cluster *job_cluster_of(ms_ctx *cx, const job_cluster *j)
