@@ -240,14 +240,9 @@ static ms_status read_dims(ms_ctx *cx, ms_jval value, ms_level *level)
     return MS_OK;
 }
 
-long ms_level_even_share(const ms_level *level, long num_gpus)
+long ms_level_gpus(const ms_level *level)
 {
-    long share = level->gpus_per_domain;
-    if (share <= 1 || num_gpus <= share)
-        return share;
-    while (num_gpus % share != 0)
-        share--;
-    return share;
+    return level->whole_gpus > 0 ? level->whole_gpus : level->gpus_per_domain;
 }
 
 static ms_status check_torus(ms_ctx *cx, ms_jval value, const ms_level *level)

@@ -56,8 +56,11 @@ extern const char *const ms_topology_names[];
 /* A level of the network. A domain is gpus_per_domain consecutive GPUs; the level
  * connects those GPUs of a domain that no inner level connects. */
 typedef struct ms_level {
-    const char *name;             /* name of the level: "nvlink", "leaf", "spine" */
-    long gpus_per_domain;         /* GPUs in a domain; 0: all (the outermost level) */
+    const char *name;     /* name of the level: "nvlink", "leaf", "spine" */
+    long gpus_per_domain; /* GPUs in a domain; 0: all (the outermost level) */
+    /* GPUs of a domain in which a job takes gpus_per_domain only (topo/allocation.h); 0:
+     * the same */
+    long whole_gpus;
     double bandwidth_bytes_per_s; /* per GPU and direction, not oversubscribed */
     double latency_s; /* latency that a message over this level has beyond level 0's */
     /* bandwidth of an inner domain's GPUs / bandwidth of its uplinks to this level */
@@ -71,10 +74,8 @@ typedef struct ms_level {
     long rails;
 } ms_level;
 
-/* GPUs of a job in each domain of `level`, if all its domains are to hold equally many:
- * the largest divisor of num_gpus up to gpus_per_domain. A job that fits one domain (any
- * job if gpus_per_domain is 0): gpus_per_domain. */
-long ms_level_even_share(const ms_level *level, long num_gpus);
+/* GPUs of a whole domain, the job's and others; 0: all (the outermost level). */
+long ms_level_gpus(const ms_level *level);
 
 #define MS_MAX_LEVELS 4
 

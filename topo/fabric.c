@@ -41,14 +41,14 @@ static void add_pair(builder *b, ms_link link)
 /* Number of GPUs in a domain that belong to the job. */
 static long gpus_present(const builder *b, long domain, int level)
 {
-    long size = b->details->domain[level], left = b->num_gpus - domain * size;
+    long size = b->details->place.domain_ranks[level], left = b->num_gpus - domain * size;
     return left < size ? left : size;
 }
 
 /* Adds the directed links from one GPU of a full-mesh domain to the others. */
 static void add_peer_links_of_gpu(builder *b, long domain, long from, double rate)
 {
-    long size = b->details->domain[0], here = gpus_present(b, domain, 0);
+    long size = b->details->place.domain_ranks[0], here = gpus_present(b, domain, 0);
     for (long to = 0; to < here; to++) {
         if (from == to)
             continue;
@@ -61,8 +61,9 @@ static void add_peer_links_of_gpu(builder *b, long domain, long from, double rat
 
 static void add_peer_links(builder *b)
 {
-    long size = b->details->domain[0];
-    double rate = b->cluster->levels[0].bandwidth_bytes_per_s / ((double)size - 1.0);
+    long size = b->details->place.domain_ranks[0];
+    const ms_level *level = &b->cluster->levels[0];
+    double rate = level->bandwidth_bytes_per_s / ((double)ms_level_gpus(level) - 1.0);
     for (long gpu = 0; gpu < b->num_gpus; gpu++)
         add_peer_links_of_gpu(b, gpu / size, gpu % size, rate);
 }
@@ -91,7 +92,7 @@ static void add_torus_links_of_position(builder *b, long place, const long *coor
 static void add_torus_links(builder *b)
 {
     const ms_fabric_details *d = b->details;
-    long num_places = divide_up(b->num_gpus, d->domain[0]) * d->positions;
+    long num_places = divide_up(b->num_gpus, d->place.domain_ranks[0]) * d->positions;
     for (long place = 0; place < num_places; place++) {
         long coordinate[MS_MAX_TORUS_DIMS];
         ms_torus_coordinates(&d->torus, place % d->positions, coordinate);
@@ -120,22 +121,29 @@ static void add_nics(builder *b)
 {
     const ms_level *level = &b->cluster->levels[1];
     b->details->first_nic = (int)b->num;
-    long num_nics = divide_up(b->num_gpus, b->details->gpus_per_nic);
+    const ms_allocation *place = &b->details->place;
+    long num_nics = ms_nic_of(place, b->num_gpus - 1) + 1;
     for (long nic = 0; nic < num_nics; nic++) {
         add_pair(b, (ms_link){.kind = MS_LINK_NIC,
                               .level = 1,
                               .index = nic,
                               .bytes_per_s = level->bandwidth_bytes_per_s *
-                                             (double)b->details->gpus_per_nic});
+                                             (double)place->ranks_per_nic});
     }
 }
 
-/* Number of GPUs of a domain on one rail: GPUs take rails in turn, from rail 0. */
+/* Number of slots of `num` GPUs in an innermost domain that are on one rail. */
+static long slots_on_rail(long num, long rails, long rail)
+{
+    return num / rails + (rail < num % rails);
+}
+
 static double gpus_on_rail(const builder *b, long domain, int level, long rail)
 {
-    long here = gpus_present(b, domain, level), rails = b->details->rails[level];
-    long gpus = here / rails + (rail < here % rails);
-    return (double)gpus;
+    long here = gpus_present(b, domain, level), rails = b->details->place.rails[level];
+    long inner = b->details->place.domain_ranks[0];
+    return (double)(here / inner * slots_on_rail(inner, rails, rail) +
+                    slots_on_rail(here % inner, rails, rail));
 }
 
 static void add_uplinks(builder *b, int level)
@@ -147,8 +155,8 @@ static void add_uplinks(builder *b, int level)
         return;
     b->details->first_uplink[level] = (int)b->num;
     double rate = above->bandwidth_bytes_per_s / above->oversubscription;
-    long rails = b->details->rails[level];
-    long num_domains = divide_up(b->num_gpus, b->details->domain[level]);
+    long rails = b->details->place.rails[level];
+    long num_domains = divide_up(b->num_gpus, b->details->place.domain_ranks[level]);
     for (long domain = 0; domain < num_domains; domain++) {
         for (long rail = 0; rail < rails; rail++) {
             add_pair(
@@ -174,20 +182,15 @@ static void set_shape(ms_arena *arena, builder *b, const ms_torus *torus)
 {
     ms_fabric_details *d = b->details;
     const ms_cluster *cluster = b->cluster;
-    for (int i = 0; i < cluster->num_levels; i++) {
-        long size = cluster->levels[i].gpus_per_domain;
-        d->domain[i] = size > 0 ? size : b->num_gpus;
-        d->rails[i] = cluster->levels[i].rails > 0 ? cluster->levels[i].rails : 1;
-    }
-    double nics = cluster->num_levels > 1 ? cluster->levels[1].nics_per_gpu : 1.0;
-    d->gpus_per_nic = nics > 0.0 && nics < 1.0 ? lround(ms_min(1.0 / nics, 4096.0)) : 1;
+    d->place = ms_allocation_of(cluster, b->num_gpus);
     if (cluster->levels[0].topology != MS_TORUS)
         return;
-    long size = b->num_gpus < d->domain[0] ? b->num_gpus : d->domain[0];
+    long size =
+        b->num_gpus < d->place.domain_ranks[0] ? b->num_gpus : d->place.domain_ranks[0];
     d->torus = torus != NULL ? *torus : ms_torus_slice(&cluster->levels[0], size);
     d->positions = ms_torus_positions(&d->torus);
-    long num =
-        divide_up(b->num_gpus, d->domain[0]) * d->positions * 2 * MS_MAX_TORUS_DIMS;
+    long num = divide_up(b->num_gpus, d->place.domain_ranks[0]) * d->positions * 2 *
+               MS_MAX_TORUS_DIMS;
     b->torus_link = MS_NEW_ARRAY(arena, num, int);
     for (long i = 0; i < num; i++)
         b->torus_link[i] = -1;
@@ -223,7 +226,7 @@ const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster, long
 static int peer_link(const ms_fabric *fabric, long from, long to)
 {
     const ms_fabric_details *d = fabric->details;
-    long size = d->domain[0], domain = from / size;
+    long size = d->place.domain_ranks[0], domain = from / size;
     long left = fabric->num_gpus - domain * size, here = left < size ? left : size;
     long a = from % size, c = to % size;
     return d->first_inner +
@@ -251,20 +254,28 @@ static int route_inside_domain(const ms_fabric *fabric, long from, long to, bool
 
 static int uplink_index(const ms_fabric_details *d, int level, long gpu, bool out)
 {
-    long index = gpu / d->domain[level] * d->rails[level] + gpu % d->rails[level];
+    long index = ms_domain_of(&d->place, level, gpu) * d->place.rails[level] +
+                 ms_rail_of(&d->place, level, gpu);
     return d->first_uplink[level] + (int)(2 * index + !out);
 }
 
-/* The GPU on rail `to` mod rails in the innermost domain of `from`; if none, `from`. */
+/* The GPU near `from`, in its innermost domain, on the receiver's rail; if none, `from`. */
 static long rail_gpu(const ms_fabric *fabric, long from, long to)
 {
-    const ms_fabric_details *d = fabric->details;
+    const ms_allocation *p = &fabric->details->place;
     long rails = 1;
     for (int i = 1; i < fabric->cluster->num_levels; i++)
-        rails = d->rails[i] > rails ? d->rails[i] : rails;
-    long gpu = from - from % rails + to % rails;
-    return gpu < fabric->num_gpus && gpu / d->domain[0] == from / d->domain[0] ? gpu
-                                                                               : from;
+        rails = p->rails[i] > rails ? p->rails[i] : rails;
+    long slot = ms_slot_of(p, from);
+    long moved = slot - slot % rails + ms_slot_of(p, to) % rails;
+    long gpu = from - slot + moved;
+    return moved < p->domain_ranks[0] && gpu < fabric->num_gpus ? gpu : from;
+}
+
+static bool are_joined(const ms_allocation *p, int level, long a, long b)
+{
+    return ms_domain_of(p, level, a) == ms_domain_of(p, level, b) &&
+           ms_rail_of(p, level, a) == ms_rail_of(p, level, b);
 }
 
 /* Writes links from the sender's NIC up to the lowest level whose domain and rail both
@@ -273,17 +284,16 @@ static int route_between_domains(const ms_fabric *fabric, long from, long to, in
 {
     const ms_fabric_details *d = fabric->details;
     int num = 0, last = fabric->cluster->num_levels - 1, top = 1;
-    while (top < last && (from / d->domain[top] != to / d->domain[top] ||
-                          from % d->rails[top] != to % d->rails[top]))
+    while (top < last && !are_joined(&d->place, top, from, to))
         top++;
-    route[num++] = d->first_nic + (int)(2 * (from / d->gpus_per_nic));
+    route[num++] = d->first_nic + (int)(2 * ms_nic_of(&d->place, from));
     for (int i = 0; i < top; i++)
         if (d->first_uplink[i] >= 0)
             route[num++] = uplink_index(d, i, from, true);
     for (int i = top - 1; i >= 0; i--)
         if (d->first_uplink[i] >= 0)
             route[num++] = uplink_index(d, i, to, false);
-    route[num++] = d->first_nic + (int)(2 * (to / d->gpus_per_nic) + 1);
+    route[num++] = d->first_nic + (int)(2 * ms_nic_of(&d->place, to) + 1);
     return num;
 }
 
@@ -291,11 +301,20 @@ int ms_fabric_route_either(const ms_fabric *fabric, long from, long to, bool upw
                            int route[MS_MAX_ROUTE])
 {
     const ms_fabric_details *d = fabric->details;
-    if (from / d->domain[0] == to / d->domain[0])
+    if (ms_domain_of(&d->place, 0, from) == ms_domain_of(&d->place, 0, to))
         return route_inside_domain(fabric, from, to, upwards, route);
     long exit_gpu = rail_gpu(fabric, from, to);
     int num = route_inside_domain(fabric, from, exit_gpu, upwards, route);
     return num + route_between_domains(fabric, exit_gpu, to, route + num);
+}
+
+int ms_fabric_route_own_nics(const ms_fabric *fabric, long from, long to,
+                             int route[MS_MAX_ROUTE])
+{
+    const ms_allocation *p = &fabric->details->place;
+    return ms_domain_of(p, 0, from) == ms_domain_of(p, 0, to)
+               ? route_inside_domain(fabric, from, to, true, route)
+               : route_between_domains(fabric, from, to, route);
 }
 
 int ms_fabric_route(const ms_fabric *fabric, long from, long to, int route[MS_MAX_ROUTE])

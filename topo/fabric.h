@@ -56,6 +56,12 @@ int ms_fabric_route(const ms_fabric *fabric, long from, long to, int route[MS_MA
 int ms_fabric_route_either(const ms_fabric *fabric, long from, long to, bool upwards,
                            int route[MS_MAX_ROUTE]);
 
+/* ms_fabric_route without PXN, for rings and trees: out over the sender's NIC, in over
+ * the receiver's. Different rails meet at a level without rails, or the last (NCCL's user
+ * guide, NCCL_CROSS_NIC). */
+int ms_fabric_route_own_nics(const ms_fabric *fabric, long from, long to,
+                             int route[MS_MAX_ROUTE]);
+
 /* The name of a link for people: "nvlink out 5", "nic in 12", "leaf uplink out 3". */
 char *ms_fabric_link_name(ms_arena *arena, const ms_fabric *fabric, int link);
 /* Finds links by name: "nic" (all NICs), "nic 12" (both directions), "nic out 12". Writes

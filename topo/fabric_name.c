@@ -25,8 +25,9 @@ static link_pattern pattern_of_link(const ms_fabric *fabric, const ms_link *link
     const ms_fabric_details *d = fabric->details;
     link_pattern p = {(int)link->kind, link->level, link->out, -1, link->index, -1};
     if (link->kind == MS_LINK_PEER) {
-        p.first = link->index / d->domain[0];
-        p.second = p.first / d->domain[0] * d->domain[0] + link->index % d->domain[0];
+        p.first = link->index / d->place.domain_ranks[0];
+        p.second = p.first / d->place.domain_ranks[0] * d->place.domain_ranks[0] +
+                   link->index % d->place.domain_ranks[0];
         p.out = -1;
     }
     if (link->kind == MS_LINK_TORUS) {
@@ -34,8 +35,8 @@ static link_pattern pattern_of_link(const ms_fabric *fabric, const ms_link *link
         p.dim = (int)(link->index % MS_MAX_TORUS_DIMS);
     }
     if (link->kind == MS_LINK_UPLINK) {
-        p.first = link->index / d->rails[link->level];
-        p.second = link->index % d->rails[link->level];
+        p.first = link->index / d->place.rails[link->level];
+        p.second = link->index % d->place.rails[link->level];
     }
     return p;
 }
@@ -54,7 +55,7 @@ char *ms_fabric_link_name(ms_arena *arena, const ms_fabric *fabric, int link)
     case MS_LINK_NIC:
         return ms_arena_printf(arena, "nic %s %ld", direction(l), p.first);
     case MS_LINK_UPLINK:
-        if (fabric->details->rails[l->level] > 1)
+        if (fabric->details->place.rails[l->level] > 1)
             return ms_arena_printf(arena, "%s uplink %s %ld rail %ld", level,
                                    direction(l), p.first, p.second);
         return ms_arena_printf(arena, "%s uplink %s %ld", level, direction(l), p.first);

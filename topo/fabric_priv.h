@@ -2,16 +2,14 @@
 #ifndef MS_TOPO_FABRIC_PRIV_H
 #define MS_TOPO_FABRIC_PRIV_H
 
+#include "topo/allocation.h"
 #include "topo/fabric.h"
 #include "topo/torus.h"
 
 struct ms_fabric_details {
-    /* GPUs in a domain of each level; all GPUs at the outermost level */
-    long domain[MS_MAX_LEVELS];
-    long rails[MS_MAX_LEVELS]; /* rails of each level; at least 1 */
-    int first_inner;           /* index of the first link inside the innermost level */
+    ms_allocation place;
+    int first_inner; /* index of the first link inside the innermost level */
     int first_nic;
-    long gpus_per_nic; /* GPUs that share one NIC; at least 1 */
     /* index of the first uplink of each level; -1: the level has none */
     int first_uplink[MS_MAX_LEVELS];
     /* torus, positions and torus_link are set only if the innermost level is a torus. */

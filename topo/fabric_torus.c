@@ -32,10 +32,10 @@ int ms_torus_route(const ms_fabric_details *d, long from, long to, bool upwards,
                    int *route)
 {
     const ms_torus *torus = &d->torus;
-    long domain = from / d->domain[0], position = 0;
+    long domain = from / d->place.domain_ranks[0], position = 0;
     long a[MS_MAX_TORUS_DIMS], b[MS_MAX_TORUS_DIMS];
-    ms_torus_locate(torus, from % d->domain[0], a);
-    ms_torus_locate(torus, to % d->domain[0], b);
+    ms_torus_locate(torus, from % d->place.domain_ranks[0], a);
+    ms_torus_locate(torus, to % d->place.domain_ranks[0], b);
     for (int i = 0; i < torus->num_dims; i++)
         position += a[i] * stride_of(torus, i);
     int num = 0;

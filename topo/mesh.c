@@ -160,6 +160,29 @@ static long ranks_per_domain(const ms_group *group, long num_ranks, long domain,
     return ranks;
 }
 
+/* Whether all ranks of a group that are in different domains are on one rail: groups with
+ * equal slots in each domain meet rank by rank; else no stride may leave the rail. */
+static bool keeps_rails(const ms_group *group, long domain, long rails)
+{
+    if (domain == 0 || aligned_ranks_per_domain(group, domain) > 0)
+        return true;
+    for (int i = 0; i < group->num_modes; i++)
+        if (domain % rails != 0 || group->modes[i].stride % rails != 0)
+            return false;
+    return true;
+}
+
+static int ring_tier_of(const ms_group *group, const ms_cluster *cluster, int tier)
+{
+    int top = tier;
+    for (; top > 0 && top < cluster->num_levels - 1; top++) {
+        long rails = cluster->levels[top].rails;
+        if (rails <= 1 || keeps_rails(group, cluster->levels[0].gpus_per_domain, rails))
+            break;
+    }
+    return top > tier ? top : 0;
+}
+
 /* A torus arranged for one group alone: its blocks end where the group's modes do. */
 static ms_torus torus_of_group(const ms_group *group, long num_ranks,
                                const ms_level *level)
@@ -191,6 +214,7 @@ ms_span ms_group_span_on(const ms_group *group, long num_ranks, const ms_cluster
         if (span.per_domain[i] == group->size)
             span.tier = i;
     }
+    span.ring_tier = ring_tier_of(group, cluster, span.tier);
     if (torus != NULL)
         span.torus = ms_torus_span_of(torus, group, span.per_domain[0]);
     return span;

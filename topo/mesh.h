@@ -68,13 +68,22 @@ typedef struct ms_span {
     /* [level] ranks of a group in a domain; if uneven: group size divided by the largest
      * number of domains that a group touches, rounded up */
     long per_domain[MS_MAX_LEVELS];
-    /* Fewest ranks of any group in one of several innermost domains that it touches; the
-     * job's last domain, if only partly filled, does not count. Limits the NICs of a
-     * ring. 0: as per_domain[0]. */
+    /* Fewest ranks of any group in one of several innermost domains that it touches: the
+     * NICs over which its ring leaves there. 0: as per_domain[0]. */
     long narrowest;
-    int tier;            /* innermost level of which one domain holds a group; index */
+    int tier; /* innermost level of which one domain holds a group; index */
+    /* Level at which a group's rings and trees meet, if beyond `tier`, since ranks that
+     * follow each other are on different rails; 0: `tier`. All-to-alls and sends change
+     * rails inside a domain (PXN). */
+    int ring_tier;
     ms_torus_span torus; /* span on a torus, if the innermost level is one */
 } ms_span;
+
+/* Ranks, where fewest, over whose NICs a group leaves a domain. */
+static inline long ms_span_nic_ranks(const ms_span *span)
+{
+    return span->narrowest > 0 ? span->narrowest : span->per_domain[0];
+}
 
 /* The span of a group and its copies along the mesh; if they differ (domains of 72 GPUs),
  * of the one that touches most domains. A torus is arranged for this group alone. */

@@ -100,33 +100,25 @@ static patterns patterns_of(ms_arena *arena, const ms_mode *modes, int num_modes
     return all;
 }
 
-#define NO_RANK LONG_MAX
-
-/* Adds `size` copies of all groups, `stride` ranks apart, to starts[place]: the lowest
- * rank at which a group starts at `place` of a domain. `before` is a buffer. */
-static void spread_starts(long *starts, long *before, long size, long stride, long domain)
+/* Adds to starts[place] the `size` copies of all groups, `stride` ranks apart: whether a
+ * group starts at `place` of a domain. `before` is a buffer. */
+static void spread_starts(bool *starts, bool *before, long size, long stride, long domain)
 {
     long num_places = domain / ms_greatest_divisor(stride, domain);
     memcpy(before, starts, (size_t)domain * sizeof *starts);
-    for (long place = 0; place < domain; place++) {
-        if (before[place] == NO_RANK)
-            continue;
-        for (long i = 1; i < size && i < num_places; i++) {
-            long start = before[place] + i * stride;
-            starts[start % domain] = least_of(starts[start % domain], start);
-        }
-    }
+    for (long place = 0; place < domain; place++)
+        for (long i = 1; before[place] && i < size && i < num_places; i++)
+            starts[(place + i * stride) % domain] = true;
 }
 
-/* [place] lowest rank at which one of the mesh's groups starts at this place of a domain;
- * NO_RANK: none does. Groups repeat inside, between and outside the modes. */
-static long *starts_of(ms_arena *arena, const ms_mode *modes, int num_modes,
+/* [place] whether one of the mesh's groups starts at this place of a domain. Groups
+ * repeat inside, between and outside the modes. */
+static bool *starts_of(ms_arena *arena, const ms_mode *modes, int num_modes,
                        long num_ranks, long domain)
 {
-    long *starts = MS_NEW_ARRAY(arena, domain, long),
-         *before = MS_NEW_ARRAY(arena, domain, long);
-    for (long place = 1; place < domain; place++)
-        starts[place] = NO_RANK;
+    bool *starts = MS_NEW_ARRAY(arena, domain, bool),
+         *before = MS_NEW_ARRAY(arena, domain, bool);
+    starts[0] = true;
     long inside = 1;
     for (int i = num_modes - 1; i >= 0; i--) {
         spread_starts(starts, before, modes[i].stride / inside, inside, domain);
@@ -144,8 +136,7 @@ static void note_narrow(ms_footing *footing, long ranks)
         footing->narrowest = ranks;
 }
 
-static void note_pattern(ms_footing *footing, const pattern *p,
-                         bool ends_in_partial_domain)
+static void note_pattern(ms_footing *footing, const pattern *p)
 {
     if (p->num_domains > footing->num_domains)
         footing->num_domains = p->num_domains;
@@ -154,8 +145,7 @@ static void note_pattern(ms_footing *footing, const pattern *p,
     note_narrow(footing, p->first);
     if (p->num_domains > 2)
         note_narrow(footing, p->least);
-    if (!ends_in_partial_domain)
-        note_narrow(footing, p->last);
+    note_narrow(footing, p->last);
 }
 
 ms_footing ms_footing_of(const ms_group *group, long num_ranks, long domain)
@@ -170,16 +160,11 @@ ms_footing ms_footing_of(const ms_group *group, long num_ranks, long domain)
     domain /= unit;
     num_ranks /= unit;
     patterns all = patterns_of(arena, modes, group->num_modes, domain);
-    const long *starts = starts_of(arena, modes, group->num_modes, num_ranks, domain);
+    const bool *starts = starts_of(arena, modes, group->num_modes, num_ranks, domain);
     ms_footing footing = {.num_domains = 1};
-    for (long place = 0; place < domain; place++) {
-        if (starts[place] == NO_RANK)
-            continue;
-        long last_domain = (starts[place] + all.reach) / domain;
-        bool ends_in_partial_domain =
-            num_ranks % domain != 0 && last_domain == num_ranks / domain;
-        note_pattern(&footing, &all.at[place], ends_in_partial_domain);
-    }
+    for (long place = 0; place < domain; place++)
+        if (starts[place])
+            note_pattern(&footing, &all.at[place]);
     ms_arena_close(arena);
     return footing;
 }

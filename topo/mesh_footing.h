@@ -6,8 +6,7 @@
 
 typedef struct ms_footing {
     long num_domains; /* most domains that any one group touches */
-    /* fewest ranks of any group in one of several domains that it touches, except in a
-     * last domain that the job fills in part; 0: none */
+    /* fewest ranks of any group in one of several domains that it touches; 0: none */
     long narrowest;
 } ms_footing;
 

@@ -2,6 +2,7 @@
 #include "topo/mesh_place.h"
 
 #include "base/number.h"
+#include "topo/allocation.h"
 
 #include <assert.h>
 #include <math.h>
@@ -32,8 +33,8 @@ ms_group ms_layout_group(ms_arena *arena, ms_layout layout)
 
 long ms_cluster_node_ranks(const ms_cluster *cluster, long num_ranks)
 {
-    long domain = cluster->levels[0].gpus_per_domain;
-    return domain == 0 || domain > num_ranks ? num_ranks : domain;
+    long domain = ms_allocation_of(cluster, num_ranks).domain_ranks[0];
+    return domain > num_ranks ? num_ranks : domain;
 }
 
 /* Number of nodes that a group touches; `ranks`, those of the group, must ascend. */
@@ -80,8 +81,8 @@ ms_axis_place ms_axis_place_of(ms_arena *arena, ms_layout layout, const long *ra
     ms_arena_rewind(arena, mark);
     if (place.nodes == 1)
         return place;
-    double rate = INFINITY, p = (double)place.ranks_per_node;
-    for (int i = 1; i <= span.tier; i++)
+    double rate = INFINITY, p = (double)ms_span_nic_ranks(&span);
+    for (int i = 1; i <= span.tier || i <= span.ring_tier; i++)
         rate = ms_min(rate, cluster->levels[i].bandwidth_bytes_per_s /
                                 cluster->levels[i].oversubscription);
     place.nics = p * cluster->levels[1].nics_per_gpu;

@@ -15,9 +15,10 @@ typedef struct ms_axis_place {
     /* name of the innermost level of which one domain holds a whole group */
     const char *tier;
     /* nics, bytes_per_s and siblings are 0 if every group is inside one node. */
-    /* NICs of a node that one group uses: ranks_per_node times NICs of a GPU */
+    /* NICs over which a group leaves a node: ranks there, where fewest, times NICs of a
+     * GPU */
     double nics;
-    /* bandwidth of a group out of a node: ranks_per_node * the slowest level's per GPU */
+    /* bandwidth of a group out of that node: its ranks * the slowest level's per GPU */
     double bytes_per_s;
     /* largest number of groups in one node that have ranks on other nodes, too */
     long siblings;

@@ -13,17 +13,22 @@ enum {
 };
 
 /* Refuses options of the question not asked. The question is on tensors if `tensors`, the
- * option that asks it (--einsum, --redistribute), is not NULL, else on a plan. --cluster:
- * both. */
+ * option that asks it (--einsum, --redistribute), is not NULL, else on a plan. --cluster
+ * and --ranks-per-domain: both. */
 static ms_status check_one_question(ms_ctx *cx, const ms_args *args,
                                     const ms_option_set *sets, const char *tensors)
 {
     bool is_einsum = tensors != NULL;
+    ms_plan_options of_plan = *(const ms_plan_options *)sets[PLAN].out;
+    of_plan.of[MS_CHOOSE_CLUSTER].text = NULL;
+    of_plan.of[MS_CHOOSE_RANKS_PER_DOMAIN].whole.given = false;
+    ms_option_set plan = sets[PLAN];
+    plan.out = &of_plan;
     const char *given = ms_options_given(&sets[is_einsum ? OF_PLAN : OF_EINSUM], "");
     if (is_einsum && given == NULL)
         given = ms_options_given(&sets[ADVICE], "");
     if (is_einsum && given == NULL)
-        given = ms_options_given(&sets[PLAN], "--cluster");
+        given = ms_options_given(&plan, "");
     if (is_einsum && given == NULL && args->words.num_words > 0)
         given = args->words.words[0];
     if (given == NULL)
@@ -58,6 +63,7 @@ ms_status ms_cmd_explain(ms_ctx *cx, ms_args *args)
     if (tensors == NULL)
         return ms_explain_plan(cx, args, &explain, &plan);
     einsum.cluster = plan.of[MS_CHOOSE_CLUSTER].text;
+    einsum.ranks_per_domain = ms_plan_given_or(&plan, MS_CHOOSE_RANKS_PER_DOMAIN, 0);
     return einsum.einsum != NULL ? ms_explain_einsum(cx, args, &einsum)
                                  : ms_explain_redistribution(cx, args, &einsum);
 }

@@ -2,6 +2,7 @@
  * axes; with --layout, layouts (shape:stride) without a mesh. */
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
+#include "cli/options/plan_command.h"
 #include "cli/options/plan_flags.h"
 #include "cli/options/plan_options.h"
 #include "cli/options/plan_order.h"
@@ -9,6 +10,7 @@
 #include "cli/report/mesh_layout.h"
 #include "cli/report/mesh_report.h"
 #include "cli/report/report.h"
+#include "topo/allocation.h"
 #include "topo/mesh_text.h"
 
 #include <string.h>
@@ -154,11 +156,15 @@ static void note_other_names(const request *r)
 static void note_idle_plan_flags(const request *r)
 {
     ms_plan_options rest = *r->plan_options;
-    static const ms_choice used[] = {MS_CHOOSE_CLUSTER, MS_CHOOSE_GPUS,
-                                     MS_CHOOSE_EP,      MS_CHOOSE_ETP,
-                                     MS_CHOOSE_ZERO,    MS_CHOOSE_SEQUENCE_PARALLEL};
+    static const ms_choice used[] = {MS_CHOOSE_CLUSTER,
+                                     MS_CHOOSE_RANKS_PER_DOMAIN,
+                                     MS_CHOOSE_GPUS,
+                                     MS_CHOOSE_EP,
+                                     MS_CHOOSE_ETP,
+                                     MS_CHOOSE_ZERO,
+                                     MS_CHOOSE_SEQUENCE_PARALLEL};
     for (size_t i = 0; i < sizeof used / sizeof *used; i++)
-        rest.of[used[i]] = (ms_plan_option){{false, 0}};
+        memset(&rest.of[used[i]], 0, sizeof rest.of[used[i]]);
     const char *idle = ms_options_given(
         &(ms_option_set){.options = ms_plan_option_table(), .out = &rest}, "");
     if (idle != NULL)
@@ -187,7 +193,9 @@ static ms_status read_mesh(request *r)
         cluster = ms_plan_default(1).cluster;
         ms_note_default(r->cx, "--cluster %s", cluster);
     }
-    return ms_cluster_load(r->cx, cluster, &r->cluster);
+    return ms_cluster_load_for_job(r->cx, cluster, r->mesh.num_ranks,
+                                   ms_plan_given_or(opts, MS_CHOOSE_RANKS_PER_DOMAIN, 0),
+                                   &r->cluster);
 }
 
 /* ---- mesh of a plan ---- */
@@ -219,7 +227,8 @@ static ms_status read_plan(request *r)
                    ? r->plan.etp
                    : 0,
     };
-    return ms_cluster_load(r->cx, r->plan.cluster, &r->cluster);
+    return ms_cluster_load_for_job(r->cx, r->plan.cluster, r->plan.gpus,
+                                   r->plan.ranks_per_domain, &r->cluster);
 }
 
 /* ---- orders ---- */
@@ -491,6 +500,7 @@ ms_status ms_cmd_mesh(ms_ctx *cx, ms_args *args)
     MS_TRY(options.mesh != NULL ? read_mesh(&r) : read_plan(&r));
     r.choices.ep_generation =
         options.ep_generation.given ? (int)options.ep_generation.value : 3;
+    ms_note_allocation(cx, r.cluster, r.mesh.num_ranks);
     r.view = MS_NEW(cx->arena, ms_mesh_view);
     MS_TRY(ms_mesh_view_make(cx, &r.mesh, &r.choices, r.cluster, r.view));
     return write_result(&r);

@@ -359,6 +359,8 @@ static ms_status open_stack(const ms_search_request *r, const char *stack,
         base.stack = stack;
     }
     MS_TRY(ms_workload_open(cx, &base, &s->workload));
+    if (first == NULL)
+        ms_note_allocation(cx, s->workload->cluster, base.gpus);
     s->space = ms_space_all(&base, s->workload->stack);
     s->request = (ms_search_request){&s->cx,    &s->options, r->search, r->memory,
                                      &s->space, "",          NULL};
@@ -472,6 +474,7 @@ static ms_status search_one(ms_ctx *cx, const ms_args *args, ms_search_request *
     MS_TRY(ms_plan_base_from_options(cx, r->plan, &base));
     ms_workload *workload;
     MS_TRY(ms_workload_open(cx, &base, &workload));
+    ms_note_allocation(cx, workload->cluster, base.gpus);
     r->space = MS_NEW(cx->arena, ms_space);
     *r->space = ms_space_all(&base, workload->stack);
     r->why = MS_NEW(cx->arena, ms_why_question);

@@ -1,8 +1,10 @@
 #include "cli/cmd/explain_einsum.h"
 
 #include "cli/options/output.h"
+#include "cli/options/plan_command.h"
 #include "cli/options/plan_flags.h"
 #include "cli/report/explain_einsum_priv.h"
+#include "topo/allocation.h"
 #include "topo/mesh_text.h"
 
 #include <math.h>
@@ -109,12 +111,16 @@ static ms_status read_mesh(ms_ctx *cx, const ms_einsum_options *options,
     }
     ms_mesh_limits limits = {.most_ranks = MS_MAX_GPUS, .takes_no_rest = true};
     MS_TRY(ms_mesh_parse(cx, options->mesh, &limits, &report->mesh));
-    long most = report->cluster->max_gpus;
-    if (most == 0 || report->mesh.num_ranks <= most)
-        return MS_OK;
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh %s has %ld ranks, but %s has %ld GPUs",
-            options->mesh, report->mesh.num_ranks, report->cluster->name, most);
-    return ms_hint(cx, "make an axis smaller, or name another --cluster");
+    long most = report->cluster->max_gpus, num_ranks = report->mesh.num_ranks;
+    if (most > 0 && num_ranks > most) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh %s has %ld ranks, but %s has %ld GPUs",
+                options->mesh, num_ranks, report->cluster->name, most);
+        return ms_hint(cx, "make an axis smaller, or name another --cluster");
+    }
+    MS_TRY(ms_cluster_for_job(cx, report->cluster, num_ranks, options->ranks_per_domain,
+                              &report->cluster));
+    ms_note_allocation(cx, report->cluster, num_ranks);
+    return MS_OK;
 }
 
 static ms_status read_inputs(ms_ctx *cx, const ms_einsum_options *options,

@@ -11,10 +11,11 @@ typedef struct ms_einsum_options {
     ms_opt_list in;
     ms_opt_choice dtype;
     bool strict;
-    const char *cluster; /* --cluster of the plan options; NULL: the default */
+    const char *cluster;   /* --cluster of the plan options; NULL: the default */
+    long ranks_per_domain; /* --ranks-per-domain of the plan options; 0: the default */
 } ms_einsum_options;
 
-/* Options that fill a ms_einsum_options except its cluster. */
+/* Options that fill a ms_einsum_options except those of its cluster. */
 extern const ms_option ms_einsum_option_table[];
 
 /* Explains an einsum as text or JSON (meshsim.explain/1). Errors: MS_EINPUT for bad

@@ -4,6 +4,7 @@
 #include "cli/options/output.h"
 #include "costmodel/plan/plan_field.h"
 #include "sim/step/recompute_fit.h"
+#include "topo/allocation.h"
 
 #include <string.h>
 
@@ -38,10 +39,10 @@ static char *add_flag(ms_arena *arena, char *text, const ms_plan *plan, ms_choic
  * to. */
 char *ms_plan_command_text(ms_arena *arena, const ms_plan *plan)
 {
-    static const ms_choice inputs[] = {MS_CHOOSE_MODEL,        MS_CHOOSE_CLUSTER,
-                                       MS_CHOOSE_STACK,        MS_CHOOSE_PROFILE,
-                                       MS_CHOOSE_GPUS,         MS_CHOOSE_SEQUENCE_LENGTH,
-                                       MS_CHOOSE_GLOBAL_BATCH, MS_CHOOSE_COMPUTE};
+    static const ms_choice inputs[] = {
+        MS_CHOOSE_MODEL,           MS_CHOOSE_CLUSTER,          MS_CHOOSE_STACK,
+        MS_CHOOSE_PROFILE,         MS_CHOOSE_RANKS_PER_DOMAIN, MS_CHOOSE_GPUS,
+        MS_CHOOSE_SEQUENCE_LENGTH, MS_CHOOSE_GLOBAL_BATCH,     MS_CHOOSE_COMPUTE};
     char *text = ms_arena_strdup(arena, "");
     bool done[MS_NUM_CHOICES] = {false};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
@@ -52,6 +53,13 @@ char *ms_plan_command_text(ms_arena *arena, const ms_plan *plan)
         if (!done[i])
             text = add_flag(arena, text, plan, (ms_choice)i);
     return text;
+}
+
+void ms_note_allocation(ms_ctx *cx, const ms_cluster *cluster, long num_gpus)
+{
+    const char *text = ms_allocation_text(cx->arena, cluster, num_gpus);
+    if (text != NULL)
+        ms_note(cx, "%s", text);
 }
 
 ms_status ms_plan_check_cluster(ms_ctx *cx, const ms_plan *plan,
@@ -74,11 +82,13 @@ ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **o
     ms_status status = ms_plan_check(cx, plan, workload->model, MS_NOWHERE);
     if (status == MS_OK)
         status = ms_plan_check_cluster(cx, plan, workload->cluster);
-    if (status == MS_OK)
-        *out = workload;
-    else
+    if (status != MS_OK) {
         ms_workload_close(workload);
-    return status;
+        return status;
+    }
+    ms_note_allocation(cx, workload->cluster, plan->gpus);
+    *out = workload;
+    return MS_OK;
 }
 
 ms_status ms_plan_obey_rules(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,

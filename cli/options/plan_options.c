@@ -123,6 +123,8 @@ static ms_status start(resolver *r)
     }
     pick_text(r, MS_CHOOSE_CLUSTER, &plan->cluster);
     pick_text(r, MS_CHOOSE_STACK, &plan->stack);
+    plan->ranks_per_domain =
+        ms_plan_given_or(opts, MS_CHOOSE_RANKS_PER_DOMAIN, plan->ranks_per_domain);
     plan->profile = opts->of[MS_CHOOSE_PROFILE].text;
     if (plan->profile == NULL && !r->from_file)
         ms_note_default(r->cx, "--profile that of the cluster");

@@ -41,10 +41,14 @@ static const char *cluster_text(ms_arena *arena, const ms_mesh_view *view)
     const ms_cluster *cluster = view->cluster;
     long ranks = view->mesh.num_ranks, node = view->node_ranks;
     long nodes = (ranks + node - 1) / node;
-    const char *text = nodes == 1
-                           ? ms_arena_printf(arena, "%s: inside one node", cluster->name)
-                           : ms_arena_printf(arena, "%s: %ld nodes of %ld GPUs",
-                                             cluster->name, nodes, node);
+    long whole = ms_level_gpus(&cluster->levels[0]);
+    const char *text =
+        nodes == 1 ? ms_arena_printf(arena, "%s: inside one node", cluster->name)
+        : whole > node
+            ? ms_arena_printf(arena, "%s: %ld nodes of %ld GPUs, %ld ranks in each",
+                              cluster->name, nodes, whole, node)
+            : ms_arena_printf(arena, "%s: %ld nodes of %ld GPUs", cluster->name, nodes,
+                              node);
     return ms_arena_printf(arena, "%s (a node is a domain of %s)", text,
                            cluster->levels[0].name);
 }

@@ -75,7 +75,7 @@ static double usable_rate(const ms_cluster *cluster, const ms_span *span)
     const ms_level *level = &cluster->levels[0];
     double rate = level->bandwidth_bytes_per_s, ranks = (double)span->per_domain[0];
     if (level->topology == MS_FULL_MESH)
-        return rate * ms_max(ranks - 1.0, 1.0) / ((double)level->gpus_per_domain - 1.0);
+        return rate * ms_max(ranks - 1.0, 1.0) / ((double)ms_level_gpus(level) - 1.0);
     if (level->topology == MS_TORUS) {
         double links = span->torus.links > 0.0 ? span->torus.links : 1.0;
         return rate * links / (2.0 * (double)level->num_dims);
@@ -99,6 +99,13 @@ double ms_law_in_switch_rate(const ms_law_setting *s)
     return ms_min(s->profile->nvls_bytes_per_s.value, 2.0 * s->link_bytes_per_s);
 }
 
+/* Outermost level that a collective crosses. */
+static int tier_of(ms_collective collective, const ms_span *span)
+{
+    bool changes_rails = collective == MS_ALL_TO_ALL || collective == MS_SEND;
+    return changes_rails || span->ring_tier == 0 ? span->tier : span->ring_tier;
+}
+
 static ms_collective_law make_law(ms_collective collective, const ms_span *span,
                                   const ms_cluster *cluster, const ms_profile *profile,
                                   const double *copies_frac)
@@ -106,25 +113,24 @@ static ms_collective_law make_law(ms_collective collective, const ms_span *span,
     ms_collective_law law = {.wire_frac = copies_frac == NULL ? 1.0 : *copies_frac};
     if (span->size <= 1)
         return law;
-    ms_law_setting s = {
-        .collective = collective,
-        .span = span,
-        .wire_frac = law.wire_frac,
-        .by_kernels = copies_frac != NULL,
-        .ranks = (double)span->size,
-        .per_node = (double)span->per_domain[0],
-        .narrowest =
-            (double)(span->narrowest > 0 ? span->narrowest : span->per_domain[0]),
-        .tier = span->tier,
-        .cluster = cluster,
-        .profile = profile,
-        .torus = cluster->levels[0].topology == MS_TORUS ? &span->torus : NULL,
-        .link_bytes_per_s = usable_rate(cluster, span)};
+    ms_law_setting s = {.collective = collective,
+                        .span = span,
+                        .wire_frac = law.wire_frac,
+                        .by_kernels = copies_frac != NULL,
+                        .ranks = (double)span->size,
+                        .per_node = (double)span->per_domain[0],
+                        .narrowest = (double)ms_span_nic_ranks(span),
+                        .tier = tier_of(collective, span),
+                        .cluster = cluster,
+                        .profile = profile,
+                        .torus =
+                            cluster->levels[0].topology == MS_TORUS ? &span->torus : NULL,
+                        .link_bytes_per_s = usable_rate(cluster, span)};
     s.nodes = ceil(s.ranks / s.per_node);
-    if (span->tier > 0) {
+    if (s.tier > 0) {
         s.network = ms_profile_network(profile, cluster->network);
         assert(s.network != NULL); /* checked by ms_network_check */
-        s.nic_bytes_per_s = nic_rate(cluster, s.network, span->tier);
+        s.nic_bytes_per_s = nic_rate(cluster, s.network, s.tier);
     }
     for (int i = MS_ALGORITHM_NONE + 1; i < MS_NUM_ALGORITHMS; i++) {
         const ms_algorithm_row *row = ms_algorithm_row_of((ms_algorithm)i);

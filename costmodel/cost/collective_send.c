@@ -10,7 +10,7 @@ static double neighbour_rate(const ms_law_setting *s)
     const ms_level *level = &s->cluster->levels[0];
     double rate = level->bandwidth_bytes_per_s;
     if (level->topology == MS_FULL_MESH)
-        return rate / ((double)level->gpus_per_domain - 1.0);
+        return rate / ((double)ms_level_gpus(level) - 1.0);
     if (level->topology == MS_TORUS)
         return rate / (2.0 * (double)level->num_dims * (double)s->torus->step);
     return rate;

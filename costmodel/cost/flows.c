@@ -1,6 +1,7 @@
 #include "costmodel/cost/flows.h"
 
 #include "costmodel/cost/collective_priv.h"
+#include "topo/allocation.h"
 #include "topo/torus.h"
 
 #include <assert.h>
@@ -159,8 +160,8 @@ void ms_load_both_ways(ms_link_load *load, long from, long to, double bytes)
 
 long ms_load_domain_size(const ms_link_load *load)
 {
-    long size = load->fabric->cluster->levels[0].gpus_per_domain;
-    return size > 0 ? size : load->fabric->num_gpus;
+    return ms_allocation_of(load->fabric->cluster, load->fabric->num_gpus)
+        .domain_ranks[0];
 }
 
 ms_domain_ranks ms_flow_domain(const ms_link_load *load, const ms_flow *flow, long first)
@@ -193,8 +194,8 @@ void ms_load_inside(ms_link_load *load, ms_domain_ranks domain, double bytes)
                 ms_load_route(load, ranks[i], ranks[j], bytes / (double)(domain.num - 1));
 }
 
-/* Matches senders and receivers in order, each with an equal part of the bytes: in units
- * of 1 / (from.num * to.num) a sender has to.num parts and a receiver from.num. */
+/* Matches senders and receivers in order, each with an equal part of the bytes, over
+ * their own NICs: in units of 1 / (from.num * to.num) a sender has to.num parts and a receiver from.num. */
 void ms_load_crossing(ms_link_load *load, ms_domain_ranks from, ms_domain_ranks to,
                       double bytes)
 {
@@ -202,8 +203,10 @@ void ms_load_crossing(ms_link_load *load, ms_domain_ranks from, ms_domain_ranks 
     long sender = 0, receiver = 0, left = to.num, room = from.num;
     while (sender < from.num && receiver < to.num) {
         long moved = left < room ? left : room;
-        ms_load_route(load, from.ranks[sender], to.ranks[receiver],
-                      unit_bytes * (double)moved);
+        int route[MS_MAX_ROUTE];
+        int num = ms_fabric_route_own_nics(load->fabric, from.ranks[sender],
+                                           to.ranks[receiver], route);
+        add_links(load, route, num, unit_bytes * (double)moved);
         left -= moved;
         room -= moved;
         if (left == 0) {

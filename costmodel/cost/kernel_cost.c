@@ -188,7 +188,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
     MS_TRY(ms_network_check(cx, cluster, profile));
     ms_attention_kernel kernel = choose_attention(profile, stack->attention);
     const ms_attention_profile *attention = &profile->attention[kernel];
-    long domain_gpus = cluster->num_levels > 0 ? cluster->levels[0].gpus_per_domain : 1;
+    long domain_gpus = cluster->num_levels > 0 ? ms_level_gpus(&cluster->levels[0]) : 1;
     *out = (ms_pricer){
         .device = &cluster->device,
         .profile = profile,

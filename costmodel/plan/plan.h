@@ -63,6 +63,7 @@ typedef enum ms_choice {
     MS_CHOOSE_OPTIMIZER_DTYPE,
     MS_CHOOSE_COMM_DTYPE,
     MS_CHOOSE_STACK,
+    MS_CHOOSE_RANKS_PER_DOMAIN,
     MS_NUM_CHOICES
 } ms_choice;
 
@@ -70,7 +71,8 @@ typedef struct ms_plan {
     const char *model; /* names or paths (model, cluster, stack) as the user gave them */
     const char *cluster;
     const char *stack;
-    const char *profile; /* cost profile, not in plan files; NULL: the cluster's */
+    const char *profile;   /* cost profile, not in plan files; NULL: the cluster's */
+    long ranks_per_domain; /* ranks in an innermost domain; 0: ms_even_share's */
     long gpus;
     long size[MS_NUM_PLAN_AXES];
     unsigned char order[MS_NUM_PLAN_AXES]; /* mesh axes, outermost first */

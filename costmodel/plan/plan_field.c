@@ -341,6 +341,12 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
              "training framework whose conventions apply (default megatron; "
              "of run: meshsim); search: also A,B,... for several, or all: each framework "
              "with rules, at its present version")},
+    [MS_CHOOSE_RANKS_PER_DOMAIN] =
+        {WHOLE(ranks_per_domain, "ranks_per_domain"), JSON(NULL, "ranks_per_domain"),
+         .json_plain = MS_PLAIN_OMITTED, .low = 1, .high = MAX_GPUS,
+         FLAG("--ranks-per-domain", "N",
+              "ranks in each NVLink rack, node or TPU slice (default: equally many, if "
+              "they divide)")},
 };
 
 /* ---- one choice ---- */

@@ -112,7 +112,7 @@ double ms_axis_nics(const ms_axis_prediction *axis, const ms_cluster *cluster)
 {
     if (axis->level == 0)
         return 0.0;
-    return (double)axis->ranks_per_node * cluster->levels[1].nics_per_gpu;
+    return (double)axis->nic_ranks * cluster->levels[1].nics_per_gpu;
 }
 
 const char *ms_order_text(ms_arena *arena, const ms_plan *plan,

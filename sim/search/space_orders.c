@@ -30,6 +30,7 @@ static bool next_permutation(unsigned char *p, int n)
 typedef struct signature {
     long per_domain[MS_NUM_SPANS][MS_MAX_LEVELS];
     long narrowest[MS_NUM_SPANS];
+    int ring_tier[MS_NUM_SPANS];
     ms_torus_span torus[MS_NUM_SPANS];
 } signature;
 
@@ -43,6 +44,7 @@ static void sign(const ms_plan *plan, const ms_cluster *cluster, signature *out)
             continue;
         memcpy(out->per_domain[i], spans[i].per_domain, sizeof out->per_domain[i]);
         out->narrowest[i] = spans[i].narrowest;
+        out->ring_tier[i] = spans[i].ring_tier;
         out->torus[i] = spans[i].torus;
     }
 }
@@ -53,7 +55,8 @@ static bool same_signature(const signature *a, const signature *b)
         if (!ms_torus_span_equal(&a->torus[i], &b->torus[i]))
             return false;
     return memcmp(a->per_domain, b->per_domain, sizeof a->per_domain) == 0 &&
-           memcmp(a->narrowest, b->narrowest, sizeof a->narrowest) == 0;
+           memcmp(a->narrowest, b->narrowest, sizeof a->narrowest) == 0 &&
+           memcmp(a->ring_tier, b->ring_tier, sizeof a->ring_tier) == 0;
 }
 
 /* Sets plan->order: axes above size 1 as in `active`, the others in default places. */

@@ -257,6 +257,9 @@ ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan)
         ms_group alone = {
             .size = spans[i].size, .num_modes = 1, .modes = {{spans[i].size, 1}}};
         spans[i] = ms_group_span(&alone, spans[i].size, cluster);
+        /* other placements may divide the group evenly, and keep it on its rails */
+        spans[i].narrowest = spans[i].per_domain[0];
+        spans[i].ring_tier = 0;
         if (cluster->levels[0].topology == MS_TORUS && spans[i].size > 1)
             spans[i].torus = ms_torus_span_least(&cluster->levels[0], spans[i].size);
     }

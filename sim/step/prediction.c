@@ -198,6 +198,7 @@ static int sum_axis(const ms_planned *p, const ms_traffic *traffic,
                                .axis = ms_traffic_group_name(p->plan, group),
                                .size = span->size,
                                .ranks_per_node = span->per_domain[0],
+                               .nic_ranks = ms_span_nic_ranks(span),
                                .level = span->tier,
                                .tier = p->workload->cluster->levels[span->tier].name};
     for (int i = 0; i < traffic->num_entries; i++) {

@@ -23,6 +23,7 @@ typedef struct ms_axis_prediction {
     const char *axis; /* name of the group (ms_traffic_group_name) */
     long size;
     long ranks_per_node;
+    long nic_ranks;   /* ms_span_nic_ranks */
     int level;        /* innermost network level that contains the group */
     const char *tier; /* name of that network level */
     double bytes;     /* bytes sent by one rank in a step */

@@ -3,6 +3,7 @@
 #include "base/number.h"
 
 #include "sim/step/split.h"
+#include "topo/allocation.h"
 
 #include <assert.h>
 #include <math.h>
@@ -72,33 +73,13 @@ static ms_status load_spread(ms_ctx *cx, const ms_workload_inputs *inputs,
     return ms_error_spread_load(cx, name, out);
 }
 
-/* The cluster as one job sees it. If an innermost domain is a torus or has many nodes, it
- * shrinks to the equal share that the job takes of each, if at least 1/4: slices
- * (cloud.google.com/tpu/docs/multislice-introduction), NVLink segments (Slurm's
- * topology/block). */
-static const ms_cluster *with_equal_domains(ms_arena *arena, const ms_cluster *cluster,
-                                            long num_gpus)
-{
-    const ms_level *inner = &cluster->levels[0];
-    long share = ms_level_even_share(inner, num_gpus);
-    bool has_nodes = inner->gpus_per_domain > cluster->gpus_per_node &&
-                     share % cluster->gpus_per_node == 0;
-    if (!(inner->topology == MS_TORUS || has_nodes) || share == inner->gpus_per_domain ||
-        share < inner->gpus_per_domain / 4)
-        return cluster;
-    ms_cluster *sliced = MS_NEW(arena, ms_cluster);
-    *sliced = *cluster;
-    sliced->levels[0].gpus_per_domain = share;
-    return sliced;
-}
-
 ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
 {
     ms_workload_inputs inputs;
     const ms_error_spread *spread, *peak_spread;
     MS_TRY(ms_model_load(cx, plan->model, &inputs.model));
-    MS_TRY(ms_cluster_load(cx, plan->cluster, &inputs.cluster));
-    inputs.cluster = with_equal_domains(cx->arena, inputs.cluster, plan->gpus);
+    MS_TRY(ms_cluster_load_for_job(cx, plan->cluster, plan->gpus, plan->ranks_per_domain,
+                                   &inputs.cluster));
     MS_TRY(ms_profile_load_for(
         cx, plan->profile != NULL ? plan->profile : inputs.cluster->device.profile,
         inputs.cluster, &inputs.profile));

@@ -2,6 +2,7 @@
  * override those of the configurations that its names mean. */
 #include "costmodel/model/model.h"
 #include "sim/validate/pubrun_priv.h"
+#include "topo/allocation.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -176,11 +177,12 @@ static void note_unknown_network(const ms_name_tables *names,
 static void set_share(long gpus, ms_pubrun_notes *notes, ms_cluster *cluster)
 {
     long whole = cluster->levels[0].gpus_per_domain;
-    long domain = ms_level_even_share(&cluster->levels[0], gpus);
-    if (domain == whole)
+    long share = ms_even_share(cluster, gpus);
+    if (share == whole)
         return;
-    cluster->levels[0].gpus_per_domain = domain;
-    ms_pubrun_note(notes, "%ld of %ld GPUs in a domain", domain, whole);
+    cluster->levels[0].gpus_per_domain = share;
+    cluster->levels[0].whole_gpus = whole;
+    ms_pubrun_note(notes, "%ld of %ld GPUs in a domain", share, whole);
 }
 
 const ms_cluster *ms_pubrun_store_cluster_of(ms_pubrun_store *store,

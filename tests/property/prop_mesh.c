@@ -144,16 +144,13 @@ static void ranks_per_node_are_a_composition(void **state)
 
 /* Counts the ranks of one group in each domain of `domain` ranks. Raises out->num_domains
  * to the number of domains that the group touches. If it touches several, lowers
- * out->narrowest to the fewest ranks in one of them, leaving out a last domain that the
- * mesh fills only partly. */
-static void count_group(const long *ranks, long size, long num_ranks, long domain,
-                        ms_footing *out)
+ * out->narrowest to the fewest ranks in one of them. */
+static void count_group(const long *ranks, long size, long domain, ms_footing *out)
 {
     long counts[MOST_RANKS] = {0}, touched = 0, narrowest = 0;
-    long num_whole = num_ranks / domain;
     for (long i = 0; i < size; i++)
         touched += counts[ranks[i] / domain]++ == 0;
-    for (long d = 0; d < num_whole; d++)
+    for (long d = 0; d < MOST_RANKS; d++)
         if (counts[d] > 0 && (narrowest == 0 || counts[d] < narrowest))
             narrowest = counts[d];
     out->num_domains = touched > out->num_domains ? touched : out->num_domains;
@@ -172,7 +169,7 @@ static ms_footing count_all(const ms_mesh *mesh, const ms_group *group, long dom
         ms_mesh_group_ranks(mesh, group, base, ranks);
         for (long i = 0; i < group->size; i++)
             seen[ranks[i]] = true;
-        count_group(ranks, group->size, mesh->num_ranks, domain, &out);
+        count_group(ranks, group->size, domain, &out);
     }
     return out;
 }

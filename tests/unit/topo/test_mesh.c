@@ -150,8 +150,7 @@ static long slowest_by_hand(const ms_mesh *mesh, const ms_group *group, long dom
 }
 
 /* The fewest ranks of one group in a domain, over all groups and all domains that hold
- * some but not all ranks of a group. A last domain that the job fills only partly is left
- * out. 0: no domain is left. */
+ * some but not all ranks of a group. 0: every group is inside one domain. */
 static long narrowest_by_hand(const ms_mesh *mesh, const ms_group *group, long domain)
 {
     long least = 0;
@@ -160,7 +159,7 @@ static long narrowest_by_hand(const ms_mesh *mesh, const ms_group *group, long d
         ms_mesh_group_ranks(mesh, group, rank, ranks);
         for (long i = 0; i < group->size; i++)
             num[ranks[i] / domain]++;
-        for (long d = 0; d < mesh->num_ranks / domain; d++)
+        for (long d = 0; d * domain < mesh->num_ranks; d++)
             if (num[d] > 0 && num[d] < group->size && (least == 0 || num[d] < least))
                 least = num[d];
     }

@@ -21,6 +21,7 @@ static ms_axis_prediction axis(ms_traffic_group group, double exposed_s, int lev
                                 .axis = group == MS_TRAFFIC_TP ? "tp" : "dp_shard",
                                 .size = 8,
                                 .ranks_per_node = p,
+                                .nic_ranks = p,
                                 .level = level,
                                 .tier = cluster.levels[level].name,
                                 .bytes = 1e9,

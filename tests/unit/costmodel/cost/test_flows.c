@@ -184,42 +184,26 @@ static void an_all_to_all_on_a_ring_is_a_quarter_of_an_all_gather(void **state)
 
 /* ---- flows against cost laws ---- */
 
-/* Fewest ranks of the group in any domain that it touches. */
-static long fewest_in_domain(const place *p, const long *ranks, long size)
+/* Most ranks of the group in any domain. */
+static long most_in_domain(const place *p, const long *ranks, long size)
 {
-    long domain = p->cluster->levels[0].gpus_per_domain, run = 0, fewest = size;
+    long domain = p->cluster->levels[0].gpus_per_domain, run = 0, most = 0;
     for (long i = 0; i < size; i++) {
-        run++;
-        if (i + 1 < size && ranks[i + 1] / domain == ranks[i] / domain)
-            continue;
-        fewest = run < fewest ? run : fewest;
-        run = 0;
+        run = i > 0 && ranks[i] / domain == ranks[i - 1] / domain ? run + 1 : 1;
+        most = run > most ? run : most;
     }
-    return fewest;
+    return most;
 }
 
-/* The factor by which a cost law may ask for more than a link's capacity; 1 if all
- * domains hold equally many ranks of the group. `fewest`: the fewest ranks in a domain.
- * The law reckons with p ranks in every domain, the mean rounded up. A domain with fewer
- * has fewer NICs (rings and trees) or more peers outside (all-to-all) than the law
- * reckons with, and a tree over three domains is taken for one over two. Where every
- * domain has more than p ranks, chains inside nodes are longer than in the law. */
-static double granted_ratio(const ms_span *span, ms_collective collective, long fewest)
+/* The factor by which a cost law may ask for more than a link's capacity; mostly 1. The
+ * law of an all-reduce reckons with p ranks in every domain, the mean rounded up: chains
+ * inside a domain with more ranks are longer. */
+static double granted_ratio(const ms_span *span, ms_collective collective, long most)
 {
-    double n = (double)span->size, p = (double)span->per_domain[0],
-           least = (double)fewest;
-    if (collective == MS_SEND || least == p)
-        return 1.0;
-    if (least > p)
-        return collective == MS_ALL_REDUCE && p > 1.0
-                   ? (1.0 - 1.0 / least) / (1.0 - 1.0 / p)
-                   : 1.0;
-    if (collective == MS_ALL_TO_ALL)
-        return (n - least) / (n - p);
-    /* the law prices the all-reduce as a tree over two domains, even if there are
-     * three */
-    bool pair = collective == MS_ALL_REDUCE && n <= 2.0 * p;
-    return (pair ? 2.0 : 1.0) * p / least;
+    double p = (double)span->per_domain[0];
+    return collective == MS_ALL_REDUCE && p > 1.0 && (double)most > p
+               ? (1.0 - 1.0 / (double)most) / (1.0 - 1.0 / p)
+               : 1.0;
 }
 
 /* The largest ratio over all links of the rate needed, if the flows take the wire time
@@ -238,16 +222,16 @@ static double most_load(place *p, const ms_collective_law *law, int algorithm, i
     return most;
 }
 
-/* Checks that no link must carry more than its capacity for the time of the group's cost
- * law, or than `granted_ratio` times that for an uneven group. Returns the largest load
- * of a link relative to its capacity; 0 for an uneven group. */
+/* Checks that no link must carry more than its capacity, or than `granted_ratio` times
+ * that, for the time of the group's cost law. Returns the largest load of a link relative
+ * to its capacity; 0 where more is granted. */
 static double compare(place *p, const ms_span *span, ms_collective collective,
                       const long *ranks)
 {
     ms_collective_law law =
         ms_collective_law_make(collective, span, p->cluster, p->profile);
     double granted =
-        granted_ratio(span, collective, fewest_in_domain(p, ranks, span->size));
+        granted_ratio(span, collective, most_in_domain(p, ranks, span->size));
     double largest = 0.0;
     for (int a = 0; a < law.num_algorithms; a++) {
         int link = 0;
