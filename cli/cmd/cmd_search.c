@@ -17,6 +17,7 @@
 #include "sim/simulate/predict_events.h"
 #include "sim/step/prediction_text.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -145,10 +146,13 @@ static ms_status save_plan(ms_ctx *cx, ms_output *out, const ms_plan *plan)
 static ms_status judge(ms_ctx *cx, ms_workload *workload, ms_search_report *report,
                        const ms_search_options *options, ms_shortfall *shortfall)
 {
-    if (ms_interrupted && !report->result->optimal) {
-        const char *found = report->result->num_found > 0
-                                ? "these are the best of the plans explored so far"
-                                : "no plan was found so far";
+    if (ms_interrupted && (!report->result->optimal || report->result->num_found > 0)) {
+        const char *found =
+            report->result->optimal
+                ? "the fastest plan is proven, but simpler ones may be missing"
+            : report->result->num_found > 0
+                ? "these are the best of the plans explored so far"
+                : "no plan was found so far";
         return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE, "interrupted: %s", found);
     }
     if (report->result->num_found > 0)
@@ -235,15 +239,18 @@ static ms_status find(const ms_search_request *r, const ms_search_options *optio
 }
 
 /* Shows progress as one line of the terminal, which is cleared at the end. */
-static void show_progress(void *payload, int num_done, int num_meshes)
+static void show_progress(void *payload, const ms_search_progress *p)
 {
     (void)payload;
-    if (num_done >= num_meshes)
-        fputs("\r\033[K", stderr);
-    else if (num_done == 0)
-        fprintf(stderr, "\rbounding %d meshes\033[K", num_meshes);
-    else
-        fprintf(stderr, "\r%d of %d meshes explored\033[K", num_done, num_meshes);
+    fputs("\r\033[K", stderr);
+    if (p->done_frac < 1.0) {
+        fprintf(stderr, "%.0f %% of the search done", 100.0 * p->done_frac);
+        if (p->done_frac > 0.0)
+            fprintf(stderr, ", about %.0f s left",
+                    p->elapsed_s * (1.0 / p->done_frac - 1.0));
+        if (!isnan(p->best_step_s))
+            fprintf(stderr, "; fastest plan so far %.4g s", p->best_step_s);
+    }
     (void)fflush(stderr);
 }
 

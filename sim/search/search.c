@@ -14,11 +14,13 @@ typedef struct task {
     double estimate_s; /* estimated best step time: lower ones are explored first */
     int index; /* place in the list of meshes; of plans of equal time the lowest wins */
     const ms_schedule_bounds *bounds; /* bounds of the mesh's schedules; NULL: none */
+    bool is_explored;
 } task;
 
 /* A range of tasks (one per mesh) whose meshes have equal time bounds. */
 typedef struct task_class {
     int first, num;
+    bool is_bounded;
 } task_class;
 
 /* The K best plans so far: one per mesh, or with options->variants several. */
@@ -93,6 +95,14 @@ static void add_counts(ms_counts *sum, const ms_counts *one)
 
 /* ---- threads ---- */
 
+/* The share of the search that is done, if bounding all classes of meshes takes as long as
+ * exploring the meshes. */
+static double done_frac(const shared *s)
+{
+    double frac = (double)s->next / fmax(s->num_items, 1.0);
+    return s->num_classes == 0 ? frac : (s->bounded ? 0.5 : 0.0) + 0.5 * frac;
+}
+
 /* Calls the progress callback if it is time to. The caller holds the lock. */
 static void report_progress(shared *s)
 {
@@ -102,7 +112,10 @@ static void report_progress(shared *s)
         now_s - s->reported_s < every_s)
         return;
     s->reported_s = now_s;
-    s->options->progress(s->options->payload, s->bounded ? s->next : 0, s->num_tasks);
+    const ms_search_progress progress = {
+        done_frac(s), now_s - s->start_s,
+        s->leaders.num > 0 ? s->leaders.found[0].step_s : (double)NAN};
+    s->options->progress(s->options->payload, &progress);
 }
 
 static int take_index(shared *s)
@@ -125,6 +138,14 @@ static ms_explorer open_explorer(shared *s)
     return x;
 }
 
+static void close_explorer(shared *s, ms_explorer *x)
+{
+    pthread_mutex_lock(&s->lock);
+    add_counts(&s->counts, &x->counts);
+    pthread_mutex_unlock(&s->lock);
+    ms_explorer_close(x);
+}
+
 static const ms_schedule_bounds *keep_bounds(shared *s, const ms_schedule_bounds *noted)
 {
     pthread_mutex_lock(&s->lock);
@@ -137,19 +158,22 @@ static const ms_schedule_bounds *keep_bounds(shared *s, const ms_schedule_bounds
     return kept;
 }
 
-static void bound_class(shared *s, ms_explorer *x, const task_class *c)
+static void bound_class(shared *s, ms_explorer *x, task_class *c)
 {
     ms_plan least;
     task *tasks = &s->tasks[c->first];
     double bound_s = ms_explore_bound_s(x, &tasks[0].mesh, &least);
+    if (ms_is_interrupted(s->options->interrupted))
+        return; /* the bound may be that of some schedules only */
     const ms_schedule_bounds *bounds = keep_bounds(s, x->noted);
     for (int i = 0; i < c->num; i++) {
         tasks[i].bounds = bounds;
         tasks[i].bound_s = tasks[i].estimate_s = bound_s;
-        if (isfinite(bound_s) && !ms_is_interrupted(s->options->interrupted))
+        if (isfinite(bound_s))
             tasks[i].estimate_s =
                 fmax(bound_s, ms_explore_estimate_s(x, &tasks[i].mesh, &least));
     }
+    c->is_bounded = true;
 }
 
 static void *bound_meshes(void *payload)
@@ -160,7 +184,8 @@ static void *bound_meshes(void *payload)
     x.noted = &noted;
     for (int i = take_index(s); i >= 0 && !ms_is_interrupted(s->options->interrupted);
          i = take_index(s))
-        bound_class(s, &x, &s->classes[i]);
+        if (!s->classes[i].is_bounded)
+            bound_class(s, &x, &s->classes[i]);
     ms_explorer_close(&x);
     return NULL;
 }
@@ -220,6 +245,37 @@ static void explore_task(shared *s, ms_explorer *x, task *t)
     if (ms_is_interrupted(s->options->interrupted))
         note_open(s, t);
     raise_bound(x, threshold_s, t);
+    t->is_explored = true;
+}
+
+#define CLASSES_A_ROUND 16
+
+/* Finds a first plan, for who interrupts the search before all meshes have a bound: bounds
+ * a few classes of meshes spread over all, and explores the most promising mesh of theirs,
+ * until some plan fits. */
+static void find_first(shared *s)
+{
+    int num_rounds = s->num_classes / CLASSES_A_ROUND + 1;
+    ms_explorer x = open_explorer(s);
+    ms_schedule_bounds noted = {0};
+    x.noted = &noted;
+    for (int round = 0; round < num_rounds && s->leaders.num == 0 &&
+                        !ms_is_interrupted(s->options->interrupted);
+         round++) {
+        task *best = NULL;
+        for (int i = round; i < s->num_classes; i += num_rounds) {
+            task_class *c = &s->classes[i];
+            bound_class(s, &x, c);
+            for (task *t = &s->tasks[c->first]; t < &s->tasks[c->first + c->num]; t++)
+                if (c->is_bounded && isfinite(t->estimate_s) &&
+                    (best == NULL || t->estimate_s < best->estimate_s))
+                    best = t;
+        }
+        if (best != NULL)
+            explore_task(s, &x, best);
+    }
+    ms_log("search", "first plan after %.3f s", ms_clock_s() - s->start_s);
+    close_explorer(s, &x);
 }
 
 static void *explore_meshes(void *payload)
@@ -227,15 +283,14 @@ static void *explore_meshes(void *payload)
     shared *s = payload;
     ms_explorer x = open_explorer(s);
     for (int i = take_index(s); i >= 0; i = take_index(s)) {
+        if (s->tasks[i].is_explored)
+            continue;
         if (ms_is_interrupted(s->options->interrupted))
             note_open(s, &s->tasks[i]);
         else
             explore_task(s, &x, &s->tasks[i]);
     }
-    pthread_mutex_lock(&s->lock);
-    add_counts(&s->counts, &x.counts);
-    pthread_mutex_unlock(&s->lock);
-    ms_explorer_close(&x);
+    close_explorer(s, &x);
     return NULL;
 }
 
@@ -323,16 +378,20 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     make_tasks(&s, cx->arena);
     if (!options->exhaustive && !options->bounds_only) {
         make_classes(&s, cx->arena);
+        find_first(&s);
         run_threads(&s, bound_meshes, s.num_classes);
         qsort(s.tasks, (size_t)s.num_tasks, sizeof *s.tasks, by_estimate);
-        ms_log("search", "%d meshes of %d classes bounded after %.3f s, %d sets of bills",
-               s.num_tasks, s.num_classes, ms_clock_s() - start_s,
-               workload->bill_keys.num);
+        if (!ms_is_interrupted(options->interrupted))
+            ms_log("search",
+                   "%d meshes of %d classes bounded after %.3f s, %d sets of bills",
+                   s.num_tasks, s.num_classes, ms_clock_s() - start_s,
+                   workload->bill_keys.num);
     }
     s.bounded = true;
     run_threads(&s, explore_meshes, s.num_tasks);
     if (s.reported_s > 0.0)
-        options->progress(options->payload, s.num_tasks, s.num_tasks);
+        options->progress(options->payload,
+                          &(ms_search_progress){1.0, s.reported_s - start_s, (double)NAN});
     pthread_mutex_destroy(&s.lock);
     bool optimal = !isfinite(s.open_bound_s);
     *out = (ms_search_result){

@@ -10,6 +10,12 @@
 
 #include "sim/search/explore.h"
 
+typedef struct ms_search_progress {
+    double done_frac; /* about this share of the work is done; 1: the search is over */
+    double elapsed_s;
+    double best_step_s; /* step time of the fastest plan so far; NaN: none was found */
+} ms_search_progress;
+
 typedef struct ms_search_options {
     int num_best;  /* K: number of best plans, each of another mesh */
     bool variants; /* several of the K best plans may be of one mesh */
@@ -17,9 +23,9 @@ typedef struct ms_search_options {
     bool exhaustive;  /* replay every plan that fits, skip nothing: for tests */
     bool bounds_only; /* compute bounds only, no replay: to measure speed */
     const volatile int *interrupted; /* nonzero: stop early; NULL: never */
-    /* Called with the number of explored meshes up to four times a second and at the end,
-     * in a search that takes more than 2 s. NULL: no reports. */
-    void (*progress)(void *payload, int num_done, int num_meshes);
+    /* Called up to four times a second and at the end, in a search that takes more than
+     * 2 s. NULL: no reports. */
+    void (*progress)(void *payload, const ms_search_progress *progress);
     void *payload;
 } ms_search_options;
 

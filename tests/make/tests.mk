@@ -24,7 +24,7 @@ gpu-tests: $(gpu_tests) ## build/opt/gpu: tests of kernels that run on a GPU
 
 .PHONY: check soak golden-update
 check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(PROGRAM) ## unit, property, oracle, exec, golden and fuzz-corpus tests; SAN=, T=, UPDATE=1
-	@B=$B T='$T' UPDATE='$(UPDATE)' CC='$(CC)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(call tests_of,tests/golden/*.test tests/run_framework_cases.sh tests/json_docs.sh tests/search_work.sh)
+	@B=$B T='$T' UPDATE='$(UPDATE)' CC='$(CC)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(call tests_of,tests/golden/*.test tests/run_framework_cases.sh tests/json_docs.sh tests/search_work.sh tests/search_interrupt.sh)
 
 soak: $(call bin,$(SOAK_SRCS)) $(PROGRAM) ## long tests: tests/soak
 	@B=$B T='$T' SUMMARY=$B/soak.summary LIMIT_S=7200 tests/run_tests.sh $(call bin,$(SOAK_SRCS))
