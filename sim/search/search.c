@@ -112,9 +112,9 @@ static void report_progress(shared *s)
         now_s - s->reported_s < every_s)
         return;
     s->reported_s = now_s;
-    const ms_search_progress progress = {
-        done_frac(s), now_s - s->start_s,
-        s->leaders.num > 0 ? s->leaders.found[0].step_s : (double)NAN};
+    const ms_search_progress progress = {done_frac(s), now_s - s->start_s,
+                                         s->leaders.num > 0 ? s->leaders.found[0].step_s
+                                                            : (double)NAN};
     s->options->progress(s->options->payload, &progress);
 }
 
@@ -390,8 +390,9 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     s.bounded = true;
     run_threads(&s, explore_meshes, s.num_tasks);
     if (s.reported_s > 0.0)
-        options->progress(options->payload,
-                          &(ms_search_progress){1.0, s.reported_s - start_s, (double)NAN});
+        options->progress(
+            options->payload,
+            &(ms_search_progress){1.0, s.reported_s - start_s, (double)NAN});
     pthread_mutex_destroy(&s.lock);
     bool optimal = !isfinite(s.open_bound_s);
     *out = (ms_search_result){
