@@ -381,11 +381,12 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
         find_first(&s);
         run_threads(&s, bound_meshes, s.num_classes);
         qsort(s.tasks, (size_t)s.num_tasks, sizeof *s.tasks, by_estimate);
-        if (!ms_is_interrupted(options->interrupted))
+        if (!ms_is_interrupted(options->interrupted)) {
             ms_log("search",
                    "%d meshes of %d classes bounded after %.3f s, %d sets of bills",
                    s.num_tasks, s.num_classes, ms_clock_s() - start_s,
                    workload->bill_keys.num);
+        }
     }
     s.bounded = true;
     run_threads(&s, explore_meshes, s.num_tasks);
