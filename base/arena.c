@@ -4,8 +4,8 @@
 
 #include <assert.h>
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -266,7 +266,8 @@ static void print_certificate(FILE *out, ms_arena *arena, const ms_search_report
                                         "not explored takes at least %.*f s",
                                         ms_decimals(open_s), open_s));
     } else {
-        print_note(out, "certificate  not optimal: interrupted before every mesh had a bound");
+        print_note(out,
+                   "certificate  not optimal: interrupted before every mesh had a bound");
     }
 }
 

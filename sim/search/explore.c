@@ -35,6 +35,23 @@ void ms_explorer_close(ms_explorer *explorer)
     ms_arena_close(explorer->scratch);
 }
 
+double ms_explore_worst_s(const ms_explorer *explorer)
+{
+    return explorer->num_found < explorer->capacity
+               ? (double)INFINITY
+               : explorer->found[explorer->num_found - 1].step_s;
+}
+
+bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s)
+{
+    return bound_s >= ms_explore_worst_s(explorer) || bound_s > explorer->threshold_s;
+}
+
+bool ms_explore_beats_none(const ms_explorer *explorer)
+{
+    return isinf(ms_explore_worst_s(explorer)) && isinf(explorer->threshold_s);
+}
+
 /* ---- schedules ---- */
 
 static bool set_schedule(ms_explore_level *l, ms_schedule_kind kind, long virtual_stages)
@@ -476,8 +493,8 @@ void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
     links.num = orders->num;
     links.orders = orders;
     links.of_order = MS_NEW_ARRAY(explorer->scratch, orders->num, ms_links);
-    links.priced = ms_arena_take(explorer->scratch,
-                                 (size_t)orders->num * sizeof *links.priced);
+    links.priced =
+        ms_arena_take(explorer->scratch, (size_t)orders->num * sizeof *links.priced);
     links.ideal = ms_links_ideal(workload, &l->plan);
     open_priced(&links.ideal_priced, explorer->stages);
     for (int i = 0; i < orders->num; i++) {

@@ -23,11 +23,11 @@ typedef struct ms_counts {
      * orders of axes, on ideal links, and again for each order that this leaves open; all
      * numbers of fully recomputed layers that are tried count as one */
     long evaluated;
-    long replayed;    /* plans whose exact step time was computed */
-    long over_memory; /* plans that exceed device memory */
-    long over_bound;  /* plans with a step-time bound above the best plans' times */
-    long dominated;   /* plans at least as slow as a similar one that fits */
-    long meshes_over_bound;    /* meshes ruled out as a whole by their bound */
+    long replayed;          /* plans whose exact step time was computed */
+    long over_memory;       /* plans that exceed device memory */
+    long over_bound;        /* plans with a step-time bound above the best plans' times */
+    long dominated;         /* plans at least as slow as a similar one that fits */
+    long meshes_over_bound; /* meshes ruled out as a whole by their bound */
     long schedules_over_bound; /* schedules of other meshes ruled out by their bound */
     /* meshes, micro-batches with options, schedules and shardings that break a rule, none
      * of whose plans are configurations, by rule; those of MS_REFUSE_FRAMEWORK in `broken`
@@ -94,8 +94,8 @@ typedef struct ms_explorer {
     ms_live_cache *lives;
     ms_known_stages *stages; /* cache: stages priced on ideal links; NULL: none */
     struct ms_known_accepted *accepted; /* cache: what the rules accept */
-    bool exhaustive;         /* replay every plan that fits, skip nothing: for tests */
-    bool bounds_only;        /* bound and memory of every plan, no replay */
+    bool exhaustive;  /* replay every plan that fits, skip nothing: for tests */
+    bool bounds_only; /* bound and memory of every plan, no replay */
     const volatile int *interrupted; /* nonzero: stop; NULL: never stop */
     ms_watch *watch;                 /* plan to follow in the search; NULL: none */
     ms_schedule_bounds *noted; /* ms_explore_bound_s adds bounds here; NULL: nowhere */

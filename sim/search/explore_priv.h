@@ -69,6 +69,9 @@ double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
  * device if only parameters and optimizer states count; infinite if none fits. */
 double ms_explore_least_sharded_s(ms_explore_level *l);
 
+/* Step time, in seconds, below which a plan enters the list of the mesh's best plans. */
+double ms_explore_worst_s(const ms_explorer *explorer);
+
 /* Whether a plan with this step-time bound (seconds) cannot be among the best plans. */
 bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s);
 

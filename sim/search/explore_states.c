@@ -120,14 +120,6 @@ static bool fits(ms_explore_level *l, recomputed *r, double *peak_bytes)
     return ms_fits_limit(&l->explorer->workload->memory, needed_bytes);
 }
 
-/* Step time, in seconds, below which a plan enters the list of the mesh's best plans. */
-static double worst_found_s(const ms_explorer *explorer)
-{
-    return explorer->num_found < explorer->capacity
-               ? (double)INFINITY
-               : explorer->found[explorer->num_found - 1].step_s;
-}
-
 static void insert_found(ms_explorer *explorer, const ms_found *found)
 {
     int at = explorer->num_found < explorer->capacity ? explorer->num_found++
@@ -153,18 +145,8 @@ static void replay_plan(ms_explore_level *l, double peak_bytes)
                                    explorer->scratch);
     explorer->counts.replayed++;
     ms_watch_step(l, found.step_s);
-    if (found.step_s < worst_found_s(explorer))
+    if (found.step_s < ms_explore_worst_s(explorer))
         insert_found(explorer, &found);
-}
-
-bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s)
-{
-    return bound_s >= worst_found_s(explorer) || bound_s > explorer->threshold_s;
-}
-
-bool ms_explore_beats_none(const ms_explorer *explorer)
-{
-    return isinf(worst_found_s(explorer)) && isinf(explorer->threshold_s);
 }
 
 /* Finds a plan's memory and step-time bound, replays it if needed; true if it fits. */

@@ -112,9 +112,9 @@ static void report_progress(shared *s)
         now_s - s->reported_s < every_s)
         return;
     s->reported_s = now_s;
-    const ms_search_progress progress = {
-        done_frac(s), now_s - s->start_s,
-        s->leaders.num > 0 ? s->leaders.found[0].step_s : (double)NAN};
+    const ms_search_progress progress = {done_frac(s), now_s - s->start_s,
+                                         s->leaders.num > 0 ? s->leaders.found[0].step_s
+                                                            : (double)NAN};
     s->options->progress(s->options->payload, &progress);
 }
 
@@ -381,17 +381,19 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
         find_first(&s);
         run_threads(&s, bound_meshes, s.num_classes);
         qsort(s.tasks, (size_t)s.num_tasks, sizeof *s.tasks, by_estimate);
-        if (!ms_is_interrupted(options->interrupted))
+        if (!ms_is_interrupted(options->interrupted)) {
             ms_log("search",
                    "%d meshes of %d classes bounded after %.3f s, %d sets of bills",
                    s.num_tasks, s.num_classes, ms_clock_s() - start_s,
                    workload->bill_keys.num);
+        }
     }
     s.bounded = true;
     run_threads(&s, explore_meshes, s.num_tasks);
     if (s.reported_s > 0.0)
-        options->progress(options->payload,
-                          &(ms_search_progress){1.0, s.reported_s - start_s, (double)NAN});
+        options->progress(
+            options->payload,
+            &(ms_search_progress){1.0, s.reported_s - start_s, (double)NAN});
     pthread_mutex_destroy(&s.lock);
     bool optimal = !isfinite(s.open_bound_s);
     *out = (ms_search_result){

@@ -422,8 +422,7 @@ static const ms_split *shared_split(ms_workload *workload, const long *key,
     MS_MAKE_ROOM(workload->arena, workload->splits, i, workload->split_capacity, 64);
     long *layers = MS_NEW_ARRAY(workload->arena, num_stages, long);
     memcpy(layers, key + NUM_SHAPE_WORDS, num_stages * sizeof *layers);
-    workload->splits[i] =
-        ms_split_make(workload->arena, workload->model, layers, shape);
+    workload->splits[i] = ms_split_make(workload->arena, workload->model, layers, shape);
     return workload->splits[i];
 }
 

@@ -61,7 +61,7 @@ typedef struct ms_bill_set {
     ms_bill_key key;
     ms_bill embed, head;
     const ms_bill *layer[MS_MAX_LAYER_KINDS][MS_NUM_LAYER_MODES]; /* NULL: not priced */
-    ms_split_entry *splits[MS_SPLIT_BUCKETS]; /* a hash table */
+    ms_split_entry *splits[MS_SPLIT_BUCKETS];                     /* a hash table */
 } ms_bill_set;
 
 typedef struct ms_workload {
