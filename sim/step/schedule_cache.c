@@ -49,28 +49,17 @@ const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
     int i = ms_map_add(&cache->shapes, &key, sizeof key);
     if (i == num) {
         MS_MAKE_ROOM(arena, cache->schedules, num, cache->capacity, 64);
-        cache->schedules[i] = ms_schedule_make(arena, shape);
+        cache->schedules[i] = ms_schedule_condense(arena, shape, MS_LONG_SCHEDULE);
     }
     return cache->schedules[i];
-}
-
-/* Number of micro-batches, repeats_after per rank, of a short schedule that begins and
- * ends like the full one and keeps as many micro-batches alive. If none does: all. */
-static int brief_microbatches(const ms_schedule_shape *shape)
-{
-    ms_schedule_traits traits = ms_schedule_traits_of(shape->kind);
-    int p = shape->num_ranks, m = shape->num_microbatches;
-    bool repeats = traits.repeats_after > 0 &&
-                   (!traits.groups || (m % p == 0 && ms_schedule_group(shape) == p));
-    return repeats ? traits.repeats_after * p : m;
 }
 
 const ms_schedule *ms_live_cached(ms_schedule_cache *cache,
                                   const ms_schedule_shape *shape)
 {
     ms_schedule_shape brief = *shape;
-    int few = brief_microbatches(shape);
-    if (few < brief.num_microbatches)
-        brief.num_microbatches = few;
+    int least;
+    if (ms_schedule_period(shape, &least) > 0)
+        brief.num_microbatches = least;
     return ms_schedule_cached(cache, &brief);
 }
