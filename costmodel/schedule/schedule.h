@@ -249,7 +249,7 @@ int ms_schedule_group(const ms_schedule_shape *shape);
  * condensed where only their time and memory are wanted, and refused elsewhere. */
 #define MS_MOST_ACTIONS ((long)1 << 22)
 /* Schedules of more than twice as many actions are condensed to about as many. */
-#define MS_LONG_SCHEDULE ((long)1 << 16)
+#define MS_LONG_SCHEDULE ((long)1 << 13)
 /* Says that a schedule has too many actions. */
 extern const char ms_too_many_actions[];
 /* Whether the lists of an allowed shape have at most MS_MOST_ACTIONS actions. */
