@@ -9,7 +9,6 @@
 #include <assert.h>
 #include <string.h>
 
-
 #define MAX_THREADS  1024
 #define MAX_COMPARED 1000 /* files */
 

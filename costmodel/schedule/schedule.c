@@ -203,7 +203,8 @@ static const char *objection(const ms_schedule_shape *shape)
     const char *found = virtual_objection(shape, &family->traits);
     if (found == NULL && family->objection != NULL)
         found = family->objection(shape);
-    return found == NULL && !ms_schedule_can_condense(shape) ? ms_too_many_actions : found;
+    return found == NULL && !ms_schedule_can_condense(shape) ? ms_too_many_actions
+                                                             : found;
 }
 
 bool ms_schedule_allows(const ms_schedule_shape *shape, const char **why)

@@ -145,8 +145,8 @@ static void replay_plan(ms_explore_level *l, double peak_bytes)
     if (ms_explore_count_rule(explorer, broken))
         return;
     ms_arena_mark mark = ms_arena_save(explorer->scratch);
-    const ms_schedule *schedule = ms_schedule_cached(
-        explorer->schedules, &l->pipeline.shape, explorer->scratch);
+    const ms_schedule *schedule =
+        ms_schedule_cached(explorer->schedules, &l->pipeline.shape, explorer->scratch);
     ms_found found = {.plan = l->plan, .peak_bytes = peak_bytes};
     found.step_s = ms_step_exact_s(&l->pipeline, ms_plan_sharding(&l->plan), schedule,
                                    explorer->scratch);

@@ -16,7 +16,7 @@ typedef struct ms_planned {
     ms_pipeline pipeline; /* points into this ms_planned */
     ms_sharding sharding;
     const ms_schedule *schedule; /* condensed, if long */
-    ms_stage *stages; /* (one per class of equal stages) */
+    ms_stage *stages;            /* (one per class of equal stages) */
 } ms_planned;
 
 /* Prepares a legal plan (ms_plan_check) for evaluation. Plan and workload must outlive

@@ -262,7 +262,8 @@ static double spread_of_advances(const ms_schedule *schedule, const double *end_
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++) {
         int num = (of[rank + 1] - of[rank]) / 2;
         for (int i = 1; i <= num; i++) {
-            double advance_s = end_s[first[rank + 1] - i] - shorter_end_s[of[rank + 1] - i];
+            double advance_s =
+                end_s[first[rank + 1] - i] - shorter_end_s[of[rank + 1] - i];
             least = ms_min(least, advance_s);
             most = ms_max(most, advance_s);
         }
@@ -295,9 +296,9 @@ static void replay_condensed(const ms_schedule *schedule, const ms_stage_times *
     const double *end_s = replay_lists(schedule, stages, scratch, out);
     const double *shorter_end_s =
         replay_lists(schedule->shorter, stages, scratch, &shorter);
-    double spread_s = spread_of_advances(
-        schedule, ends_of_actions(schedule, end_s, scratch),
-        ends_of_actions(schedule->shorter, shorter_end_s, scratch));
+    double spread_s =
+        spread_of_advances(schedule, ends_of_actions(schedule, end_s, scratch),
+                           ends_of_actions(schedule->shorter, shorter_end_s, scratch));
     extend(schedule, &shorter, out);
     out->error_s = schedule->num_left_out * spread_s;
 }
@@ -306,9 +307,8 @@ static void replay_extended(const ms_schedule *schedule, const ms_stage_times *s
                             ms_arena *scratch, ms_replay_result *out)
 {
     int num_ranks = schedule->shape.num_ranks;
-    ms_replay_result all = {.start_s = out->start_s,
-                            .end_s = out->end_s,
-                            .busy_s = out->busy_s};
+    ms_replay_result all = {
+        .start_s = out->start_s, .end_s = out->end_s, .busy_s = out->busy_s};
     if (all.end_s == NULL)
         all.end_s = MS_NEW_ARRAY(scratch, num_ranks, double);
     if (all.busy_s == NULL)
@@ -319,8 +319,8 @@ static void replay_extended(const ms_schedule *schedule, const ms_stage_times *s
            num_actions <= MS_MOST_ACTIONS / 4) {
         ms_schedule_shape whole = schedule->shape;
         whole.num_microbatches +=
-            schedule->num_left_out * (whole.num_microbatches -
-                                      schedule->shorter->shape.num_microbatches);
+            schedule->num_left_out *
+            (whole.num_microbatches - schedule->shorter->shape.num_microbatches);
         const ms_schedule *longer = ms_schedule_condense(scratch, &whole, num_actions);
         if (longer->shorter == NULL) {
             all.error_s = 0.0;

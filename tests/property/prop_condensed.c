@@ -87,8 +87,8 @@ static void lists_differ_by_their_middle(void **state)
             const ms_schedule *a = pairs[i][0], *b = pairs[i][1];
             for (int rank = 0; rank < shape.num_ranks; rank++) {
                 int num = a->first_action[rank + 1] - a->first_action[rank];
-                int alike = num_alike(a, b, rank, 0) +
-                            num_alike(a, b, rank, shift_of(a, b));
+                int alike =
+                    num_alike(a, b, rank, 0) + num_alike(a, b, rank, shift_of(a, b));
                 if (alike < num)
                     fail_msg("seed %d: %s p %d m %d v %d, rank %d", (int)seed,
                              ms_schedule_names[shape.kind], shape.num_ranks,
@@ -105,12 +105,11 @@ static void lists_differ_by_their_middle(void **state)
 static void random_times(ms_rng *rng, double spread, int num_stages, ms_stage_times *out)
 {
     for (int s = 0; s < num_stages; s++) {
-        double *figures[] = {&out[s].forward_s,      &out[s].first_forward_s,
-                             &out[s].backward_s,     &out[s].last_backward_s,
-                             &out[s].input_s,        &out[s].weight_s,
-                             &out[s].last_weight_s,  &out[s].regather_s,
-                             &out[s].send_forward_s, &out[s].send_backward_s,
-                             &out[s].reduce_s,       &out[s].release_s};
+        double *figures[] = {
+            &out[s].forward_s,       &out[s].first_forward_s, &out[s].backward_s,
+            &out[s].last_backward_s, &out[s].input_s,         &out[s].weight_s,
+            &out[s].last_weight_s,   &out[s].regather_s,      &out[s].send_forward_s,
+            &out[s].send_backward_s, &out[s].reduce_s,        &out[s].release_s};
         out[s] = (ms_stage_times){0};
         for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
             *figures[i] = (i < 7 ? 1.0 : 0.1) * (1.0 + spread * ms_rng_uniform(rng));
