@@ -431,6 +431,10 @@ static void warn(const request *r, const ms_calibration *calibration)
             "cores, and a run will take longer than predicted",
             calibration->typical_ratio);
     }
+    for (int i = 0; i < calibration->num_fits; i++)
+        if (calibration->fits[i].fit.stopped)
+            ms_note(r->cx, "the fit of %s stopped before it converged",
+                    calibration->fits[i].name);
     if (!is_on_gpus(r) && r->input.ranks > ms_machine_cores())
         ms_note(r->cx, "%ld ranks shared %ld cores", r->input.ranks, ms_machine_cores());
 }

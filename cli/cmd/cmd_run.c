@@ -148,7 +148,7 @@ static ms_status predict(request *r)
         r->how.progress = show_progress;
         r->how.progress_state = r;
     }
-    ms_planned_open(cx, r->workload, &r->plan, &r->planned);
+    MS_TRY(ms_planned_open_listed(cx, r->workload, &r->plan, &r->planned));
     (void)ms_predict_planned(cx, &r->planned, &r->prediction);
     return MS_OK;
 }
@@ -244,7 +244,7 @@ static ms_status check_run(request *r)
     ms_ctx *cx = r->cx;
     ms_plan plan = ms_run_reference_plan(&r->plan);
     ms_planned planned;
-    ms_planned_open(cx, r->workload, &plan, &planned);
+    MS_TRY(ms_planned_open_listed(cx, r->workload, &plan, &planned));
     ms_world world = ms_world_make(cx->arena, &plan);
     ms_runner_options how = r->how;
     how.wants_weights = false;

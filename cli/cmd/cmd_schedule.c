@@ -184,6 +184,8 @@ static ms_status open_schedule(const request *r, const ms_schedule **out)
     ms_ctx *cx = r->cx;
     const char *why = NULL;
     bool allowed = ms_schedule_allows(&r->shape, &why);
+    if (allowed && !ms_schedule_is_listed(&r->shape))
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s: %s", r->word, ms_too_many_actions);
     bool from_file = r->shape.kind == MS_CUSTOM;
     if (!allowed && !ms_schedule_group_deadlocks(&r->shape))
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s: %s", r->word, why);

@@ -58,7 +58,7 @@ static ms_status simulate(request *r, const ms_plan *plan)
 {
     ms_simulate_options options;
     MS_TRY(ms_simulate_flags_options(r->cx, r->flags, &options));
-    ms_planned_open(r->cx, r->workload, plan, &r->planned);
+    MS_TRY(ms_planned_open_listed(r->cx, r->workload, plan, &r->planned));
     MS_TRY(ms_simulate(r->cx, &r->planned, &options, &r->simulation));
     ms_simulate_note_links(r->cx, &r->simulation);
     MS_TRY(simulate_undisturbed(r));

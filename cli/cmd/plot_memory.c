@@ -44,7 +44,7 @@ static ms_status draw_curve(ms_plot_request *r, const ms_plan *plan,
     ms_memory_curve curve;
     ms_simulate_options options;
     MS_TRY(ms_plot_simulate_options(r, &options));
-    ms_planned_open(r->cx, workload, plan, &planned);
+    MS_TRY(ms_planned_open_listed(r->cx, workload, plan, &planned));
     long rank = r->options.rank.given ? r->options.rank.value : -1;
     MS_TRY(ms_memory_curve_make(r->cx, &planned, &options, rank, &curve));
     ms_simulate_note_links(r->cx, &curve.simulation);

@@ -12,7 +12,7 @@ static ms_status draw_timeline(ms_plot_request *r, const ms_plan *plan,
     ms_timeline timeline;
     ms_simulate_options options;
     MS_TRY(ms_plot_simulate_options(r, &options));
-    ms_planned_open(r->cx, workload, plan, &planned);
+    MS_TRY(ms_planned_open_listed(r->cx, workload, plan, &planned));
     MS_TRY(ms_timeline_make(r->cx, &planned, &options, &timeline));
     ms_simulate_note_links(r->cx, &timeline.simulation);
     ms_plot_note_fit(r, &timeline.prediction, "the plan");

@@ -4,10 +4,10 @@
 #include "base/paths.h"
 #include "base/print.h"
 #include "base/table.h"
+#include "exec/measure/measure.h"
 
 #include <assert.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MAX_THREADS  1024
 #define MAX_COMPARED 1000 /* files */
@@ -207,6 +207,5 @@ int ms_args_threads(const ms_args *args)
 {
     if (args->common.threads.given)
         return (int)args->common.threads.value;
-    long num_processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return num_processors < 1 ? 1 : (int)num_processors; /* below 1: number unknown */
+    return (int)ms_machine_cores();
 }

@@ -7,7 +7,8 @@
 #include <gsl/gsl_multifit_nlinear.h>
 #include <math.h>
 
-#define NUM_RESAMPLES 100
+#define NUM_RESAMPLES  100
+#define MAX_ITERATIONS 100
 
 /* One least-squares fit: varies parameters in `free`, weights launch i by times[i]. */
 typedef struct trial {
@@ -17,6 +18,7 @@ typedef struct trial {
     const double *times;         /* (launches): weight of each launch */
     double values[MS_FIT_PARAMETERS];
     double squares; /* sum of squared residuals after the fit */
+    bool stopped;   /* after MAX_ITERATIONS, before it converged */
 } trial;
 
 static void set_values(trial *t, const gsl_vector *logs)
@@ -56,7 +58,7 @@ static int residuals(const gsl_vector *logs, void *state, gsl_vector *out)
     return GSL_SUCCESS;
 }
 
-/* Runs the solver; false if it fails. Ending after 100 iterations is no failure. */
+/* Runs the solver; false if it fails. Stopping after MAX_ITERATIONS is no failure. */
 static bool run_solver(trial *t, gsl_multifit_nlinear_workspace *work, gsl_vector *logs)
 {
     gsl_multifit_nlinear_fdf system = {.f = residuals,
@@ -66,9 +68,10 @@ static bool run_solver(trial *t, gsl_multifit_nlinear_workspace *work, gsl_vecto
     if (gsl_multifit_nlinear_init(logs, &system, work) != GSL_SUCCESS)
         return false;
     int info;
-    int status =
-        gsl_multifit_nlinear_driver(100, 1e-8, 1e-8, 1e-12, NULL, NULL, &info, work);
-    return (status == GSL_SUCCESS || status == GSL_ENOPROG || status == GSL_EMAXITER) &&
+    int status = gsl_multifit_nlinear_driver(MAX_ITERATIONS, 1e-8, 1e-8, 1e-12, NULL,
+                                             NULL, &info, work);
+    t->stopped = status == GSL_EMAXITER;
+    return (status == GSL_SUCCESS || status == GSL_ENOPROG || t->stopped) &&
            residuals(gsl_multifit_nlinear_position(work), t,
                      gsl_multifit_nlinear_residual(work)) == GSL_SUCCESS;
 }
@@ -208,6 +211,7 @@ ms_status ms_fit_make(ms_ctx *cx, const ms_fit_problem *problem, ms_fit *out)
     trial best = {.problem = problem, .times = once};
     gsl_error_handler_t *handler = gsl_set_error_handler_off();
     ms_status status = fit_all(cx, &best);
+    out->stopped = best.stopped;
     if (status == MS_OK) {
         add_intervals(cx, &best, out);
         add_errors(cx, &best, out);

@@ -47,6 +47,7 @@ typedef struct ms_fit {
     ms_fit_value values[MS_FIT_PARAMETERS];
     /* quantiles of |predicted / measured - 1| */
     double median_error_frac, p90_error_frac, max_error_frac;
+    bool stopped; /* the solver reached its limit of iterations before it converged */
 } ms_fit;
 
 /* Fits a cost law to points. Optional parameters are set to 0, one after the other, while

@@ -137,7 +137,7 @@ static bool schedule_runs(const ms_plan *plan, const char **why)
         plan->microbatch_group < 0 || plan->size[MS_PP] > INT_MAX ||
         plan->virtual_stages > INT_MAX) {
         if (why != NULL)
-            *why = "a schedule has at most 4194304 actions";
+            *why = ms_too_many_actions;
         return false;
     }
     ms_schedule_shape shape = ms_plan_shape(plan);

@@ -201,8 +201,10 @@ static ms_status fail_schedule(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
         plan->virtual_stages == 1 ? "" : "s", plan->microbatch_group,
         ms_plan_microbatches(plan), ms_plan_microbatches(plan) == 1 ? "" : "es",
         ms_plan_schedule_objection(plan));
-    if (ms_schedule_traits_of(plan->schedule).groups && plan->size[MS_PP] > 1 &&
-        plan->virtual_stages > 1)
+    if (ms_plan_schedule_objection(plan) == ms_too_many_actions)
+        ms_hint(cx, "a larger --microbatch or a smaller --global-batch has fewer");
+    else if (ms_schedule_traits_of(plan->schedule).groups && plan->size[MS_PP] > 1 &&
+             plan->virtual_stages > 1)
         ms_hint(cx, "micro-batches divisible by pp always work, with group %ld",
                 plan->size[MS_PP]);
     return status;

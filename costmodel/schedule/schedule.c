@@ -6,8 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#define MAX_STAGES  32767           /* ms_action.stage is a short */
-#define MAX_ACTIONS ((long)1 << 22) /* limit of memory: about 130 MB */
+#define MAX_STAGES 32767 /* ms_action.stage is a short */
 
 static const ms_schedule_family *const families[MS_NUM_SCHEDULES] = {
 #define FAMILY(kind, name, family) [kind] = &ms_family_##family,
@@ -201,12 +200,11 @@ static const char *objection(const ms_schedule_shape *shape)
         return "a schedule needs at least 1 virtual stage per rank";
     if ((long)shape->num_ranks * shape->virtual_stages > MAX_STAGES / 2)
         return "a schedule has at most 16383 stages";
-    long num_stages = ms_schedule_stages(shape);
-    long per_pair = family->traits.splits_backward ? 3 : 2;
-    if (shape->num_microbatches > MAX_ACTIONS / (per_pair * num_stages))
-        return "a schedule has at most 4194304 actions";
     const char *found = virtual_objection(shape, &family->traits);
-    return found != NULL || family->objection == NULL ? found : family->objection(shape);
+    if (found == NULL && family->objection != NULL)
+        found = family->objection(shape);
+    return found == NULL && !ms_schedule_can_condense(shape) ? ms_too_many_actions
+                                                             : found;
 }
 
 bool ms_schedule_allows(const ms_schedule_shape *shape, const char **why)
@@ -301,7 +299,7 @@ static ms_schedule *complete(ms_arena *arena, ms_schedule *schedule)
 
 ms_schedule *ms_schedule_make(ms_arena *arena, const ms_schedule_shape *shape)
 {
-    assert(ms_schedule_allows(shape, NULL));
+    assert(ms_schedule_allows(shape, NULL) && ms_schedule_is_listed(shape));
     return complete(arena, make_lists(arena, shape));
 }
 

@@ -230,6 +230,11 @@ typedef struct ms_schedule {
     const ms_slot_cost *slot_costs;
     const int *last_slot;          /* (num_ranks) slot of a rank's last action */
     const int *last_backward_slot; /* (num_stages) slot of a stage's last W or backward */
+    /* A condensed schedule leaves out this many periods of micro-batches in the middle of
+     * its lists, which repeats; shape.num_microbatches counts what is listed. 0: none */
+    int num_left_out;
+    const struct ms_schedule
+        *shorter; /* its lists less one period; NULL: none left out */
 } ms_schedule;
 
 /* Whether the schedule can have this shape; if not (no rank, a micro-batch group that
@@ -244,8 +249,32 @@ bool ms_schedule_allows(const ms_schedule_shape *shape, const char **why);
 bool ms_schedule_group_deadlocks(const ms_schedule_shape *shape);
 /* Micro-batches per group of a shape whose family has groups (default resolved). */
 int ms_schedule_group(const ms_schedule_shape *shape);
-/* Generates a schedule in the arena. The shape must be allowed. */
+/* Most actions of a schedule's lists: about 270 MB with slots. Longer schedules are
+ * condensed where only their time and memory are wanted, and refused elsewhere. */
+#define MS_MOST_ACTIONS ((long)1 << 22)
+/* Schedules of more than twice as many actions are condensed to about as many. */
+#define MS_LONG_SCHEDULE ((long)1 << 13)
+/* Says that a schedule has too many actions. */
+extern const char ms_too_many_actions[];
+/* Whether the lists of an allowed shape have at most MS_MOST_ACTIONS actions. */
+bool ms_schedule_is_listed(const ms_schedule_shape *shape);
+/* Number of micro-batches after which the middle of a rank's list repeats, or 0 if it
+ * does not, or the lists are too short to show it; and the least number of micro-batches
+ * of a schedule of the shape that begins and ends like it. */
+int ms_schedule_period(const ms_schedule_shape *shape, int *least);
+/* Generates a schedule in the arena. The shape must be allowed and be listed. */
 ms_schedule *ms_schedule_make(ms_arena *arena, const ms_schedule_shape *shape);
+/* Generates a schedule that, if long, lists about `num_actions` actions (at least two
+ * beginnings and ends) and leaves out the rest. The shape must be allowed. */
+ms_schedule *ms_schedule_condense(ms_arena *arena, const ms_schedule_shape *shape,
+                                  long num_actions);
+/* A figure of a whole schedule that grows by equal amounts with every period, from its
+ * values for the lists and for those of `shorter`. */
+static inline double ms_schedule_extend(const ms_schedule *schedule, double listed,
+                                        double shorter)
+{
+    return listed + schedule->num_left_out * (listed - shorter);
+}
 /* Makes a schedule whose action lists may be wrong (MS_CUSTOM); errors as
  * ms_schedule_check. */
 ms_status ms_schedule_open(ms_ctx *cx, ms_arena *arena, const ms_schedule_shape *shape,

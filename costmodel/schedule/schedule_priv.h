@@ -57,6 +57,9 @@ void ms_schedule_find_edges(ms_arena *arena, ms_schedule *schedule);
  * rank is done). */
 bool ms_schedule_find_slots(ms_arena *arena, ms_schedule *schedule, int *stuck);
 
+/* Whether a schedule of the shape can be listed, in whole or condensed. */
+bool ms_schedule_can_condense(const ms_schedule_shape *shape);
+
 /* Why a family with stages in a loop refuses the shape; NULL: it does not. */
 const char *ms_loop_objection(const ms_schedule_shape *shape);
 /* The k-th forward (or backward) of a rank in interleaved 1F1B. Source: Megatron-LM

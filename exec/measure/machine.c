@@ -4,15 +4,10 @@
 #include "sim/validate/name_tables.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-
-long ms_machine_cores(void)
-{
-    long num = sysconf(_SC_NPROCESSORS_ONLN);
-    return num < 1 ? 1 : num;
-}
 
 /* Text after `key` (and colon, blanks) in the first line that begins with it; or NULL. */
 static const char *read_line(ms_arena *arena, const char *path, const char *key)
@@ -31,6 +26,29 @@ static const char *read_line(ms_arena *arena, const char *path, const char *key)
     if (file != NULL)
         fclose(file);
     return found;
+}
+
+/* Number of cores in a list of Linux: "0-3,8" has 5. */
+static long count_cores(const char *list)
+{
+    long num = 0;
+    while (*list != '\0') {
+        char *end;
+        long first = strtol(list, &end, 10);
+        long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+        num += last - first + 1;
+        list = *end == ',' ? end + 1 : "";
+    }
+    return num;
+}
+
+long ms_machine_cores(void)
+{
+    ms_arena *scratch = ms_arena_open();
+    const char *list = read_line(scratch, "/proc/self/status", "Cpus_allowed_list");
+    long num = list == NULL ? sysconf(_SC_NPROCESSORS_ONLN) : count_cores(list);
+    ms_arena_close(scratch);
+    return num < 1 ? 1 : num;
 }
 
 /* Caches of the first core, as Linux lists them: "L1 Data 48K, L2 Unified 2048K". */

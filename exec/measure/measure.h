@@ -56,6 +56,7 @@ void ms_machine_add_gpu(ms_arena *arena, const ms_cuda_facts *facts, ms_machine 
  * calls `name`, by the list "drivers" in configs/names/devices.json. NULL if there is
  * none, or if the list cannot be read, which is an error in `cx`. */
 const char *ms_machine_cluster_of_gpu(ms_ctx *cx, const char *name);
-long ms_machine_cores(void); /* number of cores that are online */
+/* Number of cores that this process may run on (its affinity); those online if unknown. */
+long ms_machine_cores(void);
 
 #endif

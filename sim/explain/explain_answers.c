@@ -292,8 +292,15 @@ static const char *pipeline_text(const asker *a, const ms_prediction *other)
 static double equal_bubble_frac(const asker *a)
 {
     const ms_schedule *schedule = a->e->planned->schedule;
-    ms_schedule_timeline run =
-        ms_schedule_run(a->cx->arena, schedule, &(ms_schedule_times){1.0, 1.0, 1.0, 0.0});
+    const ms_schedule_times equal = {1.0, 1.0, 1.0, 0.0};
+    ms_schedule_timeline run = ms_schedule_run(a->cx->arena, schedule, &equal);
+    if (schedule->shorter != NULL) {
+        ms_schedule_timeline shorter =
+            ms_schedule_run(a->cx->arena, schedule->shorter, &equal);
+        run.makespan = ms_schedule_extend(schedule, run.makespan, shorter.makespan);
+        run.global_bubble =
+            ms_schedule_extend(schedule, run.global_bubble, shorter.global_bubble);
+    }
     return run.makespan > 0.0 ? run.global_bubble / run.makespan : 0.0;
 }
 

@@ -28,10 +28,15 @@ ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int c
                          .known_needed_bytes = INFINITY};
 }
 
-void ms_explorer_close(ms_explorer *explorer)
+static void close_caches(ms_explorer *explorer)
 {
     ms_schedule_cache_close(explorer->schedules);
     ms_live_cache_close(explorer->lives);
+}
+
+void ms_explorer_close(ms_explorer *explorer)
+{
+    close_caches(explorer);
     ms_arena_close(explorer->scratch);
 }
 
@@ -50,6 +55,16 @@ bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s)
 bool ms_explore_beats_none(const ms_explorer *explorer)
 {
     return isinf(ms_explore_worst_s(explorer)) && isinf(explorer->threshold_s);
+}
+
+/* Empties the caches of schedules, if they are full. */
+static void bound_caches(ms_explorer *explorer)
+{
+    if (!ms_schedule_cache_is_full(explorer->schedules))
+        return;
+    close_caches(explorer);
+    explorer->schedules = ms_schedule_cache_open();
+    explorer->lives = ms_live_cache_open();
 }
 
 /* ---- schedules ---- */
@@ -108,8 +123,10 @@ static void make_shape(ms_explore_level *l)
 
 static void make_lists(ms_explore_level *l)
 {
+    ms_explorer *explorer = l->explorer;
+    bound_caches(explorer);
     make_shape(l);
-    l->lists = ms_live_cached(l->explorer->schedules, &l->shape);
+    l->lists = ms_live_cached(explorer->schedules, &l->shape, explorer->scratch);
 }
 
 /* ---- bounds that meshes share ---- */

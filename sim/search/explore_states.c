@@ -138,11 +138,13 @@ static void replay_plan(ms_explore_level *l, double peak_bytes)
         explorer->counts.configurations--;
         return;
     }
+    ms_arena_mark mark = ms_arena_save(explorer->scratch);
     const ms_schedule *schedule =
-        ms_schedule_cached(explorer->schedules, &l->pipeline.shape);
+        ms_schedule_cached(explorer->schedules, &l->pipeline.shape, explorer->scratch);
     ms_found found = {.plan = l->plan, .peak_bytes = peak_bytes};
     found.step_s = ms_step_exact_s(&l->pipeline, ms_plan_sharding(&l->plan), schedule,
                                    explorer->scratch);
+    ms_arena_rewind(explorer->scratch, mark);
     explorer->counts.replayed++;
     ms_watch_step(l, found.step_s);
     if (found.step_s < ms_explore_worst_s(explorer))

@@ -23,7 +23,7 @@ ms_status ms_predict_by_events(ms_ctx *cx, ms_workload *workload, const ms_plan 
                                ms_prediction *out)
 {
     ms_planned planned;
-    ms_planned_open(cx, workload, plan, &planned);
+    MS_TRY(ms_planned_open_listed(cx, workload, plan, &planned));
     (void)ms_predict_planned(cx, &planned, out);
     ms_simulate_options options = {.engine = MS_ENGINE_EVENT, .detail = MS_DETAIL_NODE};
     ms_simulation *simulation = MS_NEW(cx->arena, ms_simulation);

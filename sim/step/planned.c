@@ -91,13 +91,32 @@ static void open_stages(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     make_stages(cx, p);
 }
 
+static void open_schedule(ms_ctx *cx, ms_planned *p, const ms_schedule *schedule)
+{
+    p->schedule = p->pipeline.lists = schedule;
+    make_run_loads(cx, p);
+}
+
 void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      ms_planned *p)
 {
     open_stages(cx, workload, plan, p);
-    p->schedule = ms_schedule_make(cx->arena, &p->pipeline.shape);
-    p->pipeline.lists = p->schedule;
-    make_run_loads(cx, p);
+    open_schedule(cx, p,
+                  ms_schedule_condense(cx->arena, &p->pipeline.shape, MS_LONG_SCHEDULE));
+}
+
+ms_status ms_planned_open_listed(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                                 ms_planned *p)
+{
+    open_stages(cx, workload, plan, p);
+    if (!ms_schedule_is_listed(&p->pipeline.shape))
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "%d micro-batches on %d pipeline ranks are too many to run one by "
+                       "one: %s",
+                       p->pipeline.shape.num_microbatches, p->pipeline.shape.num_ranks,
+                       ms_too_many_actions);
+    open_schedule(cx, p, ms_schedule_make(cx->arena, &p->pipeline.shape));
+    return MS_OK;
 }
 
 double ms_planned_bound_s(ms_ctx *cx, ms_workload *workload, const ms_plan *plan)

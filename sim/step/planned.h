@@ -15,14 +15,18 @@ typedef struct ms_planned {
     ms_block_costs blocks;
     ms_pipeline pipeline; /* points into this ms_planned */
     ms_sharding sharding;
-    const ms_schedule *schedule;
-    ms_stage *stages; /* (one per class of equal stages) */
+    const ms_schedule *schedule; /* condensed, if long */
+    ms_stage *stages;            /* (one per class of equal stages) */
 } ms_planned;
 
 /* Prepares a legal plan (ms_plan_check) for evaluation. Plan and workload must outlive
  * the result, which must not be moved. Arrays live in cx->arena. */
 void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      ms_planned *p);
+/* The same with every action of the schedule, to run or simulate them. MS_EINPUT: they
+ * are more than MS_MOST_ACTIONS. */
+ms_status ms_planned_open_listed(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                                 ms_planned *p);
 
 /* Lower bound of a legal plan's step time in seconds (ms_step_bound_s), without making its
  * schedule. */

@@ -40,8 +40,8 @@ static void predict_stages(ms_ctx *cx, const ms_planned *p, const ms_stage_times
     }
 }
 
-static double pairs_hide_s(const ms_schedule *schedule, const ms_stage_times *times,
-                           int rank)
+static double listed_pairs_hide_s(const ms_schedule *schedule,
+                                  const ms_stage_times *times, int rank)
 {
     double hidden_s = 0.0;
     for (int i = schedule->first_action[rank]; i < schedule->first_action[rank + 1];
@@ -52,6 +52,16 @@ static double pairs_hide_s(const ms_schedule *schedule, const ms_stage_times *ti
             hidden_s += saved_s[ms_schedule_chunk(&schedule->shape, a->backward_stage)];
     }
     return hidden_s;
+}
+
+static double pairs_hide_s(const ms_schedule *schedule, const ms_stage_times *times,
+                           int rank)
+{
+    double listed_s = listed_pairs_hide_s(schedule, times, rank);
+    if (schedule->shorter == NULL)
+        return listed_s;
+    return ms_schedule_extend(schedule, listed_s,
+                              listed_pairs_hide_s(schedule->shorter, times, rank));
 }
 
 static void predict_time(ms_ctx *cx, const ms_planned *p, ms_prediction *out)

@@ -4,6 +4,11 @@
 
 #include "base/number.h"
 
+#include <math.h>
+
+/* Error of a condensed replay above which longer lists are replayed. */
+#define MOST_ERROR_FRAC 1e-9
+
 typedef struct slot_cost {
     double wait_s; /* least seconds after the end of the rank's previous slot */
     /* seconds from the sender's end to the arrival; 0 if nothing is received */
@@ -245,10 +250,11 @@ static void find_ends(const ms_schedule *schedule, const ms_stage_times *stages,
     }
 }
 
-void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
-               ms_arena *scratch, ms_replay_result *out)
+/* Replays the lists of a schedule. Returns the ends of its slots. */
+static const double *replay_lists(const ms_schedule *schedule,
+                                  const ms_stage_times *stages, ms_arena *scratch,
+                                  ms_replay_result *out)
 {
-    ms_arena_mark mark = ms_arena_save(scratch);
     const slot_cost *table = cost_table(schedule, stages, scratch);
     double *end_s = open_ends(schedule, scratch);
     find_slot_ends(schedule, table, end_s);
@@ -259,6 +265,116 @@ void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
         sum_busy(schedule, table, scratch, out->busy_s);
     if (out->idle_s != NULL)
         sum_idle(schedule, table, end_s, out->spans, out->idle_s);
+    return end_s;
+}
+
+/* ---- condensed schedules ---- */
+
+/* Ends of actions by their place in their rank's list, counted from its end. */
+static double *ends_of_actions(const ms_schedule *schedule, const double *slot_end_s,
+                               ms_arena *scratch)
+{
+    int num = schedule->first_action[schedule->shape.num_ranks];
+    double *end_s = MS_NEW_ARRAY(scratch, num, double);
+    for (int i = 1; i <= schedule->num_slots; i++)
+        end_s[schedule->slot_action[i]] = slot_end_s[i];
+    return end_s;
+}
+
+/* Difference of the largest and the smallest time by which one more period delays an
+ * action, over the later half of the shorter lists. */
+static double spread_of_advances(const ms_schedule *schedule, const double *end_s,
+                                 const double *shorter_end_s)
+{
+    double least = (double)INFINITY, most = 0.0;
+    const int *first = schedule->first_action, *of = schedule->shorter->first_action;
+    for (int rank = 0; rank < schedule->shape.num_ranks; rank++) {
+        int num = (of[rank + 1] - of[rank]) / 2;
+        for (int i = 1; i <= num; i++) {
+            double advance_s =
+                end_s[first[rank + 1] - i] - shorter_end_s[of[rank + 1] - i];
+            least = ms_min(least, advance_s);
+            most = ms_max(most, advance_s);
+        }
+    }
+    return most - least;
+}
+
+static void extend(const ms_schedule *schedule, const ms_replay_result *shorter,
+                   ms_replay_result *out)
+{
+    out->makespan_s = -1.0;
+    for (int rank = 0; rank < schedule->shape.num_ranks; rank++) {
+        out->end_s[rank] =
+            ms_schedule_extend(schedule, out->end_s[rank], shorter->end_s[rank]);
+        out->busy_s[rank] =
+            ms_schedule_extend(schedule, out->busy_s[rank], shorter->busy_s[rank]);
+        out->idle_s[rank] =
+            ms_schedule_extend(schedule, out->idle_s[rank], shorter->idle_s[rank]);
+        if (out->end_s[rank] > out->makespan_s) {
+            out->makespan_s = out->end_s[rank];
+            out->last_rank = rank;
+        }
+    }
+}
+
+static void replay_condensed(const ms_schedule *schedule, const ms_stage_times *stages,
+                             ms_arena *scratch, ms_replay_result *out)
+{
+    int num_ranks = schedule->shape.num_ranks;
+    ms_replay_result shorter = {.end_s = MS_NEW_ARRAY(scratch, num_ranks, double),
+                                .busy_s = MS_NEW_ARRAY(scratch, num_ranks, double),
+                                .idle_s = MS_NEW_ARRAY(scratch, num_ranks, double),
+                                .spans = out->spans};
+    const double *end_s = replay_lists(schedule, stages, scratch, out);
+    const double *shorter_end_s =
+        replay_lists(schedule->shorter, stages, scratch, &shorter);
+    double spread_s =
+        spread_of_advances(schedule, ends_of_actions(schedule, end_s, scratch),
+                           ends_of_actions(schedule->shorter, shorter_end_s, scratch));
+    extend(schedule, &shorter, out);
+    out->error_s = schedule->num_left_out * spread_s;
+}
+
+static void replay_extended(const ms_schedule *schedule, const ms_stage_times *stages,
+                            ms_arena *scratch, ms_replay_result *out)
+{
+    int num_ranks = schedule->shape.num_ranks;
+    ms_replay_result all = *out;
+    double **sums[] = {&all.end_s, &all.busy_s, &all.idle_s};
+    for (int i = 0; i < 3; i++)
+        if (*sums[i] == NULL)
+            *sums[i] = MS_NEW_ARRAY(scratch, num_ranks, double);
+    replay_condensed(schedule, stages, scratch, &all);
+    long num_actions = 4L * schedule->first_action[num_ranks];
+    while (all.error_s > MOST_ERROR_FRAC * all.makespan_s &&
+           num_actions <= MS_MOST_ACTIONS / 4) {
+        ms_schedule_shape whole = schedule->shape;
+        whole.num_microbatches +=
+            schedule->num_left_out *
+            (whole.num_microbatches - schedule->shorter->shape.num_microbatches);
+        const ms_schedule *longer = ms_schedule_condense(scratch, &whole, num_actions);
+        if (longer->shorter == NULL) {
+            all.error_s = 0.0;
+            (void)replay_lists(longer, stages, scratch, &all);
+            break;
+        }
+        replay_condensed(longer, stages, scratch, &all);
+        num_actions *= 4;
+    }
+    out->makespan_s = all.makespan_s;
+    out->last_rank = all.last_rank;
+    out->error_s = all.error_s;
+}
+
+void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
+               ms_arena *scratch, ms_replay_result *out)
+{
+    ms_arena_mark mark = ms_arena_save(scratch);
+    if (schedule->shorter != NULL)
+        replay_extended(schedule, stages, scratch, out);
+    else
+        (void)replay_lists(schedule, stages, scratch, out);
     ms_arena_rewind(scratch, mark);
 }
 

@@ -39,6 +39,7 @@ typedef struct ms_stage_times {
 typedef struct ms_replay_result {
     double makespan_s; /* latest end of any rank, reductions included */
     int last_rank;     /* rank that ends last; of several the first */
+    double error_s;    /* makespan_s is exact to so many seconds: 0 unless condensed */
     /* arrays (num_ranks); NULL: not wanted */
     double *end_s;   /* end of a rank's last action or reduction */
     double *busy_s;  /* sum of the durations of a rank's actions */
@@ -51,7 +52,9 @@ typedef struct ms_replay_result {
 } ms_replay_result;
 
 /* Replays a schedule with the durations of its placed stages. Deterministic: the order of
- * sums depends on the schedule only. */
+ * sums depends on the schedule only. A condensed schedule is extended by the difference
+ * that one period makes (docs/formulas 6.2.1); where ranks do not yet advance alike, by
+ * longer lists. */
 void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
                ms_arena *scratch, ms_replay_result *out);
 

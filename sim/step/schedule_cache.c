@@ -7,7 +7,20 @@ struct ms_schedule_cache {
     ms_map shapes;
     const ms_schedule **schedules;
     int capacity;
+    long num_actions;
 };
+
+static long num_actions_of(const ms_schedule *schedule)
+{
+    return schedule == NULL ? 0
+                            : schedule->first_action[schedule->shape.num_ranks] +
+                                  num_actions_of(schedule->shorter);
+}
+
+bool ms_schedule_cache_is_full(const ms_schedule_cache *cache)
+{
+    return cache->num_actions >= 2 * MS_MOST_ACTIONS;
+}
 
 ms_schedule_cache *ms_schedule_cache_open(void)
 {
@@ -41,36 +54,29 @@ static shape_key key_of(const ms_schedule_shape *s)
 }
 
 const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
-                                      const ms_schedule_shape *shape)
+                                      const ms_schedule_shape *shape, ms_arena *scratch)
 {
     ms_arena *arena = cache->shapes.arena;
     int num = cache->shapes.num;
     shape_key key = key_of(shape);
+    if (ms_schedule_cache_is_full(cache) &&
+        ms_map_find(&cache->shapes, &key, sizeof key) < 0)
+        return ms_schedule_condense(scratch, shape, MS_LONG_SCHEDULE);
     int i = ms_map_add(&cache->shapes, &key, sizeof key);
     if (i == num) {
         MS_MAKE_ROOM(arena, cache->schedules, num, cache->capacity, 64);
-        cache->schedules[i] = ms_schedule_make(arena, shape);
+        cache->schedules[i] = ms_schedule_condense(arena, shape, MS_LONG_SCHEDULE);
+        cache->num_actions += num_actions_of(cache->schedules[i]);
     }
     return cache->schedules[i];
 }
 
-/* Number of micro-batches, repeats_after per rank, of a short schedule that begins and
- * ends like the full one and keeps as many micro-batches alive. If none does: all. */
-static int brief_microbatches(const ms_schedule_shape *shape)
-{
-    ms_schedule_traits traits = ms_schedule_traits_of(shape->kind);
-    int p = shape->num_ranks, m = shape->num_microbatches;
-    bool repeats = traits.repeats_after > 0 &&
-                   (!traits.groups || (m % p == 0 && ms_schedule_group(shape) == p));
-    return repeats ? traits.repeats_after * p : m;
-}
-
 const ms_schedule *ms_live_cached(ms_schedule_cache *cache,
-                                  const ms_schedule_shape *shape)
+                                  const ms_schedule_shape *shape, ms_arena *scratch)
 {
     ms_schedule_shape brief = *shape;
-    int few = brief_microbatches(shape);
-    if (few < brief.num_microbatches)
-        brief.num_microbatches = few;
-    return ms_schedule_cached(cache, &brief);
+    int least;
+    if (ms_schedule_period(shape, &least) > 0)
+        brief.num_microbatches = least;
+    return ms_schedule_cached(cache, &brief, scratch);
 }

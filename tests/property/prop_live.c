@@ -49,7 +49,7 @@ static void short_schedules_have_the_same_live_vectors(void **state)
         ms_schedule_shape shape = random_shape(&rng);
         ms_schedule *whole = ms_schedule_make(test_cx()->arena, &shape);
         ms_schedule_cache *cache = ms_schedule_cache_open();
-        const ms_schedule *brief = ms_live_cached(cache, &shape);
+        const ms_schedule *brief = ms_live_cached(cache, &shape, test_cx()->arena);
         for (int rank = 0; rank < shape.num_ranks; rank++) {
             bool same = true;
             for (int i = whole->first_live[rank]; i < whole->first_live[rank + 1]; i++)
