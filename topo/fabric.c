@@ -142,8 +142,9 @@ static double gpus_on_rail(const builder *b, long domain, int level, long rail)
 {
     long here = gpus_present(b, domain, level), rails = b->details->place.rails[level];
     long inner = b->details->place.domain_ranks[0];
-    return (double)(here / inner * slots_on_rail(inner, rails, rail) +
-                    slots_on_rail(here % inner, rails, rail));
+    long gpus = here / inner * slots_on_rail(inner, rails, rail) +
+                slots_on_rail(here % inner, rails, rail);
+    return (double)gpus;
 }
 
 static void add_uplinks(builder *b, int level)
