@@ -17,6 +17,7 @@ expect()
 }
 
 echo "[ RUN      ] $name"
+: >"$scratch/log" # it may be read before the program has begun
 MESHSIM_DEBUG=search "$MESHSIM" search --model deepseek-v3 --gpus 4096 --stack ideal --threads 1 --json >"$scratch/out" 2>"$scratch/log" &
 program=$!
 for _ in {1..1000}; do
