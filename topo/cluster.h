@@ -34,8 +34,8 @@ typedef struct ms_device {
     /* [ms_dtype] rate of dense matrix products; NaN: unknown */
     double peak_flop_per_s[MS_NUM_DTYPES];
     ms_loc peak_loc; /* where the file states the peaks */
-    long num_sms; /* streaming multiprocessors */
-    double tdp_w; /* power limit; NaN: unknown */
+    long num_sms;    /* streaming multiprocessors */
+    double tdp_w;    /* power limit; NaN: unknown */
 } ms_device;
 
 /* How the GPUs of one domain are connected. */

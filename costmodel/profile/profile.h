@@ -131,7 +131,7 @@ ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *field
 
 /* Loads a profile by name. MS_EIO; MS_EINPUT: missing, unknown or out-of-range fields. */
 ms_status ms_profile_load(ms_ctx *cx, const char *name, const ms_profile **out);
-/* The same for the device of a cluster. MS_EINPUT also if a rate of the profile exceeds
+/* Loads a profile for the device of a cluster. MS_EINPUT also if a rate of the profile exceeds
  * what the cluster states: attention the dense peak of its type, all-reduces in the
  * switch what the links carry, which is twice their rate. Calibrated profiles may. */
 ms_status ms_profile_load_for(ms_ctx *cx, const char *name, const ms_cluster *cluster,

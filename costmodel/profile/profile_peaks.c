@@ -70,10 +70,10 @@ ms_dtype ms_profile_attention_type(const ms_profile *profile, const ms_device *d
 /* A rate of a profile and the most that the cluster allows it to be. */
 typedef struct rate_limit {
     ms_jval object;  /* JSON object with the rate's coefficient */
-    const char *key; /* its key there */
+    const char *key; /* key of the coefficient in `object` */
     double rate, most;
     ms_unit unit;
-    const char *of_what; /* what is listed as `most` */
+    const char *of_what; /* words for the listed rate `most` */
 } rate_limit;
 
 static ms_status check_rate(ms_ctx *cx, const ms_cluster *cluster, const rate_limit *at)

@@ -233,8 +233,8 @@ typedef struct ms_schedule {
     /* A condensed schedule leaves out this many periods of micro-batches in the middle of
      * its lists, which repeats; shape.num_microbatches counts what is listed. 0: none */
     int num_left_out;
-    const struct ms_schedule
-        *shorter; /* its lists less one period; NULL: none left out */
+    /* the schedule with one period less; NULL: nothing is left out */
+    const struct ms_schedule *shorter;
 } ms_schedule;
 
 /* Whether the schedule can have this shape; if not (no rank, a micro-batch group that

@@ -62,7 +62,7 @@ ms_schedule *ms_schedule_condense(ms_arena *arena, const ms_schedule_shape *shap
     ms_schedule_shape listed = *shape;
     listed.num_microbatches = (int)listed_microbatches(shape, num_actions);
     ms_schedule *schedule = ms_schedule_make(arena, &listed);
-    if (listed.num_microbatches == shape->num_microbatches)
+    if (period == 0 || listed.num_microbatches == shape->num_microbatches)
         return schedule;
     schedule->num_left_out = (shape->num_microbatches - listed.num_microbatches) / period;
     listed.num_microbatches -= period;

@@ -8,7 +8,7 @@
 /* A block (embedding, layer or head) and the schedule action in which it runs. */
 typedef struct ms_interference {
     const ms_block_cost *block;
-    /* its neighbours in the order in which the action runs blocks; NULL: none */
+    /* blocks that the action runs just before and after it; NULL: none */
     const ms_block_cost *before, *next;
     const ms_stage *stage;
     bool forward;

@@ -109,12 +109,13 @@ ms_status ms_planned_open_listed(ms_ctx *cx, ms_workload *workload, const ms_pla
                                  ms_planned *p)
 {
     open_stages(cx, workload, plan, p);
-    if (!ms_schedule_is_listed(&p->pipeline.shape))
+    if (!ms_schedule_is_listed(&p->pipeline.shape)) {
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "%d micro-batches on %d pipeline ranks are too many to run one by "
                        "one: %s",
                        p->pipeline.shape.num_microbatches, p->pipeline.shape.num_ranks,
                        ms_too_many_actions);
+    }
     open_schedule(cx, p, ms_schedule_make(cx->arena, &p->pipeline.shape));
     return MS_OK;
 }

@@ -23,7 +23,7 @@ typedef struct ms_planned {
  * the result, which must not be moved. Arrays live in cx->arena. */
 void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      ms_planned *p);
-/* The same with every action of the schedule, to run or simulate them. MS_EINPUT: they
+/* Prepares a plan with every action of its schedule, to run or simulate them. MS_EINPUT: they
  * are more than MS_MOST_ACTIONS. */
 ms_status ms_planned_open_listed(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                                  ms_planned *p);

@@ -45,7 +45,7 @@ static const subject subjects[] = {
 #define NUM_SUBJECTS ((int)(sizeof subjects / sizeof *subjects))
 
 typedef struct sample {
-    int num_plans; /* of each subject */
+    int num_plans; /* plans that each subject draws */
     uint64_t seed;
     bool shared; /* links are shared */
 } sample;
