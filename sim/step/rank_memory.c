@@ -112,14 +112,26 @@ static int chunk_neighbours(const ms_split *split, int rank, int chunk, int out[
     return num;
 }
 
+/* Whether one of a rank's chunks before `chunk` has `other` as a neighbour. */
+static bool is_known_neighbour(const ms_split *split, int rank, int chunk, int other)
+{
+    int ranks[2];
+    for (int c = 0; c < chunk; c++)
+        for (int num = chunk_neighbours(split, rank, c, ranks); num > 0; num--)
+            if (ranks[num - 1] == other)
+                return true;
+    return false;
+}
+
+/* A schedule from a file may place the chunks of a rank beside any number of others. */
 int ms_num_neighbours(const ms_split *split, int rank)
 {
-    int ranks[2], found[2] = {-1, -1}, num = 0;
+    int ranks[2], num = 0;
     for (int chunk = 0; chunk < split->num_chunks; chunk++) {
         int beside = chunk_neighbours(split, rank, chunk, ranks);
         for (int i = 0; i < beside; i++)
-            if (ranks[i] != found[0] && ranks[i] != found[1])
-                found[num++] = ranks[i];
+            num += (i == 0 || ranks[1] != ranks[0]) &&
+                   !is_known_neighbour(split, rank, chunk, ranks[i]);
     }
     return num;
 }
