@@ -131,8 +131,8 @@ ms_bill ms_bill_copy(ms_arena *arena, const ms_bill *bill);
 double ms_node_overlap_s(const ms_program *program, const ms_pricer *pricer,
                          const ms_node *node, const ms_node_comm *comm);
 ms_bill_axis ms_node_bill_axis(const ms_node_comm *comm);
-/* Sets *out to the entry of a redistribution's or exchange's one collective, not a ring's; false: it
- * moves nothing. */
+/* Sets *out to the entry of the collective of a redistribution or exchange, which is no
+ * ring; false: it moves nothing. */
 bool ms_node_bill_comm(const ms_program *program, const ms_pricer *pricer,
                        const ms_node *node, ms_bill_comm *out);
 

@@ -79,8 +79,8 @@ static const ms_transfer *first_open_transfer(ms_ctx *cx, ms_device_rank *d)
     return NULL;
 }
 
-/* Fails once other ranks have stayed away for the job's deadline, or the GPU's own kernels have
- * taken OWN_WORK_DEADLINES times as long. */
+/* Fails once other ranks have stayed away for the job's deadline, or the GPU's own kernels
+ * have taken OWN_WORK_DEADLINES times as long. */
 static ms_status check_deadline(ms_ctx *cx, ms_device_rank *d, double waited_s)
 {
     double deadline_s = d->job->timeout_s;

@@ -127,17 +127,17 @@ static void add_ring(op_list *l, ms_block_op op, const ms_node *node)
 
 /* ---- collectives one after the other ---- */
 
-/* Whether two neighbouring operations are collectives of one stream that overlap the same kernels:
- * those after them (gathers), or those before them. */
+/* Whether two neighbouring operations are collectives of one stream that overlap the same
+ * kernels: those after them (gathers), or those before them. */
 static bool share_kernels(const ms_block_op *a, const ms_block_op *b)
 {
     return a->moves && b->moves && !a->ring && !b->ring && a->group == b->group &&
            a->overlaps_later_ops == b->overlaps_later_ops;
 }
 
-/* Moves the hidden seconds of the collectives from `first` to `last` to their end, if they overlap later
- * kernels, otherwise to their beginning: on one stream a later collective's exposed
- * seconds would otherwise wait for an earlier one's hidden seconds. */
+/* Moves the hidden seconds of the collectives from `first` to `last` to their end, if they
+ * overlap later kernels, otherwise to their beginning: on one stream a later collective's
+ * exposed seconds would otherwise wait for an earlier one's hidden seconds. */
 static void gather_hidden_seconds(op_list *l, int first, int last)
 {
     double hidden_s = 0.0, exposed_s = 0.0;

@@ -40,8 +40,8 @@ static double by_block_s(double frac, ms_sharding sharding, const ms_interferenc
                              comm_s);
 }
 
-/* The block's share, by duration, of the seconds by which transfers of the whole stage slow down an
- * action. */
+/* The block's share, by duration, of the seconds by which transfers of the whole stage slow
+ * down an action. */
 static double by_stage_s(double frac, ms_sharding sharding, const ms_interference *at)
 {
     const ms_block_cost *sum = &at->stage->sum;

@@ -17,9 +17,9 @@ typedef struct ms_interference {
     bool first_forward, last_backward;
 } ms_interference;
 
-/* Seconds by which transfers slow down the block at->block: those of its neighbours where every
- * micro-batch moves parameters or gradients, otherwise its share, by duration, of the
- * slowdown of the action by transfers of the whole stage. 0 if the stack overlaps none.
+/* Seconds by which transfers slow down the block at->block: those of its neighbours where
+ * every micro-batch moves parameters or gradients, otherwise its share, by duration, of
+ * the slowdown of the action by transfers of the whole stage. 0 if the stack overlaps none.
  * `gathers_once`: parameters are gathered at the step's start. */
 double ms_interference_s(const ms_planned *planned, const ms_interference *at,
                          bool gathers_once);

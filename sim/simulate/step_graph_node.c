@@ -102,8 +102,8 @@ static bool ran(const void *walk, int op)
     return op_runs(w, &ms_walk_block(w)->ops[w->pass][op]);
 }
 
-/* The tasks for which the first kernel that the current collective overlaps waited. If this half
- * of a split backward runs no such kernel: those for which the next kernel would wait. */
+/* The tasks for which the first kernel that the current collective overlaps waited. If this
+ * half of a split backward runs no such kernel: those for which the next one would wait. */
 static ms_kernel_start overlap_start(const ms_node_builder *b, const ms_walk *w,
                                      int actor)
 {

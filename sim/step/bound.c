@@ -309,6 +309,20 @@ static void find_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
     }
 }
 
+/* Adds to hidden_s of each class the most seconds of reductions that its forward hides in a
+ * pair with a backward of any class (ZeRO-2). */
+static void add_hidden_reductions(const ms_pipeline *pipeline, ms_stage_times *times)
+{
+    int num = pipeline->split->num_classes;
+    double most_s = 0.0;
+    if (!ms_schedule_traits_of(pipeline->shape.kind).overlaps)
+        return;
+    for (int i = 0; i < num; i++)
+        most_s = ms_max(most_s, times[i].paired_saved_s);
+    for (int i = 0; i < num; i++)
+        times[i].hidden_s += ms_min(most_s, times[i].forward_s);
+}
+
 static double bound_of(const ms_pipeline *pipeline, ms_sharding sharding, bool tight,
                        ms_arena *scratch)
 {
@@ -321,9 +335,7 @@ static double bound_of(const ms_pipeline *pipeline, ms_sharding sharding, bool t
         find_hidden(pipeline, times);
     else if (ms_pipeline_has_pairs(pipeline))
         limit_hidden(pipeline, times);
-    if (ms_schedule_traits_of(pipeline->shape.kind).overlaps)
-        for (int i = 0; i < split->num_classes; i++)
-            times[i].hidden_s += times[i].paired_saved_s;
+    add_hidden_reductions(pipeline, times);
     bool lists = tight || !ends_with_first_chunk(pipeline->shape.kind);
     ms_order_times order = {
         .split = split,

@@ -23,8 +23,8 @@ typedef struct ms_planned {
  * the result, which must not be moved. Arrays live in cx->arena. */
 void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      ms_planned *p);
-/* Prepares a plan with every action of its schedule, to run or simulate them. MS_EINPUT: they
- * are more than MS_MOST_ACTIONS. */
+/* Prepares a plan with every action of its schedule, to run or simulate them. MS_EINPUT:
+ * they are more than MS_MOST_ACTIONS. */
 ms_status ms_planned_open_listed(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                                  ms_planned *p);
 

@@ -112,7 +112,8 @@ static double executed_flop(const ms_planned *p)
     return flop * (double)ms_plan_microbatches(plan) * pipelines;
 }
 
-/* FLOP/s of a device: the listed peak, or a larger one that a calibration *measured. */
+/* FLOP/s of a device: the listed peak, or a larger one of a calibration, which *measured
+ * becomes; NaN if there is none. */
 static double peak_flop_per_s(const ms_workload *workload, double *measured)
 {
     double listed = workload->cluster->device.peak_flop_per_s[workload->compute];

@@ -198,7 +198,7 @@ static double slowed_frac(double interference_frac, double busy_s, double conten
                : 0.0;
 }
 
-/* An overlap of the stage's blocks with their transfers; `stage` has the sums of all blocks. */
+/* An overlap of the stage's blocks with their transfers; `stage` has the sums of all. */
 static ms_unit_overlap open_overlap(const ms_workload *workload, ms_stage *stage)
 {
     const ms_block_cost *sum = &stage->sum;

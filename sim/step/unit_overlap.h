@@ -23,8 +23,8 @@ typedef struct ms_unit_times {
     double regather_s; /* ZeRO-3: first gather of a backward that follows a backward */
     double weight_s;   /* ZeRO-2, ZeRO-3: weight half with its gradient reductions */
     double reduced_backward_s; /* ZeRO-2: unsplit backward with its reductions */
-    /* ZeRO-2: the part of reduced_backward_s that a forward of the same blocks hides if both run in
-     * turn, block by block */
+    /* ZeRO-2: the part of reduced_backward_s that a forward of the same blocks hides if
+     * both run in turn, block by block */
     double paired_saved_s;
     /* [ms_step_reduction], for reductions that run once per step, during the last
      * backward: seconds that they last beyond its end, or beyond the end of the last W;

@@ -207,9 +207,9 @@ static void gate_and_up_of_an_expert_are_one_product(void **state)
     ms_workload_close(workload);
 }
 
-/* In the backward of a layer without sequence parallelism, Megatron-LM of 2022 runs two
- * collectives beside products: the reductions of the gradients of two inputs, of attention
- * and of the MLP. Megatron-LM of 2021 runs none beside products. */
+/* Megatron-LM of 2022 runs two collectives of a layer's backward beside products, without
+ * sequence parallelism: the reductions of the gradients of two inputs, of attention and of
+ * the MLP. Megatron-LM of 2021 runs none beside products. */
 static void gradients_run_beside_traffic(void **state)
 {
     (void)state;
