@@ -208,12 +208,25 @@ static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_b
 
 /* ---- communication ---- */
 
-/* Adds GEMMs that read a gathered tensor to the compute that its gather may overlap. */
-static void add_consumers(const ms_program *program, const ms_pricer *pricer, int tensor,
-                          ms_bill_comm *out)
+static bool sends_over_axis(const ms_program *program, const ms_node *node, int axis)
 {
+    ms_node_comm comm;
+    return node->op == MS_OP_REDISTRIBUTE && node->axis == axis &&
+           ms_node_communicates(program, node, &comm);
+}
+
+/* Adds GEMMs that read a gathered tensor to the compute that its gather may overlap: those
+ * of its pass, forward or backward, before the next collective on the same axis. */
+static void add_consumers(const ms_program *program, const ms_pricer *pricer,
+                          const ms_node *gather, ms_bill_comm *out)
+{
+    int tensor = gather->out[0];
+    bool forward = gather->pass == MS_PASS_FORWARD;
     for (int n = program->tensors[tensor].producer + 1; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
+        if ((node->pass == MS_PASS_FORWARD) != forward ||
+            sends_over_axis(program, node, gather->axis))
+            return;
         if (!ms_node_reads(node, tensor) || !ms_node_is_product(node))
             continue;
         double seconds = ms_node_compute_s(program, node, pricer);
@@ -343,7 +356,7 @@ static void set_window(const ms_program *program, const ms_pricer *pricer,
     if (comm->mesh == MS_DENSE_MESH && comm->axis == 1)
         out->window_s = attention_share_s(program, pricer, node);
     else if (comm->collective == MS_ALL_GATHER)
-        add_consumers(program, pricer, node->out[0], out);
+        add_consumers(program, pricer, node, out);
     else
         out->window_s = reduced_products_s(program, pricer, node->in[0], false);
 }

@@ -190,9 +190,10 @@ typedef struct ms_slot_cost {
     bool receives, receives2; /* `cross`, `cross2` are nonzero in slots of the class */
     short stage;
     short backward_stage; /* pairs: stage of the backward */
-    /* 1 + stage whose last backward is the rank's slot just before; 0: none is. Not of W,
-     * nor of a pair's rest */
+    /* 1 + stage whose last backward is the rank's slot just before; 0: none is. Not of a
+     * last W, nor of a pair's rest */
     short after_last;
+    bool after_last_weight; /* that last backward is a W */
 } ms_slot_cost;
 
 /* Actions at the beginning and the end of each rank's action list. */

@@ -184,16 +184,19 @@ static long class_index(const sweep *s, const ms_slot_cost *cost)
            cost->last_backward;
 }
 
-/* 1 + stage whose last backward came just before a slot that needs parameters; 0: none. */
-static short last_backward_before(const sweep *s, int slot)
+/* Notes the last backward that came just before a slot that needs parameters, or whose
+ * reductions are waited for. */
+static void note_last_before(const sweep *s, int slot)
 {
-    const ms_slot_cost *cost = &s->costs[slot],
-                       *before = &s->costs[s->slots[slot].before];
-    if (s->slots[slot].before == 0 || !before->last_backward ||
-        cost->kind == MS_SLOT_WEIGHT || cost->kind == MS_SLOT_PAIR_REST)
-        return 0;
-    return (short)(1 + (before->kind == MS_SLOT_PAIR_REST ? before->backward_stage
-                                                          : before->stage));
+    ms_slot_cost *cost = &s->costs[slot];
+    const ms_slot_cost *before = &s->costs[s->slots[slot].before];
+    bool last_weight = cost->kind == MS_SLOT_WEIGHT && cost->last_backward;
+    if (s->slots[slot].before == 0 || !before->last_backward || last_weight ||
+        cost->kind == MS_SLOT_PAIR_REST)
+        return;
+    bool pair = before->kind == MS_SLOT_PAIR_REST;
+    cost->after_last = (short)(1 + (pair ? before->backward_stage : before->stage));
+    cost->after_last_weight = before->kind == MS_SLOT_WEIGHT;
 }
 
 static void class_costs(sweep *s, ms_arena *arena, ms_arena *scratch)
@@ -205,7 +208,7 @@ static void class_costs(sweep *s, ms_arena *arena, ms_arena *scratch)
     int num = 0;
     for (int slot = 1; slot <= s->num_done; slot++) {
         int own = 0; /* slots after a last backward are few: each is a class */
-        s->costs[slot].after_last = last_backward_before(s, slot);
+        note_last_before(s, slot);
         int *known = s->costs[slot].after_last != 0
                          ? &own
                          : &class_of[class_index(s, &s->costs[slot])];

@@ -68,6 +68,13 @@ static ms_status run_alone(ms_rank_run *r, int index, ms_block_pass pass)
     return MS_OK;
 }
 
+static ms_status run_in_turn(ms_walk_run *forward, ms_walk_run *backward)
+{
+    MS_TRY(ms_walk_run_alone(forward));
+    backward->ready = forward->ready;
+    return ms_walk_run_alone(backward);
+}
+
 /* Runs a forward and a backward together; both send their results when both are done. */
 static ms_status run_pair(ms_rank_run *r, int index)
 {
@@ -77,7 +84,11 @@ static ms_status run_pair(ms_rank_run *r, int index)
         open_walk(r, a->backward_stage, a->backward_microbatch, MS_BLOCK_PASS_BACKWARD);
     forward.first_forward = r->job->cost_of_action[index]->first_forward;
     backward.last_backward = r->job->is_last_backward[index];
-    MS_TRY(ms_walk_run_pair(&forward, &backward));
+    const ms_planned *planned = r->rank.planned;
+    MS_TRY(ms_receive_for_pair(&forward, &backward));
+    MS_TRY(ms_pipeline_overlaps_pairs(&planned->pipeline, planned->sharding)
+               ? ms_walk_run_pair(&forward, &backward)
+               : run_in_turn(&forward, &backward));
     MS_TRY(wait_for_walk(&forward));
     MS_TRY(wait_for_walk(&backward));
     r->ready = r->rank.backend->mark(r->rank.device);

@@ -117,6 +117,19 @@ ms_status ms_receive_for(ms_walk_run *w, ms_handed *out)
     return MS_OK;
 }
 
+ms_status ms_receive_for_pair(ms_walk_run *forward, ms_walk_run *backward)
+{
+    MS_TRY(ms_receive_for(forward, &forward->carried));
+    MS_TRY(ms_receive_for(backward, &backward->carried));
+    int num = forward->num_arrived;
+    for (int i = 0; i < backward->num_arrived; i++)
+        ms_walk_run_arrives(forward, backward->arrived[i]);
+    for (int i = 0; i < num; i++)
+        ms_walk_run_arrives(backward, forward->arrived[i]);
+    forward->received = backward->received = true;
+    return MS_OK;
+}
+
 /* ---- sending ---- */
 
 static void add_unfinished_send(ms_rank_run *r, ms_event done, ms_handed what,

@@ -92,6 +92,8 @@ typedef struct ms_walk_run {
     int block;
     int entry; /* index of the block's current entry; -1 before the block begins */
     ms_handed carried; /* activations or gradients passed between two blocks */
+    bool reduces;      /* a block's gradients were reduced for this micro-batch */
+    bool received;     /* `carried` holds the walk's input before its first block */
     ms_event ready;    /* event of the last kernel or transfer */
     int num_arrived;   /* other events that the next task waits for */
     int max_arrived;
@@ -126,6 +128,8 @@ ms_status ms_state_reduce_late(ms_rank_run *r);
 
 /* ---- handover.c: between stages ---- */
 ms_status ms_receive_for(ms_walk_run *w, ms_handed *out);
+/* Receives the inputs of both halves of a pair; each half waits for both. */
+ms_status ms_receive_for_pair(ms_walk_run *forward, ms_walk_run *backward);
 ms_status ms_send_from(ms_walk_run *w, ms_event after);
 ms_status ms_sends_end(ms_rank_run *r);
 

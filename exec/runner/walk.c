@@ -262,7 +262,8 @@ static ms_status begin_walk(ms_walk_run *w)
 {
     if (w->stage->num_blocks > 0 || w->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT)
         return MS_OK;
-    MS_TRY(ms_receive_for(w, &w->carried));
+    if (!w->received)
+        MS_TRY(ms_receive_for(w, &w->carried));
     MS_TRY(ms_walk_run_wait_arrivals(w));
     w->ready = w->r->rank.backend->mark(w->r->rank.device);
     return MS_OK;

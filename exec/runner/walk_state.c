@@ -125,7 +125,7 @@ ms_status ms_state_before_block(ms_walk_run *w)
     bool gathers = sharding == MS_ZERO_3 && (forward || w->inputs);
     if (gathers && gathers_early(w))
         MS_TRY(gather(w, w->block, &w->r->block_start, 1));
-    if (w->block == 0 && w->pass != MS_BLOCK_PASS_BACKWARD_WEIGHT)
+    if (w->block == 0 && w->pass != MS_BLOCK_PASS_BACKWARD_WEIGHT && !w->received)
         MS_TRY(ms_receive_for(w, &w->carried));
     if (gathers)
         MS_TRY(gather_for_block(w));
@@ -249,7 +249,7 @@ static ms_interference interference_of(const ms_walk_run *w)
 
 static void wait_for_reductions(ms_walk_run *w)
 {
-    w->ready = w->r->reduced != 0 ? w->r->reduced : w->ready;
+    w->ready = w->r->reduced;
 }
 
 ms_status ms_state_after_block(ms_walk_run *w)
@@ -271,7 +271,8 @@ ms_status ms_state_after_block(ms_walk_run *w)
         record_work(w->r, MS_STREAM_REDUCE, MS_MOVE_REDUCE, start_s);
         note_reduced(w->r, done);
         MS_TRY(end_reduction(w, block->unit));
-        if (!job->overlaps)
+        w->reduces = w->reduces || done != 0;
+        if (!job->overlaps && done != 0)
             wait_for_reductions(w);
     }
     bool now = w->last_backward && reduces_when(w) == MS_REDUCE_BY_UNIT;
@@ -330,7 +331,7 @@ ms_status ms_state_after_walk(ms_walk_run *w)
     const ms_rank_run *r = w->r;
     ms_reduction_time when = reduces_when(w);
     bool goes_on = w->last_backward && when == MS_REDUCE_BY_UNIT;
-    if (ms_shards_grads(sharding_of(w)) && w->weights && !goes_on)
+    if (w->reduces && !goes_on)
         wait_for_reductions(w);
     if (!w->last_backward)
         return MS_OK;
@@ -338,13 +339,12 @@ ms_status ms_state_after_walk(ms_walk_run *w)
                                                r->pipeline_rank) == w->stage->stage;
     if (when == MS_REDUCE_AFTER_STAGE)
         MS_TRY(reduce_stage(w, w->stage));
-    if (when != MS_REDUCE_AFTER_RANK)
-        MS_TRY(exchange_with_replica(w, w->stage));
-    else if (ends_rank) {
+    if (!ends_rank)
+        return MS_OK;
+    if (when == MS_REDUCE_AFTER_RANK)
         MS_TRY(for_all_stages(w, reduce_stage));
-        MS_TRY(for_all_stages(w, exchange_with_replica));
-    }
-    return ends_rank ? for_all_stages(w, sum_over_tp) : MS_OK;
+    MS_TRY(for_all_stages(w, exchange_with_replica));
+    return for_all_stages(w, sum_over_tp);
 }
 
 ms_status ms_state_reduce_late(ms_rank_run *r)

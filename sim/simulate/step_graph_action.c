@@ -83,28 +83,30 @@ static void show_reduction(ms_step_builder *s, int stage, int actor, int before,
     ms_graph_wait(s->graph, from.gradient);
 }
 
-/* Before a backward that directly follows another backward of its rank: adds the wait for
- * the first gather of its parameters, if compute must wait for that gather. */
-static void wait_for_parameters(ms_step_builder *s, const ms_slot_cost *cost, int actor)
+/* Before an action that directly follows another backward of its rank: adds the wait for
+ * the first gather of its parameters, or of a W for reductions before its own. */
+static void wait_for_transfers(ms_step_builder *s, const ms_slot_cost *cost, int actor)
 {
     double seconds = ms_step_wait_s(cost, s->times);
+    bool weight = cost->kind == MS_SLOT_WEIGHT;
     if (seconds <= 0.0)
         return;
-    ms_task_tag tag = {.actor = actor,
-                       .stage = (short)ms_step_stage(cost),
-                       .stream = MS_STREAM_GATHER,
-                       .kind = MS_TASK_COLLECTIVE,
-                       .microbatch = -1,
-                       .label = ms_graph_label(s->graph, MS_MOVE_GATHER)};
-    int gather = ms_step_add_streamless(s, tag, ms_step_cost_of(s, seconds));
+    ms_task_tag tag = {
+        .actor = actor,
+        .stage = (short)ms_step_stage(cost),
+        .stream = weight ? MS_STREAM_REDUCE : MS_STREAM_GATHER,
+        .kind = MS_TASK_COLLECTIVE,
+        .microbatch = -1,
+        .label = ms_graph_label(s->graph, weight ? MS_MOVE_REDUCE : MS_MOVE_GATHER)};
+    int wait = ms_step_add_streamless(s, tag, ms_step_cost_of(s, seconds));
     ms_graph_wait(s->graph, s->ready[actor]);
-    s->ready[actor] = gather;
+    s->ready[actor] = wait;
 }
 
 static void add_action(ms_step_builder *s, int slot, int actor)
 {
     const ms_slot_cost *cost = ms_step_class(s, slot);
-    wait_for_parameters(s, cost, actor);
+    wait_for_transfers(s, cost, actor);
     const ms_action *action = ms_step_action(s, slot);
     ms_arrivals from = ms_step_add_arrivals(s, slot, actor);
     int released = add_release(s, slot), kind = kind_of_slot[cost->kind];
@@ -168,18 +170,32 @@ static void show_gathers(ms_step_builder *s, int actor)
 
 static void show_tail(ms_step_builder *s, int stage, int actor, int gate)
 {
-    int model_stage = ms_schedule_model_stage(&s->schedule->shape, stage);
-    double replica_s = ms_step_replica_s(s, model_stage);
-    double tail_s = s->times[stage].reduce_tail_s - replica_s;
-    ms_task_tag tag = reduction_tag(s, actor, stage, true);
-    if (tail_s > 0.0) {
-        ms_step_add(s, tag, ms_step_cost_of(s, tail_s));
-        ms_graph_wait(s->graph, gate);
-    }
-    tag.label = ms_graph_label(s->graph, MS_MOVE_REPLICA);
-    if (replica_s > 0.0) {
-        ms_step_add(s, tag, ms_step_cost_of(s, replica_s));
-        ms_graph_wait(s->graph, gate);
+    double tail_s = s->times[stage].reduce_tail_s;
+    if (tail_s <= 0.0)
+        return;
+    ms_step_add(s, reduction_tag(s, actor, stage, true), ms_step_cost_of(s, tail_s));
+    ms_graph_wait(s->graph, gate);
+}
+
+/* Adds what comes after all reductions of a rank: one task for each model chunk. */
+static void add_after_rank(ms_step_builder *s, int rank, int actor)
+{
+    for (int chunk = 0; chunk < s->schedule->num_chunks; chunk++) {
+        int stage = ms_schedule_stage(&s->schedule->shape, rank, chunk);
+        double seconds = s->times[stage].after_rank_s;
+        if (seconds <= 0.0)
+            continue;
+        bool copies =
+            ms_schedule_placement(s->schedule->shape.kind) == MS_PLACE_BOTH_WAYS;
+        ms_task_tag shown = reduction_tag(s, actor, stage, true);
+        shown.label =
+            ms_graph_label(s->graph, copies ? MS_MOVE_REPLICA : MS_MOVE_TP_SYNC);
+        int cost = ms_step_cost_of(s, seconds);
+        ms_step_add(s, shown, cost);
+        ms_graph_wait(s->graph, s->reduced[actor]);
+        int task = ms_step_add_streamless(s, reduction_tag(s, actor, stage, false), cost);
+        ms_graph_wait(s->graph, s->reduced[actor]);
+        s->reduced[actor] = task;
     }
 }
 
@@ -222,7 +238,8 @@ static void add_tails(ms_step_builder *s, int rank, int actor, int gate)
 static void add_reductions(ms_step_builder *s, const ms_slot_cost *cost, int rank)
 {
     bool last = s->times[ms_step_stage(cost)].reduces_last;
-    if (last && ms_schedule_last_complete(s->schedule, rank) != ms_step_stage(cost))
+    bool ends_rank = ms_schedule_last_complete(s->schedule, rank) == ms_step_stage(cost);
+    if (last && !ends_rank)
         return;
     const ms_actors *actors = s->actors;
     for (int i = actors->first_at[rank]; i < actors->first_at[rank + 1]; i++)
@@ -233,6 +250,8 @@ static void add_reductions(ms_step_builder *s, const ms_slot_cost *cost, int ran
             add_tails(s, rank, actors->at[i], s->gates[actors->at[i]]);
         else
             add_reduction(s, cost, actors->at[i], s->gates[actors->at[i]]);
+        if (ends_rank)
+            add_after_rank(s, rank, actors->at[i]);
     }
 }
 

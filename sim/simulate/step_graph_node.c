@@ -275,7 +275,8 @@ static ms_walk open_backward(ms_node_builder *b, int slot, bool last)
 
 /* ---- actions ---- */
 
-/* Adds the messages that an action receives; its forward or backward waits for them. */
+/* Adds the messages that an action receives; its forward or backward waits for them, and
+ * both of a pair for both. */
 static void begin_action(ms_node_builder *b, int slot, ms_walk *forward,
                          ms_walk *backward)
 {
@@ -285,10 +286,16 @@ static void begin_action(ms_node_builder *b, int slot, ms_walk *forward,
     for (int i = actors->first_at[rank]; i < actors->first_at[rank + 1]; i++) {
         int a = actors->at[i];
         ms_arrivals from = ms_step_add_arrivals(s, slot, a);
+        int both = from.activation != 0 ? from.activation : from.gradient;
+        if (from.activation != 0 && from.gradient != 0) {
+            both = ms_step_add_join(s, "both messages");
+            ms_graph_wait(s->graph, from.activation);
+            ms_graph_wait(s->graph, from.gradient);
+        }
         if (forward != NULL)
-            forward->arrived[a] = from.activation;
+            forward->arrived[a] = both;
         if (backward != NULL)
-            backward->arrived[a] = from.gradient;
+            backward->arrived[a] = both;
     }
 }
 
@@ -317,13 +324,20 @@ static void walk_alone(ms_node_builder *b, ms_walk *w)
     ms_state_end_walk(b, w);
 }
 
+/* Makes the end of the walk the end of `slot`. */
+static void set_ends(ms_node_builder *b, int slot, const ms_walk *w)
+{
+    const ms_actors *actors = b->s.actors;
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++)
+        ms_step_set_end(&b->s, slot, actors->at[i], w->ready[actors->at[i]]);
+}
+
 /* Adds the tasks of an overlapped pair of a forward and a backward. Token exchanges of
  * one overlap kernels of the other; during other collectives of one, the other waits (as
  * in costmodel/cost/overlapped_pair.h). Of the next kernels of both, the one ready first
  * runs first. The end of the forward becomes the end of `slot`. */
 static void walk_pair(ms_node_builder *b, int slot, ms_walk *forward, ms_walk *backward)
 {
-    const ms_actors *actors = b->s.actors;
     double free_s = 0.0;
     begin_walk(b, forward);
     begin_walk(b, backward);
@@ -342,10 +356,21 @@ static void walk_pair(ms_node_builder *b, int slot, ms_walk *forward, ms_walk *b
         more[first ? 0 : 1] = find_op(b, w);
     }
     ms_state_end_walk(b, forward);
+    set_ends(b, slot, forward);
+    ms_state_end_walk(b, backward);
+}
+
+/* Adds the tasks of a pair whose backward follows its forward. */
+static void walk_in_turn(ms_node_builder *b, int slot, ms_walk *forward,
+                         ms_walk *backward)
+{
+    const ms_actors *actors = b->s.actors;
+    walk_alone(b, forward);
+    set_ends(b, slot, forward);
     for (int i = actors->first_at[forward->rank]; i < actors->first_at[forward->rank + 1];
          i++)
-        ms_step_set_end(&b->s, slot, actors->at[i], forward->ready[actors->at[i]]);
-    ms_state_end_walk(b, backward);
+        backward->ready[actors->at[i]] = forward->ready[actors->at[i]];
+    walk_alone(b, backward);
 }
 
 /* Ends a schedule action: the rank's next action starts after `w` and, in an overlapped
@@ -382,8 +407,13 @@ static void add_action(ms_node_builder *b, int slot)
         bool last = ms_step_class(&b->s, slot + 1)->last_backward;
         ms_walk forward = open_forward(b, slot), backward = open_backward(b, slot, last);
         begin_action(b, slot, &forward, &backward);
-        walk_pair(b, slot, &forward, &backward);
-        end_action(b, slot + 1, &forward, &backward);
+        if (b->overlaps_pairs) {
+            walk_pair(b, slot, &forward, &backward);
+            end_action(b, slot + 1, &forward, &backward);
+        } else {
+            walk_in_turn(b, slot, &forward, &backward);
+            end_action(b, slot + 1, &backward, NULL);
+        }
     } else if (cost->kind == MS_SLOT_FORWARD) {
         ms_walk forward = open_forward(b, slot);
         begin_action(b, slot, &forward, NULL);
@@ -441,7 +471,9 @@ ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
     ms_node_builder b = {
         .s = ms_step_builder_open(cx, planned, options, actors),
         .shares = uses != NULL,
-        .overlaps = ms_overlaps_sync(planned->workload->stack, planned->sharding)};
+        .overlaps = ms_overlaps_sync(planned->workload->stack, planned->sharding),
+        .overlaps_pairs =
+            ms_pipeline_overlaps_pairs(&planned->pipeline, planned->sharding)};
     b.first_kernel = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
     b.block_start = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
     prepare_blocks(&b);

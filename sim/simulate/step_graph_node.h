@@ -16,6 +16,7 @@ typedef struct ms_node_builder {
     ms_step_builder s;
     bool shares;             /* the engine shares links and SMs between tasks */
     bool overlaps;           /* the stack overlaps gathers and reductions with compute */
+    bool overlaps_pairs;     /* ms_pipeline_overlaps_pairs */
     ms_stage_blocks *blocks; /* (stages of the model): blocks by stage */
     /* [placed stage], (blocks, actors of its rank): the tasks that gather each block's
      * parameters once per step; NULL: none */

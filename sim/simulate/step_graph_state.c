@@ -285,7 +285,7 @@ void ms_state_end_block(ms_node_builder *b, ms_walk *w)
         return;
     if (ms_shards_grads(sharding)) {
         add_reduction(b, w, block, false);
-        if (!b->overlaps)
+        if (!b->overlaps && block->reduce[0].seconds + block->reduce[1].seconds > 0.0)
             wait_for_reductions(b, w);
     }
     if (w->last_backward && reduces_when(b, w) == MS_REDUCE_BY_UNIT)
@@ -350,19 +350,19 @@ void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
     ms_step_builder *s = &b->s;
     ms_reduction_time when = reduces_when(b, w);
     bool continues = w->last_backward && when == MS_REDUCE_BY_UNIT;
-    if (ms_shards_grads(s->planned->sharding) && w->weights && !continues)
+    bool reduces = ms_shards_grads(s->planned->sharding) && w->weights &&
+                   w->sums->sum.reduce_s > 0.0;
+    if (reduces && !continues)
         wait_for_reductions(b, w);
     if (!w->last_backward)
         return;
     bool ends_rank = ms_schedule_last_complete(s->schedule, w->rank) == w->stage;
     if (when == MS_REDUCE_AFTER_STAGE)
         reduce_stage(b, w);
-    if (when != MS_REDUCE_AFTER_RANK)
-        add_replica_exchange(b, w);
-    else if (ends_rank) {
+    if (!ends_rank)
+        return;
+    if (when == MS_REDUCE_AFTER_RANK)
         for_all_stages(b, w, reduce_stage);
-        for_all_stages(b, w, add_replica_exchange);
-    }
-    if (ends_rank)
-        for_all_stages(b, w, add_tp_sync);
+    for_all_stages(b, w, add_replica_exchange);
+    for_all_stages(b, w, add_tp_sync);
 }

@@ -48,11 +48,16 @@ static double gradient_return_s(const bound *b, int last)
     return seconds;
 }
 
+/* Least seconds from a stage's last backward to the end of its rank's reductions. */
+static double whole_rest_s(const ms_stage_times *t)
+{
+    return ms_reduce_rest_s(t, MS_SLOT_BACKWARD) + t->after_rank_s;
+}
+
 static double whole_bound_s(const bound *b)
 {
     const ms_split *split = b->split;
-    double head_rest_s =
-        ms_reduce_rest_s(&b->times[split->runs[0].classes[0]], MS_SLOT_BACKWARD);
+    double head_rest_s = whole_rest_s(&b->times[split->runs[0].classes[0]]);
     double class_arrival_s = 0.0, longest_s = 0.0;
     for (int i = 0; i < split->num_runs; i++) {
         const ms_rank_class *run = &split->runs[i];
@@ -61,7 +66,7 @@ static double whole_bound_s(const bound *b)
          * the longest way back to rank 0 */
         double arrival_s =
             class_arrival_s + (run->num_ranks - 1) * pass_stage_s(b, first);
-        double own_s = busy_s(b, run) + ms_reduce_rest_s(first, MS_SLOT_BACKWARD);
+        double own_s = busy_s(b, run) + whole_rest_s(first);
         double start_s = ms_max(arrival_s, first->release_s);
         double round_s = start_s + busy_s(b, run) + gradient_return_s(b, i) + head_rest_s;
         longest_s =
@@ -110,8 +115,9 @@ static double last_backward_s(const bound *b, const ms_stage_times *t)
 
 static double reduce_rest_s(const ms_stage_times *t)
 {
-    return ms_max(0.0, ms_min(ms_reduce_rest_s(t, MS_SLOT_BACKWARD),
-                              ms_reduce_rest_s(t, MS_SLOT_WEIGHT)));
+    double least_s = ms_min(ms_reduce_rest_s(t, MS_SLOT_BACKWARD),
+                            ms_reduce_rest_s(t, MS_SLOT_WEIGHT));
+    return ms_max(0.0, least_s) + t->after_rank_s;
 }
 
 /* Least seconds of any of a stage's backwards until its input gradient can be sent. The
@@ -309,20 +315,6 @@ static void find_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
     }
 }
 
-/* Adds to hidden_s of each class the most seconds of reductions that its forward hides in a
- * pair with a backward of any class (ZeRO-2). */
-static void add_hidden_reductions(const ms_pipeline *pipeline, ms_stage_times *times)
-{
-    int num = pipeline->split->num_classes;
-    double most_s = 0.0;
-    if (!ms_schedule_traits_of(pipeline->shape.kind).overlaps)
-        return;
-    for (int i = 0; i < num; i++)
-        most_s = ms_max(most_s, times[i].paired_saved_s);
-    for (int i = 0; i < num; i++)
-        times[i].hidden_s += ms_min(most_s, times[i].forward_s);
-}
-
 static double bound_of(const ms_pipeline *pipeline, ms_sharding sharding, bool tight,
                        ms_arena *scratch)
 {
@@ -331,11 +323,11 @@ static double bound_of(const ms_pipeline *pipeline, ms_sharding sharding, bool t
     ms_stage_times *times = MS_NEW_ARRAY(scratch, split->num_classes, ms_stage_times);
     for (int i = 0; i < split->num_classes; i++)
         times[i] = ms_step_class_durations(pipeline, sharding, i);
-    if (ms_pipeline_has_pairs(pipeline) && tight)
+    bool pairs = ms_pipeline_overlaps_pairs(pipeline, sharding);
+    if (pairs && tight)
         find_hidden(pipeline, times);
-    else if (ms_pipeline_has_pairs(pipeline))
+    else if (pairs)
         limit_hidden(pipeline, times);
-    add_hidden_reductions(pipeline, times);
     bool lists = tight || !ends_with_first_chunk(pipeline->shape.kind);
     ms_order_times order = {
         .split = split,

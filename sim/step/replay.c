@@ -27,7 +27,7 @@ static double pair_half_s(const ms_schedule *schedule, const ms_slot_cost *cost,
     const ms_stage_times *forward = &stages[cost->stage],
                          *backward = &stages[cost->backward_stage];
     double both_s = forward->forward_s + backward->backward_s;
-    double seconds = both_s - ms_min(backward->paired_saved_s, forward->forward_s);
+    double seconds = both_s;
     if (forward->pair_saved_s != NULL)
         seconds -=
             forward
@@ -63,9 +63,15 @@ double ms_slot_cost_s(const ms_schedule *schedule, const ms_slot_cost *cost,
 
 double ms_step_wait_s(const ms_slot_cost *cost, const ms_stage_times *stages)
 {
-    double regather_s = cost->after_backward ? stages[cost->stage].regather_s : 0.0;
-    return cost->after_last > 0 ? regather_s + stages[cost->after_last - 1].gather_after_s
-                                : regather_s;
+    const ms_stage_times *t = &stages[cost->stage];
+    double regather_s = cost->after_backward ? t->regather_s : 0.0;
+    if (cost->after_last == 0)
+        return regather_s;
+    const ms_stage_times *last = &stages[cost->after_last - 1];
+    double pending_s = cost->after_last_weight ? last->weight_pending_s : last->pending_s;
+    return cost->kind == MS_SLOT_WEIGHT
+               ? ms_max(0.0, pending_s + t->reduced_s - t->weight_s)
+               : regather_s + pending_s;
 }
 
 /* Durations and delays of a class of slots. A forward receives from the previous stage, a
@@ -215,9 +221,9 @@ static double unoverlapped_reductions_end_s(const ms_schedule *schedule,
     return done_s;
 }
 
-/* Seconds at which a rank's last gradient reduction ends. Stages are reduced in the order
+/* Seconds at which the reductions of a rank's stages end. Stages are reduced in the order
  * of their last backwards, and overlap with those. */
-static double reductions_end_s(const ms_schedule *schedule, const ms_stage_times *stages,
+static double stages_reduced_s(const ms_schedule *schedule, const ms_stage_times *stages,
                                const double *end_s, int rank)
 {
     double done_s = 0.0;
@@ -231,6 +237,16 @@ static double reductions_end_s(const ms_schedule *schedule, const ms_stage_times
         double rest_s = ms_reduce_rest_s(&stages[stage], (ms_slot_kind)cost->kind);
         done_s = ms_max(done_s + stages[stage].reduce_s, end_s[after] + rest_s);
     }
+    return done_s;
+}
+
+/* Seconds at which a rank's gradients are complete. */
+static double reductions_end_s(const ms_schedule *schedule, const ms_stage_times *stages,
+                               const double *end_s, int rank)
+{
+    double done_s = stages_reduced_s(schedule, stages, end_s, rank);
+    for (int chunk = 0; chunk < schedule->num_chunks; chunk++)
+        done_s += stages[ms_schedule_stage(&schedule->shape, rank, chunk)].after_rank_s;
     return done_s;
 }
 

@@ -16,15 +16,13 @@ typedef struct ms_stage_times {
     /* least seconds between a backward and a preceding backward of its rank: there no
      * forward hides the first gather of parameters (ZeRO-3) */
     double regather_s;
-    /* seconds after a last backward until its reductions let another stage of the rank
-     * gather parameters (ZeRO-3) */
-    double gather_after_s;
+    /* ZeRO-3: seconds after the last backward, or the last W, until its reductions let
+     * another stage of the rank gather parameters or reduce gradients; seconds of the
+     * reductions that every W but the last waits for */
+    double pending_s, weight_pending_s, reduced_s;
     /* (chunks of a rank): seconds saved if this stage's forward overlaps with the
      * backward of that chunk; NULL: none */
     const double *pair_saved_s;
-    /* seconds of the backward's reductions that the forward of an overlapped pair hides
-     * (ZeRO-2) */
-    double paired_saved_s;
     double hidden_s; /* for bounds: most seconds saved per overlapped pair */
     /* seconds of a message to the next and to the previous stage, if on another rank */
     double send_forward_s, send_backward_s;
@@ -33,6 +31,9 @@ typedef struct ms_stage_times {
      * backward; reduce_tail_s: least seconds from that backward's end to theirs;
      * weight_tail_s: the same from the end of its last W */
     double reduce_s, reduce_tail_s, weight_tail_s;
+    /* seconds after all reductions of the rank: sums of gradients over tp, and the exchange
+     * with the stage's other copy (DualPipe) */
+    double after_rank_s;
     bool reduces_last; /* no overlap: reductions follow the last backward */
 } ms_stage_times;
 

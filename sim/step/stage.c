@@ -352,7 +352,6 @@ static void reduce_per_microbatch(const ms_stack *stack, const ms_stage *stage,
     }
     t->last_backward_s = t->backward_s;
     t->last_weight_s = t->weight_s;
-    t->paired_saved_s = overlaps ? stage->by_unit.paired_saved_s : 0.0;
     t->reduce_s = t->reduce_tail_s = t->weight_tail_s = stage->sum.replicate_s;
 }
 
@@ -370,11 +369,18 @@ static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
     t->input_s = overlaps ? by_unit->input_s : t->input_s + gather_s;
     t->weight_s = overlaps ? by_unit->weight_s : t->weight_s + reduce_s;
     t->last_weight_s = overlaps ? by_unit->last_weight_s : t->weight_s;
-    t->regather_s = overlaps ? by_unit->regather_s : 0.0;
-    t->gather_after_s = overlaps ? by_unit->tail_s : 0.0;
-    t->reduce_s = overlaps ? 0.0 : stage->sum.replicate_s;
-    t->reduce_tail_s = overlaps ? by_unit->tail_s : stage->sum.replicate_s;
-    t->weight_tail_s = t->reduce_tail_s;
+    t->reduce_s = t->reduce_tail_s = t->weight_tail_s = stage->sum.replicate_s;
+    if (!overlaps)
+        return;
+    t->regather_s = by_unit->regather_s;
+    t->reduce_s += reduce_s;
+    t->reduce_tail_s = by_unit->tail_s;
+    t->weight_tail_s = by_unit->weight_tail_s;
+    if (gather_s > 0.0) {
+        t->pending_s = t->reduce_tail_s;
+        t->weight_pending_s = t->weight_tail_s;
+        t->reduced_s = reduce_s;
+    }
 }
 
 ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage,
@@ -413,7 +419,6 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
         gather_and_reduce_per_block(stage, overlaps, each_reduce_s, &t);
         break;
     }
-    t.reduce_tail_s += sum->tp_sync_s;
-    t.weight_tail_s += sum->tp_sync_s;
+    t.after_rank_s = sum->tp_sync_s;
     return t;
 }

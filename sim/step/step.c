@@ -58,12 +58,8 @@ ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding 
     ms_stage_times times =
         ms_stage_durations(pipeline->workload, stage, sharding, pipeline->send_s);
     hold_for_sends(pipeline, stage_class, &times);
-    if (ms_schedule_placement(pipeline->shape.kind) == MS_PLACE_BOTH_WAYS) {
-        double replica_s = ms_replica_s(pipeline, stage, sharding);
-        times.reduce_s += replica_s;
-        times.reduce_tail_s += replica_s;
-        times.weight_tail_s += replica_s;
-    }
+    if (ms_schedule_placement(pipeline->shape.kind) == MS_PLACE_BOTH_WAYS)
+        times.after_rank_s += ms_replica_s(pipeline, stage, sharding);
     return times;
 }
 
@@ -99,10 +95,10 @@ static double gathered_first_s(const ms_pipeline *pipeline, ms_sharding sharding
     return seconds;
 }
 
-bool ms_pipeline_has_pairs(const ms_pipeline *pipeline)
+bool ms_pipeline_overlaps_pairs(const ms_pipeline *pipeline, ms_sharding sharding)
 {
     return ms_schedule_traits_of(pipeline->shape.kind).overlaps &&
-           pipeline->links->span[MS_BILL_EP].size > 1;
+           pipeline->links->span[MS_BILL_EP].size > 1 && !ms_shards_grads(sharding);
 }
 
 double ms_pipeline_pair_saved_s(const ms_pipeline *pipeline, int forward_stage,
@@ -131,7 +127,7 @@ void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding, ms_are
                        ms_stage_times *times)
 {
     const ms_split *split = pipeline->split;
-    bool pairs = ms_pipeline_has_pairs(pipeline);
+    bool pairs = ms_pipeline_overlaps_pairs(pipeline, sharding);
     for (int rank = 0; rank < split->num_ranks; rank++) {
         for (int chunk = 0; chunk < split->num_chunks; chunk++) {
             int placed = ms_schedule_stage(&pipeline->shape, rank, chunk);

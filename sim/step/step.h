@@ -45,8 +45,12 @@ double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
 double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
                       int *slowest_rank);
 
-/* Whether the schedule overlaps forwards and backwards, and the plan exchanges tokens. */
-bool ms_pipeline_has_pairs(const ms_pipeline *pipeline);
+/* Whether pairs of a forward and a backward run kernel by kernel, one computing while the
+ * other exchanges tokens: the schedule has pairs, there are exchanges, and the sharding
+ * moves parameters or gradients only once per step. Otherwise the backward follows the
+ * forward (deepseek-ai/DualPipe without an overlapped_forward_backward of the model;
+ * DeepSeek-V3 shards with ZeRO-1, Megatron-LM overlaps only exchanges of experts). */
+bool ms_pipeline_overlaps_pairs(const ms_pipeline *pipeline, ms_sharding sharding);
 /* Seconds saved if a forward of one stage overlaps with a backward of another. */
 double ms_pipeline_pair_saved_s(const ms_pipeline *pipeline, int forward_stage,
                                 int backward_stage);

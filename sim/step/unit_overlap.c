@@ -45,9 +45,7 @@ static void add_transfers(ms_unit_overlap *walk, work whole, work weight,
 {
     const ms_block_cost *block = walk->at.block;
     double shards_s = block->reduce_s + block->replicate_s, before_s = before->reduce_s;
-    double backward_s = slowed_s(walk, whole, before_s);
-    pass_lane(&walk->whole, backward_s, walk->at.reduce_s, count);
-    pass_lane(&walk->paired, backward_s + block->forward_s, walk->at.reduce_s, count);
+    pass_lane(&walk->whole, slowed_s(walk, whole, before_s), walk->at.reduce_s, count);
     pass_lane(&walk->weight, slowed_s(walk, weight, before_s), walk->at.reduce_s, count);
     pass_lane(&walk->last_weight, slowed_s(walk, weight, last_reduce_s(before)),
               walk->at.reduce_s + block->replicate_s, count);
@@ -152,11 +150,9 @@ void ms_unit_overlap_end(ms_unit_overlap *walk)
 {
     add_current_blocks(walk, &(ms_moved_unit){0});
     walk->out->reduced_backward_s = walk->whole.moved_s;
-    walk->out->paired_saved_s = walk->paired.worked_s - walk->whole.worked_s +
-                                walk->whole.moved_s - walk->paired.moved_s;
     walk->out->weight_s = walk->weight.moved_s;
-    walk->out->last_weight_s =
-        ms_max(walk->last_weight.worked_s, walk->last_weight.moved_s - walk->out->tail_s);
+    walk->out->last_weight_s = walk->last_weight.worked_s;
+    walk->out->weight_tail_s = walk->last_weight.moved_s - walk->last_weight.worked_s;
     walk->out->gathering_s = walk->gathers.moved_s - walk->gathers.worked_s;
     for (int i = 0; i < MS_NUM_STEP_REDUCTIONS; i++) {
         walk->out->late_s[i] = walk->last[i].moved_s - walk->last[i].worked_s;

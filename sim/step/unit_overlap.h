@@ -19,13 +19,10 @@ typedef struct ms_unit_times {
     /* ZeRO-3; the last backward also overlaps with reductions over dp_replicate */
     double forward_s, backward_s, last_backward_s;
     double input_s, last_weight_s; /* ZeRO-3: halves (I, last W) of a split backward */
-    double tail_s;                 /* ZeRO-3: reductions after the last backward */
+    double tail_s, weight_tail_s;  /* ZeRO-3: reductions after the last backward, W */
     double regather_s; /* ZeRO-3: first gather of a backward that follows a backward */
     double weight_s;   /* ZeRO-2, ZeRO-3: weight half with its gradient reductions */
     double reduced_backward_s; /* ZeRO-2: unsplit backward with its reductions */
-    /* ZeRO-2: the part of reduced_backward_s that a forward of the same blocks hides if
-     * both run in turn, block by block */
-    double paired_saved_s;
     /* [ms_step_reduction], for reductions that run once per step, during the last
      * backward: seconds that they last beyond its end, or beyond the end of the last W;
      * seconds of the reduction of its last block */
@@ -58,7 +55,6 @@ typedef struct ms_unit_overlap {
     /* previous and current blocks, in the order of a backward */
     ms_moved_unit before, at;
     ms_lane whole, weight; /* unsplit backward and weight half (W) of any micro-batch */
-    ms_lane paired;        /* unsplit backward, each block after a forward of it */
     ms_lane last_weight;   /* last micro-batch's W, with dp_replicate reductions */
     /* in the last backward: seconds of reductions left, for which no gather waits */
     double pending_reduce_s;

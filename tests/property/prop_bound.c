@@ -88,26 +88,12 @@ static ms_stage_times random_times(ms_rng *rng, double send_s)
         t.reduce_s = 4.0 * ms_rng_uniform(rng);
         t.reduce_tail_s = ms_rng_uniform(rng) * t.reduce_s;
         t.weight_tail_s = ms_rng_uniform(rng) * t.reduce_s;
-        t.gather_after_s = ms_rng_uniform(rng) * t.reduce_s;
+        t.pending_s = ms_rng_uniform(rng) * t.reduce_s;
+        t.weight_pending_s = ms_rng_uniform(rng) * t.reduce_s;
+        t.reduced_s = ms_rng_uniform(rng) * t.reduce_s;
+        t.after_rank_s = ms_rng_uniform(rng);
     }
     return t;
-}
-
-/* Draws how many seconds of each stage's reductions the forward of a pair hides; hidden_s
- * grows by the most that a stage's forward may hide. */
-static void add_hidden_reductions(ms_rng *rng, const ms_split *split,
-                                  ms_stage_times *times, ms_stage_times *placed)
-{
-    double most_s = 0.0;
-    for (int s = 0; s < split->num_stages; s++) {
-        times[s].paired_saved_s = 0.2 * ms_rng_uniform(rng) * times[s].backward_s;
-        most_s = fmax(most_s, times[s].paired_saved_s);
-    }
-    for (int s = 0; s < split->num_stages; s++)
-        times[s].hidden_s += fmin(most_s, times[s].forward_s);
-    for (int s = 0; s < split->num_ranks * split->num_chunks; s++)
-        placed[s].paired_saved_s =
-            times[ms_schedule_model_stage(&split->shape, s)].paired_saved_s;
 }
 
 /* Draws, for each stage, how many seconds it saves to run the stage's forward together
@@ -151,8 +137,6 @@ static double check_one(ms_rng *rng, ms_arena *arena, const ms_schedule *schedul
         placed[s] = times[ms_schedule_model_stage(&schedule->shape, s)];
     if (ms_schedule_traits_of(schedule->shape.kind).overlaps)
         add_savings(rng, arena, split, times, placed);
-    if (ms_schedule_traits_of(schedule->shape.kind).overlaps && between(rng, 0, 1) == 0)
-        add_hidden_reductions(rng, split, times, placed);
     double end_s[8], start_s[8];
     ms_replay_result result = {.end_s = end_s, .start_s = start_s};
     ms_replay(schedule, placed, arena, &result);

@@ -46,7 +46,10 @@ static void random_times(ms_rng *rng, int num_stages, ms_stage_times *out)
                                   .weight_s = random_time(rng),
                                   .last_weight_s = random_time(rng),
                                   .regather_s = random_time(rng) / 4,
-                                  .gather_after_s = random_time(rng) / 4,
+                                  .after_rank_s = random_time(rng) / 4,
+                                  .pending_s = random_time(rng) / 4,
+                                  .weight_pending_s = random_time(rng) / 4,
+                                  .reduced_s = random_time(rng),
                                   .send_forward_s = random_time(rng) / 4,
                                   .send_backward_s = random_time(rng) / 4};
 }
@@ -206,7 +209,8 @@ static bool completes(const ms_action *a)
 
 /* Seconds that action `at` waits for a gather of its first parameters. A backward gathers
  * them again if the action just before on the same rank computed weight gradients; after the
- * last ones of a stage the gather comes after their reductions. */
+ * last ones of a stage the gather comes after their reductions, and so do the reductions
+ * that a W waits for. */
 static double regather(const naive *n, int at)
 {
     const ms_schedule *schedule = n->schedule;
@@ -214,12 +218,22 @@ static double regather(const naive *n, int at)
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++)
         if (at == schedule->first_action[rank])
             return 0.0;
-    if (!completes(a - 1) || a->kind == MS_BACKWARD_WEIGHT)
+    if (!completes(a - 1))
         return 0.0;
     bool backward = a->kind == MS_BACKWARD || a->kind == MS_BACKWARD_INPUT;
-    int before = a[-1].kind == MS_OVERLAP ? a[-1].backward_stage : a[-1].stage;
-    return (backward ? n->times[a->stage].regather_s : 0.0) +
-           (is_end(n, at - 1, false) ? n->times[before].gather_after_s : 0.0);
+    const ms_stage_times *t = &n->times[a->stage];
+    double regather_s = backward ? t->regather_s : 0.0, pending_s = 0.0;
+    if (!is_end(n, at - 1, false))
+        return regather_s;
+    if (a[-1].kind == MS_BACKWARD_WEIGHT)
+        pending_s = n->times[a[-1].stage].weight_pending_s;
+    else
+        pending_s =
+            n->times[a[-1].kind == MS_OVERLAP ? a[-1].backward_stage : a[-1].stage]
+                .pending_s;
+    if (a->kind != MS_BACKWARD_WEIGHT)
+        return regather_s + pending_s;
+    return is_end(n, at, false) ? 0.0 : fmax(0.0, pending_s + t->reduced_s - t->weight_s);
 }
 
 static double duration(const naive *n, int at)
@@ -261,6 +275,9 @@ static double last_reduction(const naive *n, int rank)
                             : fmax(t->reduce_s - t->last_backward_s, t->reduce_tail_s);
         done_s = fmax(done_s + t->reduce_s, n->end_s[i] + rest_s);
     }
+    for (int chunk = 0; chunk < n->schedule->num_chunks; chunk++)
+        done_s +=
+            n->times[ms_schedule_stage(&n->schedule->shape, rank, chunk)].after_rank_s;
     return done_s;
 }
 

@@ -305,6 +305,7 @@ static void expect_times(ms_stage_times t, ms_stage_times want)
     ASSERT_NEAR(t.release_s, want.release_s, 1e-12);
     ASSERT_NEAR(t.reduce_s, want.reduce_s, 1e-12);
     ASSERT_NEAR(t.reduce_tail_s, want.reduce_tail_s, 1e-12);
+    ASSERT_NEAR(t.after_rank_s, want.after_rank_s, 1e-12);
 }
 
 /* No sharding: all-reduces of 5, 5 (layers) and 7 s (embedding) slow the last backward of
@@ -321,7 +322,8 @@ static void without_sharding_gradients_are_reduced_beside_the_last_backward(void
                                   .backward_s = 17,
                                   .last_backward_s = 17 + 0.25 * 17,
                                   .reduce_s = 17,
-                                  .reduce_tail_s = 12 - 1.25 + 0.5});
+                                  .reduce_tail_s = 12 - 1.25,
+                                  .after_rank_s = 0.5});
 }
 
 /* ZeRO-1: the gathers of a step, 7 s, slow its first forward of 9 s by a quarter of 7 s;
@@ -340,7 +342,8 @@ static void gathers_of_a_step_slow_the_first_forward(void **state)
                            .last_backward_s = 17 + 0.25 * 12.5,
                            .release_s = 5 - 10.75 / 9,
                            .reduce_s = 10 + 2.5,
-                           .reduce_tail_s = 8.5 - 20.125 / 17 + 0.5};
+                           .reduce_tail_s = 8.5 - 20.125 / 17,
+                           .after_rank_s = 0.5};
     expect_times(times_of(b, &parts, MS_ZERO_1), want);
     expect_times(times_of(b, &parts, MS_ZERO_3_NO_RESHARD), want);
     want.backward_s = 23.75;
@@ -364,7 +367,8 @@ static void stages_of_a_pipeline_do_not_wait_for_each_others_traffic(void **stat
                            .last_backward_s = 17 + 0.25 * 12.5,
                            .release_s = 4,
                            .reduce_s = 12.5,
-                           .reduce_tail_s = 8.5 - 20.125 / 17 + 0.5};
+                           .reduce_tail_s = 8.5 - 20.125 / 17,
+                           .after_rank_s = 0.5};
     expect_times(ms_stage_durations(b->workload, &first, MS_ZERO_1, 0.125), want);
     want = (ms_stage_times){.forward_s = 8,
                             .first_forward_s = 8,
@@ -372,11 +376,13 @@ static void stages_of_a_pipeline_do_not_wait_for_each_others_traffic(void **stat
                             .last_backward_s = 16,
                             .release_s = 2,
                             .reduce_s = 8,
-                            .reduce_tail_s = 8 + 0.5};
+                            .reduce_tail_s = 8,
+                            .after_rank_s = 0.5};
     expect_times(ms_stage_durations(b->workload, &next, MS_ZERO_1, 0.125), want);
     ms_stage_times t = ms_stage_durations(b->workload, &next, MS_ZERO_2, 0.125);
     ASSERT_NEAR(t.last_backward_s, t.backward_s, 1e-12);
-    ASSERT_NEAR(t.reduce_tail_s, 2 + 0.5, 1e-12);
+    ASSERT_NEAR(t.reduce_tail_s, 2, 1e-12);
+    ASSERT_NEAR(t.after_rank_s, 0.5, 1e-12);
     assert_true(t.reduces_last);
 }
 
@@ -399,7 +405,7 @@ static void long_gathers_delay_the_first_forward(void **state)
     ASSERT_NEAR(t.backward_s, 8 + 30, 1e-12);
     ASSERT_NEAR(t.last_backward_s, 17 / 0.75, 1e-12);
     ASSERT_NEAR(t.reduce_s, 32.5, 1e-12);
-    ASSERT_NEAR(t.reduce_tail_s, 32.5 - 9 / 0.75 + 0.5, 1e-12);
+    ASSERT_NEAR(t.reduce_tail_s, 32.5 - 9 / 0.75, 1e-12);
 }
 
 /* ZeRO-3 gathers and reduces block by block: each block computes beside the gather of
@@ -420,7 +426,9 @@ static void resharding_gathers_and_reduces_part_by_part(void **state)
                                   .first_forward_s = forward,
                                   .backward_s = backward,
                                   .last_backward_s = 8.5 + 9.75 + embedding,
-                                  .reduce_tail_s = 4 - embedding + 4.5 + 0.5});
+                                  .reduce_s = 12.5,
+                                  .reduce_tail_s = 4 - embedding + 4.5,
+                                  .after_rank_s = 0.5});
 }
 
 /* All gathers and reductions are exposed when nothing overlaps; no gradient is partial
