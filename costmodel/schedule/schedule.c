@@ -265,13 +265,33 @@ static void join_lists(ms_arena *arena, const ms_action_list *lists,
     schedule->actions = actions;
 }
 
-/* Makes a schedule that has only the ranks' action lists. */
-static ms_schedule *make_lists(ms_arena *arena, const ms_schedule_shape *shape)
+/* A schedule of the shape without lists. */
+static ms_schedule *open_schedule(ms_arena *arena, const ms_schedule_shape *shape)
 {
     ms_schedule *schedule = MS_NEW(arena, ms_schedule);
     schedule->shape = *shape;
     schedule->num_stages = ms_schedule_stages(shape);
     schedule->num_chunks = ms_schedule_chunks(shape);
+    schedule->num_alike = 1;
+    return schedule;
+}
+
+ms_rank_actions ms_schedule_rank_actions(const ms_schedule *schedule, int rank,
+                                         ms_action_list *list)
+{
+    if (schedule->actions == NULL) {
+        list->num = 0;
+        families[schedule->shape.kind]->fill_rank(&schedule->shape, rank, list);
+        return (ms_rank_actions){list->actions, list->num};
+    }
+    int first = schedule->first_action[rank], end = schedule->first_action[rank + 1];
+    return (ms_rank_actions){schedule->actions + first, end - first};
+}
+
+/* Makes a schedule that has only the ranks' action lists. */
+static ms_schedule *make_lists(ms_arena *arena, const ms_schedule_shape *shape)
+{
+    ms_schedule *schedule = open_schedule(arena, shape);
     ms_arena *scratch = ms_arena_open();
     ms_action_list *lists = MS_NEW_ARRAY(scratch, shape->num_ranks, ms_action_list);
     for (int r = 0; r < shape->num_ranks; r++)
@@ -284,6 +304,27 @@ static ms_schedule *make_lists(ms_arena *arena, const ms_schedule_shape *shape)
     join_lists(arena, lists, schedule);
     ms_arena_close(scratch);
     return schedule;
+}
+
+ms_schedule *ms_schedule_outline(ms_arena *arena, const ms_schedule_shape *shape)
+{
+    const ms_schedule_family *family = families[shape->kind];
+    ms_schedule *outline = open_schedule(arena, shape);
+    if (family->traits.keeps_all) {
+        outline->num_alike = shape->num_microbatches;
+        outline->shape.num_microbatches = 1;
+    }
+    if (family->fill_rank != NULL)
+        return outline;
+    ms_arena *scratch = ms_arena_open();
+    ms_schedule *listed = make_lists(scratch, &outline->shape);
+    ms_schedule_find_live(arena, listed);
+    ms_schedule_find_edges(arena, listed);
+    *outline = *listed;
+    outline->first_action = NULL;
+    outline->actions = NULL;
+    ms_arena_close(scratch);
+    return outline;
 }
 
 /* Adds slots, edges and alive micro-batches; the action lists must not deadlock. */

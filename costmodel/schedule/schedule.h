@@ -149,6 +149,10 @@ typedef struct ms_schedule_traits {
      * micro-batches stay the same. Families with groups: only if groups have p
      * micro-batches. 0: no such number is used */
     unsigned char repeats_after;
+    /* all micro-batches of all chunks are alive before the first backward */
+    bool keeps_all;
+    /* wherever rank r + 1 keeps micro-batches alive, rank r keeps as many, or more */
+    bool first_keeps_most;
     /* families with chunks: warm-up forwards of rank r less those of rank r + 1 */
     unsigned char warmup_slope;
     unsigned char message_wait; /* ms_message_wait */
@@ -220,6 +224,8 @@ typedef struct ms_schedule {
     const int *live;       /* (num_live, 2 num_chunks): rows of alive micro-batches */
     const short *live_chunk;
     const unsigned char *live_kind;
+    /* outlines: number of micro-batches that each micro-batch of the lists stands for */
+    int num_alike;
     ms_schedule_edges edges;
     /* number of slots; every slot comes after those that it waits for */
     int num_slots;
@@ -264,6 +270,23 @@ bool ms_schedule_is_listed(const ms_schedule_shape *shape);
 int ms_schedule_period(const ms_schedule_shape *shape, int *least);
 /* Generates a schedule in the arena. The shape must be allowed and be listed. */
 ms_schedule *ms_schedule_make(ms_arena *arena, const ms_schedule_shape *shape);
+/* The outline of a schedule: what memory and bounds need of it, without lists and slots.
+ * Has `live` only where the family orders all ranks at once, and `edges` there or after
+ * ms_schedule_find_edges. The shape must be allowed; the outline's may be shorter. */
+ms_schedule *ms_schedule_outline(ms_arena *arena, const ms_schedule_shape *shape);
+/* Fills `edges` of an outline that lacks them. */
+void ms_schedule_find_edges(ms_arena *arena, ms_schedule *schedule);
+/* Rows of ms_schedule.live: those of all ranks, or of some. */
+typedef struct ms_live_rows {
+    int num;
+    const int *counts; /* (num, 2 num_chunks) */
+    const short *chunk;
+    const unsigned char *kind;
+} ms_live_rows;
+/* The rows of a range of ranks, of a schedule or an outline. Leaves out rows of a rank
+ * that those of others in the range cover, where that is known without looking. */
+ms_live_rows ms_schedule_live_rows(ms_arena *arena, const ms_schedule *schedule,
+                                   int first_rank, int num_ranks);
 /* Generates a schedule that, if long, lists about `num_actions` actions (at least two
  * beginnings and ends) and leaves out the rest. The shape must be allowed. */
 ms_schedule *ms_schedule_condense(ms_arena *arena, const ms_schedule_shape *shape,

@@ -54,13 +54,13 @@ static void add_to_front(front *f, int from, const int *counts, int chunk, int k
     row->kind = (unsigned char)kind;
 }
 
-static void walk_rank(const ms_schedule *schedule, int rank, int *live, front *f)
+static void walk_rank(const ms_schedule *schedule, const ms_rank_actions *list, int *live,
+                      front *f)
 {
     int from = f->count, chunks = schedule->num_chunks;
     const ms_schedule_shape *shape = &schedule->shape;
-    for (int i = schedule->first_action[rank]; i < schedule->first_action[rank + 1];
-         i++) {
-        const ms_action *a = &schedule->actions[i];
+    for (int i = 0; i < list->num; i++) {
+        const ms_action *a = &list->actions[i];
         int kind = a->kind, stage = a->stage;
         if (kind == MS_FORWARD || kind == MS_OVERLAP)
             live[ms_schedule_chunk(shape, stage)]++;
@@ -82,20 +82,19 @@ static void walk_rank(const ms_schedule *schedule, int rank, int *live, front *f
     }
 }
 
-static void copy_front(ms_arena *arena, const front *f, ms_schedule *schedule)
+/* The rows of a front, with counts of `num_alike` micro-batches for each one. */
+static ms_live_rows copy_front(ms_arena *arena, const front *f, int num_alike)
 {
     int *counts = MS_NEW_ARRAY(arena, (long)f->count * f->width, int);
-    short *chunks = MS_NEW_ARRAY(arena, f->count, short);
-    unsigned char *kinds = MS_NEW_ARRAY(arena, f->count, unsigned char);
+    short *chunk = MS_NEW_ARRAY(arena, f->count, short);
+    unsigned char *kind = MS_NEW_ARRAY(arena, f->count, unsigned char);
     for (int i = 0; i < f->count; i++) {
-        memcpy(counts + (long)i * f->width, f->rows[i].counts,
-               (size_t)f->width * sizeof(int));
-        chunks[i] = f->rows[i].chunk;
-        kinds[i] = f->rows[i].kind;
+        for (int j = 0; j < f->width; j++)
+            counts[(long)i * f->width + j] = num_alike * f->rows[i].counts[j];
+        chunk[i] = f->rows[i].chunk;
+        kind[i] = f->rows[i].kind;
     }
-    schedule->live = counts;
-    schedule->live_chunk = chunks;
-    schedule->live_kind = kinds;
+    return (ms_live_rows){f->count, counts, chunk, kind};
 }
 
 void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule)
@@ -107,10 +106,39 @@ void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule)
     int *live = MS_NEW_ARRAY(scratch, width, int);
     for (int rank = 0; rank < num_ranks; rank++) {
         first_live[rank] = f.count;
-        walk_rank(schedule, rank, live, &f); /* at its end `live` is 0 again */
+        ms_rank_actions list = ms_schedule_rank_actions(schedule, rank, NULL);
+        walk_rank(schedule, &list, live, &f); /* at its end `live` is 0 again */
     }
     first_live[num_ranks] = f.count;
-    copy_front(arena, &f, schedule);
+    ms_live_rows rows = copy_front(arena, &f, schedule->num_alike);
+    schedule->live = rows.counts;
+    schedule->live_chunk = rows.chunk;
+    schedule->live_kind = rows.kind;
     ms_arena_close(scratch);
     schedule->first_live = first_live;
+}
+
+ms_live_rows ms_schedule_live_rows(ms_arena *arena, const ms_schedule *schedule,
+                                   int first_rank, int num_ranks)
+{
+    long width = 2L * schedule->num_chunks;
+    if (schedule->live != NULL) {
+        int first = schedule->first_live[first_rank];
+        return (ms_live_rows){schedule->first_live[first_rank + num_ranks] - first,
+                              schedule->live + first * width,
+                              schedule->live_chunk + first, schedule->live_kind + first};
+    }
+    ms_arena *scratch = ms_arena_open();
+    front f = {.arena = scratch, .width = (int)width};
+    int *live = MS_NEW_ARRAY(scratch, width, int);
+    ms_action_list room = {.arena = scratch};
+    if (ms_schedule_traits_of(schedule->shape.kind).first_keeps_most)
+        num_ranks = 1;
+    for (int rank = first_rank; rank < first_rank + num_ranks; rank++) {
+        ms_rank_actions list = ms_schedule_rank_actions(schedule, rank, &room);
+        walk_rank(schedule, &list, live, &f);
+    }
+    ms_live_rows rows = copy_front(arena, &f, schedule->num_alike);
+    ms_arena_close(scratch);
+    return rows;
 }

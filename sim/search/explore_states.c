@@ -359,16 +359,18 @@ typedef struct sieve {
 } sieve;
 
 /* Whether the quick step-time bound, or else the tight one, rules out a complete plan. */
-static bool is_pipeline_beaten(const ms_explore_level *l)
+static bool is_pipeline_beaten(ms_explore_level *l)
 {
     const ms_explorer *explorer = l->explorer;
     ms_sharding sharding = ms_plan_sharding(&l->plan);
     if (ms_explore_beats_none(explorer))
         return false;
+    if (ms_explore_is_beaten(
+            explorer, ms_step_bound_s(&l->pipeline, sharding, explorer->scratch)))
+        return true;
+    l->pipeline.lists = ms_outline_cached(explorer->schedules, &l->shape, true);
     return ms_explore_is_beaten(
-               explorer, ms_step_bound_s(&l->pipeline, sharding, explorer->scratch)) ||
-           ms_explore_is_beaten(explorer, ms_step_tight_bound_s(&l->pipeline, sharding,
-                                                                explorer->scratch));
+        explorer, ms_step_tight_bound_s(&l->pipeline, sharding, explorer->scratch));
 }
 
 /* Adds sharding and recomputation to s->states if they fit memory. */

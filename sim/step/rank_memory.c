@@ -68,30 +68,43 @@ int ms_rank_class_distinct(const ms_rank_class *run, int chunk)
     return i;
 }
 
+static void *copy(ms_arena *arena, const void *items, size_t size)
+{
+    void *copied = ms_arena_take(arena, size);
+    if (size > 0)
+        memcpy(copied, items, size);
+    return copied;
+}
+
 ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
                                const ms_schedule *live, int first_rank, int num_ranks)
 {
-    int first = live->first_live[first_rank],
-        last = live->first_live[first_rank + num_ranks];
+    ms_arena *scratch = ms_arena_open();
+    ms_live_rows all = ms_schedule_live_rows(scratch, live, first_rank, num_ranks);
     int chunks = live->num_chunks, width = 2 * run->num_distinct;
     rows r = {.width = width,
-              .counts = MS_NEW_ARRAY(arena, (long)(last - first) * width, int),
-              .at_work = MS_NEW_ARRAY(arena, last - first, short),
-              .kinds = MS_NEW_ARRAY(arena, last - first, unsigned char)};
-    int *counts = MS_NEW_ARRAY(arena, width, int);
-    int *class_of = MS_NEW_ARRAY(arena, chunks, int);
+              .counts = MS_NEW_ARRAY(scratch, (long)all.num * width, int),
+              .at_work = MS_NEW_ARRAY(scratch, all.num, short),
+              .kinds = MS_NEW_ARRAY(scratch, all.num, unsigned char)};
+    int *counts = MS_NEW_ARRAY(scratch, width, int);
+    int *class_of = MS_NEW_ARRAY(scratch, chunks, int);
     for (int chunk = 0; chunk < chunks; chunk++)
         class_of[chunk] = ms_rank_class_distinct(run, chunk);
-    for (int i = first; i < last; i++) {
-        const int *row = live->live + (long)i * 2 * chunks;
+    for (int i = 0; i < all.num; i++) {
+        const int *row = all.counts + (long)i * 2 * chunks;
         memset(counts, 0, (size_t)width * sizeof *counts);
         for (int chunk = 0; chunk < chunks; chunk++) {
             counts[class_of[chunk]] += row[chunk];
             counts[run->num_distinct + class_of[chunk]] += row[chunks + chunk];
         }
-        add_row(&r, counts, (short)class_of[live->live_chunk[i]], live->live_kind[i]);
+        add_row(&r, counts, (short)class_of[all.chunk[i]], all.kind[i]);
     }
-    return (ms_rank_live){run, r.num, r.counts, r.at_work, r.kinds};
+    ms_rank_live kept = {
+        run, r.num, copy(arena, r.counts, (size_t)r.num * (size_t)width * sizeof(int)),
+        copy(arena, r.at_work, (size_t)r.num * sizeof(short)),
+        copy(arena, r.kinds, (size_t)r.num)};
+    ms_arena_close(scratch);
+    return kept;
 }
 
 /* The stages beside a rank's chunk, before and after it, that lie on other ranks: fills

@@ -12,8 +12,9 @@ bool ms_schedule_cache_is_full(const ms_schedule_cache *cache);
 /* The schedule of a shape, condensed if long; made in `scratch` if the cache is full. */
 const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
                                       const ms_schedule_shape *shape, ms_arena *scratch);
-/* The schedule of a shape, or a shorter one that keeps as many micro-batches alive. */
-const ms_schedule *ms_live_cached(ms_schedule_cache *cache,
-                                  const ms_schedule_shape *shape, ms_arena *scratch);
+/* The outline of a shape's schedule (ms_schedule_outline), or of a shorter one that keeps
+ * as many micro-batches alive and begins and ends alike; on request with `edges`. */
+const ms_schedule *ms_outline_cached(ms_schedule_cache *cache,
+                                     const ms_schedule_shape *shape, bool has_edges);
 
 #endif
