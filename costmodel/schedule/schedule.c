@@ -308,29 +308,19 @@ static ms_schedule *make_lists(ms_arena *arena, const ms_schedule_shape *shape)
 
 ms_schedule *ms_schedule_outline(ms_arena *arena, const ms_schedule_shape *shape)
 {
-    const ms_schedule_family *family = families[shape->kind];
+    if (families[shape->kind]->fill_rank == NULL)
+        return make_lists(arena, shape);
     ms_schedule *outline = open_schedule(arena, shape);
-    if (family->traits.keeps_all) {
+    if (ms_schedule_traits_of(shape->kind).keeps_all) {
         outline->num_alike = shape->num_microbatches;
         outline->shape.num_microbatches = 1;
     }
-    if (family->fill_rank != NULL)
-        return outline;
-    ms_arena *scratch = ms_arena_open();
-    ms_schedule *listed = make_lists(scratch, &outline->shape);
-    ms_schedule_find_live(arena, listed);
-    ms_schedule_find_edges(arena, listed);
-    *outline = *listed;
-    outline->first_action = NULL;
-    outline->actions = NULL;
-    ms_arena_close(scratch);
     return outline;
 }
 
-/* Adds slots, edges and alive micro-batches; the action lists must not deadlock. */
+/* Adds slots and edges; the action lists must not deadlock. */
 static ms_schedule *complete(ms_arena *arena, ms_schedule *schedule)
 {
-    ms_schedule_find_live(arena, schedule);
     ms_schedule_find_edges(arena, schedule);
     bool ends = ms_schedule_find_slots(arena, schedule, NULL);
     assert(ends);
@@ -351,16 +341,4 @@ ms_status ms_schedule_open(ms_ctx *cx, ms_arena *arena, const ms_schedule_shape 
     MS_TRY(ms_schedule_check(cx, schedule, loc));
     *out = complete(arena, schedule);
     return MS_OK;
-}
-
-int ms_schedule_in_flight(const ms_schedule *schedule, int rank)
-{
-    int most = 0, width = 2 * schedule->num_chunks;
-    for (int i = schedule->first_live[rank]; i < schedule->first_live[rank + 1]; i++) {
-        int sum = 0;
-        for (int c = 0; c < width; c++)
-            sum += schedule->live[(long)i * width + c];
-        most = sum > most ? sum : most;
-    }
-    return most;
 }

@@ -213,17 +213,6 @@ typedef struct ms_schedule {
     int num_chunks;           /* stages per rank */
     const int *first_action;  /* (num_ranks + 1): index of each rank's first action */
     const ms_action *actions; /* rank by rank, in the order of execution */
-    /* `live`, `live_chunk`, `live_kind`: micro-batches alive on a rank, one row for every
-     * instant that can be its memory peak. Row i is taken at the start of a backward of
-     * chunk live_chunk[i] and kind live_kind[i] (MS_BACKWARD, pairs included,
-     * MS_BACKWARD_INPUT or MS_BACKWARD_WEIGHT). Entries 0 .. num_chunks-1 count, by
-     * chunk, forwards whose backward (or I) has not ended; the next num_chunks count, by
-     * chunk, those between I and W. Rows are left out if another one of the same rank,
-     * chunk and kind is nowhere smaller. */
-    const int *first_live; /* (num_ranks + 1): each rank's first row of `live` */
-    const int *live;       /* (num_live, 2 num_chunks): rows of alive micro-batches */
-    const short *live_chunk;
-    const unsigned char *live_kind;
     /* outlines: number of micro-batches that each micro-batch of the lists stands for */
     int num_alike;
     ms_schedule_edges edges;
@@ -270,23 +259,34 @@ bool ms_schedule_is_listed(const ms_schedule_shape *shape);
 int ms_schedule_period(const ms_schedule_shape *shape, int *least);
 /* Generates a schedule in the arena. The shape must be allowed and be listed. */
 ms_schedule *ms_schedule_make(ms_arena *arena, const ms_schedule_shape *shape);
-/* The outline of a schedule: what memory and bounds need of it, without lists and slots.
- * Has `live` only where the family orders all ranks at once, and `edges` there or after
- * ms_schedule_find_edges. The shape must be allowed; the outline's may be shorter. */
+/* The outline of a schedule: what memory and bounds need of it. Has no slots, `edges` only
+ * after ms_schedule_find_edges, and lists only where a family orders all ranks at once.
+ * The shape must be allowed; that of the outline may have fewer micro-batches. */
 ms_schedule *ms_schedule_outline(ms_arena *arena, const ms_schedule_shape *shape);
 /* Fills `edges` of an outline that lacks them. */
 void ms_schedule_find_edges(ms_arena *arena, ms_schedule *schedule);
-/* Rows of ms_schedule.live: those of all ranks, or of some. */
+
+/* Ranks whose chunks are told apart by class only. */
+typedef struct ms_live_ranks {
+    int first_rank, num_ranks;
+    int num_classes;
+    const int *class_of; /* (num_chunks): class of each chunk, from 0 */
+} ms_live_ranks;
+/* Micro-batches alive on a rank, one row for every instant that can be its memory peak.
+ * Row i is taken at the start of a backward of a chunk of class at_work[i] and of kind
+ * kinds[i] (MS_BACKWARD, pairs included, MS_BACKWARD_INPUT or MS_BACKWARD_WEIGHT).
+ * Entries 0 .. num_classes-1 count, by class, forwards whose backward (or I) has not
+ * ended; the next num_classes count, by class, those between I and W. */
 typedef struct ms_live_rows {
     int num;
-    const int *counts; /* (num, 2 num_chunks) */
-    const short *chunk;
-    const unsigned char *kind;
+    const int *counts; /* (num, 2 num_classes) */
+    const short *at_work;
+    const unsigned char *kinds;
 } ms_live_rows;
-/* The rows of a range of ranks, of a schedule or an outline. Leaves out rows of a rank
- * that those of others in the range cover, where that is known without looking. */
+/* The rows of some ranks of a schedule or outline. Rows are left out if another one of the
+ * same class and kind is nowhere smaller. */
 ms_live_rows ms_schedule_live_rows(ms_arena *arena, const ms_schedule *schedule,
-                                   int first_rank, int num_ranks);
+                                   const ms_live_ranks *ranks);
 /* Generates a schedule that, if long, lists about `num_actions` actions (at least two
  * beginnings and ends) and leaves out the rest. The shape must be allowed. */
 ms_schedule *ms_schedule_condense(ms_arena *arena, const ms_schedule_shape *shape,

@@ -1,16 +1,16 @@
-/* Fills ms_schedule.live: counts, before each backward, micro-batches between forward and
- * backward and between I and W, by chunk; keeps rows that can be a memory peak. */
+/* Counts, before each backward, micro-batches between forward and backward and between I
+ * and W, by class of chunks; keeps rows that can be a memory peak. */
 #include "costmodel/schedule/schedule_priv.h"
 
 #include <string.h>
 
 typedef struct live_row {
-    int *counts; /* (2 num_chunks) one row of ms_schedule.live; NULL: not allocated */
-    short chunk;
+    int *counts; /* (width) one row of ms_live_rows.counts; NULL: not allocated */
+    short at_work;
     unsigned char kind;
 } live_row;
 
-/* Rows of ms_schedule.live that no other row of the same rank dominates, rank by rank. */
+/* Rows that no other row dominates. */
 typedef struct front {
     ms_arena *arena;
     int width;
@@ -27,18 +27,18 @@ static bool is_covered(const int *counts, const int *by, int width)
     return true;
 }
 
-/* Adds a row to a rank's rows (from index `from` on), unless one of them dominates it. */
-static void add_to_front(front *f, int from, const int *counts, int chunk, int kind)
+/* Adds a row, unless one of the others dominates it. */
+static void add_to_front(front *f, const int *counts, int at_work, int kind)
 {
     /* newest row first: the likeliest to dominate */
-    for (int i = f->count - 1; i >= from; i--)
-        if (f->rows[i].chunk == chunk && f->rows[i].kind == kind &&
+    for (int i = f->count - 1; i >= 0; i--)
+        if (f->rows[i].at_work == at_work && f->rows[i].kind == kind &&
             is_covered(counts, f->rows[i].counts, f->width))
             return;
-    int num_left = from;
-    for (int i = from; i < f->count; i++) {
+    int num_left = 0;
+    for (int i = 0; i < f->count; i++) {
         live_row row = f->rows[i];
-        if (row.chunk == chunk && row.kind == kind &&
+        if (row.at_work == at_work && row.kind == kind &&
             is_covered(row.counts, counts, f->width))
             continue;
         f->rows[i] = f->rows[num_left]; /* keeps memory of dominated rows for reuse */
@@ -50,35 +50,36 @@ static void add_to_front(front *f, int from, const int *counts, int chunk, int k
     if (row->counts == NULL)
         row->counts = MS_NEW_ARRAY(f->arena, f->width, int);
     memcpy(row->counts, counts, (size_t)f->width * sizeof(int));
-    row->chunk = (short)chunk;
+    row->at_work = (short)at_work;
     row->kind = (unsigned char)kind;
 }
 
-static void walk_rank(const ms_schedule *schedule, const ms_rank_actions *list, int *live,
-                      front *f)
+/* Adds the rows of a rank with these actions. `live`: (width) zeros, which it is again at
+ * the end. */
+static void walk_rank(const ms_schedule *schedule, const int *class_of,
+                      const ms_rank_actions *list, int *live, front *f)
 {
-    int from = f->count, chunks = schedule->num_chunks;
     const ms_schedule_shape *shape = &schedule->shape;
+    int *delayed = live + f->width / 2;
     for (int i = 0; i < list->num; i++) {
         const ms_action *a = &list->actions[i];
         int kind = a->kind, stage = a->stage;
         if (kind == MS_FORWARD || kind == MS_OVERLAP)
-            live[ms_schedule_chunk(shape, stage)]++;
+            live[class_of[ms_schedule_chunk(shape, stage)]]++;
         if (kind == MS_FORWARD)
             continue;
         if (kind == MS_OVERLAP) {
             stage = a->backward_stage;
             kind = MS_BACKWARD;
         }
-        int chunk = ms_schedule_chunk(shape, stage);
-        add_to_front(f, from, live, chunk, kind);
+        int at_work = class_of[ms_schedule_chunk(shape, stage)];
+        add_to_front(f, live, at_work, kind);
         if (kind == MS_BACKWARD_WEIGHT) {
-            live[chunks + chunk]--;
+            delayed[at_work]--;
             continue;
         }
-        live[chunk]--;
-        if (kind == MS_BACKWARD_INPUT)
-            live[chunks + chunk]++;
+        live[at_work]--;
+        delayed[at_work] += kind == MS_BACKWARD_INPUT;
     }
 }
 
@@ -86,59 +87,45 @@ static void walk_rank(const ms_schedule *schedule, const ms_rank_actions *list, 
 static ms_live_rows copy_front(ms_arena *arena, const front *f, int num_alike)
 {
     int *counts = MS_NEW_ARRAY(arena, (long)f->count * f->width, int);
-    short *chunk = MS_NEW_ARRAY(arena, f->count, short);
-    unsigned char *kind = MS_NEW_ARRAY(arena, f->count, unsigned char);
+    short *at_work = MS_NEW_ARRAY(arena, f->count, short);
+    unsigned char *kinds = MS_NEW_ARRAY(arena, f->count, unsigned char);
     for (int i = 0; i < f->count; i++) {
         for (int j = 0; j < f->width; j++)
             counts[(long)i * f->width + j] = num_alike * f->rows[i].counts[j];
-        chunk[i] = f->rows[i].chunk;
-        kind[i] = f->rows[i].kind;
+        at_work[i] = f->rows[i].at_work;
+        kinds[i] = f->rows[i].kind;
     }
-    return (ms_live_rows){f->count, counts, chunk, kind};
-}
-
-void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule)
-{
-    int num_ranks = schedule->shape.num_ranks, width = 2 * schedule->num_chunks;
-    int *first_live = MS_NEW_ARRAY(arena, num_ranks + 1, int);
-    ms_arena *scratch = ms_arena_open();
-    front f = {.arena = scratch, .width = width};
-    int *live = MS_NEW_ARRAY(scratch, width, int);
-    for (int rank = 0; rank < num_ranks; rank++) {
-        first_live[rank] = f.count;
-        ms_rank_actions list = ms_schedule_rank_actions(schedule, rank, NULL);
-        walk_rank(schedule, &list, live, &f); /* at its end `live` is 0 again */
-    }
-    first_live[num_ranks] = f.count;
-    ms_live_rows rows = copy_front(arena, &f, schedule->num_alike);
-    schedule->live = rows.counts;
-    schedule->live_chunk = rows.chunk;
-    schedule->live_kind = rows.kind;
-    ms_arena_close(scratch);
-    schedule->first_live = first_live;
+    return (ms_live_rows){f->count, counts, at_work, kinds};
 }
 
 ms_live_rows ms_schedule_live_rows(ms_arena *arena, const ms_schedule *schedule,
-                                   int first_rank, int num_ranks)
+                                   const ms_live_ranks *ranks)
 {
-    long width = 2L * schedule->num_chunks;
-    if (schedule->live != NULL) {
-        int first = schedule->first_live[first_rank];
-        return (ms_live_rows){schedule->first_live[first_rank + num_ranks] - first,
-                              schedule->live + first * width,
-                              schedule->live_chunk + first, schedule->live_kind + first};
-    }
     ms_arena *scratch = ms_arena_open();
-    front f = {.arena = scratch, .width = (int)width};
-    int *live = MS_NEW_ARRAY(scratch, width, int);
+    front f = {.arena = scratch, .width = 2 * ranks->num_classes};
+    int *live = MS_NEW_ARRAY(scratch, f.width, int);
     ms_action_list room = {.arena = scratch};
-    if (ms_schedule_traits_of(schedule->shape.kind).first_keeps_most)
-        num_ranks = 1;
-    for (int rank = first_rank; rank < first_rank + num_ranks; rank++) {
+    bool first_only = ms_schedule_traits_of(schedule->shape.kind).first_keeps_most;
+    int end = ranks->first_rank + (first_only ? 1 : ranks->num_ranks);
+    for (int rank = ranks->first_rank; rank < end; rank++) {
         ms_rank_actions list = ms_schedule_rank_actions(schedule, rank, &room);
-        walk_rank(schedule, &list, live, &f);
+        walk_rank(schedule, ranks->class_of, &list, live, &f);
     }
     ms_live_rows rows = copy_front(arena, &f, schedule->num_alike);
     ms_arena_close(scratch);
     return rows;
+}
+
+int ms_schedule_in_flight(const ms_schedule *schedule, int rank)
+{
+    ms_arena *scratch = ms_arena_open();
+    ms_live_ranks ranks = {rank, 1, 1, MS_NEW_ARRAY(scratch, schedule->num_chunks, int)};
+    ms_live_rows rows = ms_schedule_live_rows(scratch, schedule, &ranks);
+    int most = 0;
+    for (int i = 0; i < rows.num; i++) {
+        int sum = rows.counts[2 * i] + rows.counts[2 * i + 1];
+        most = sum > most ? sum : most;
+    }
+    ms_arena_close(scratch);
+    return most;
 }

@@ -57,8 +57,6 @@ typedef struct ms_rank_actions {
  * `list` with. */
 ms_rank_actions ms_schedule_rank_actions(const ms_schedule *schedule, int rank,
                                          ms_action_list *list);
-/* Fills a schedule's counts of alive micro-batches (first_live, live, ...). */
-void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule);
 /* Fills the slots of a schedule. False if its lists deadlock; `stuck` (may be NULL) then
  * gets each rank's first action that cannot run (num_ranks indices into actions, -1: the
  * rank is done). */

@@ -18,7 +18,8 @@ struct ms_schedule_cache {
 
 static long num_actions_of(const ms_schedule *schedule)
 {
-    return schedule == NULL ? 0
+    return schedule == NULL || schedule->actions == NULL
+               ? 0
                             : schedule->first_action[schedule->shape.num_ranks] +
                                   num_actions_of(schedule->shorter);
 }
@@ -92,8 +93,10 @@ const ms_schedule *ms_outline_cached(ms_schedule_cache *cache,
     if (ms_schedule_period(shape, &least) > 0)
         brief.num_microbatches = least;
     ms_schedule **place = place_of(&cache->outlines, &brief);
-    if (*place == NULL)
+    if (*place == NULL) {
         *place = ms_schedule_outline(cache->arena, &brief);
+        cache->num_actions += num_actions_of(*place);
+    }
     if (has_edges)
         ms_schedule_find_edges(cache->arena, *place);
     return *place;
