@@ -142,6 +142,8 @@ static void replay_plan(ms_explore_level *l, double peak_bytes)
     const ms_schedule *schedule =
         ms_schedule_cached(explorer->schedules, &l->pipeline.shape, explorer->scratch);
     ms_found found = {.plan = l->plan, .peak_bytes = peak_bytes};
+    double worst_s = ms_min(ms_explore_worst_s(explorer), explorer->threshold_s);
+    l->pipeline.enough_s = isinf(worst_s) || explorer->watch != NULL ? 0.0 : worst_s;
     found.step_s = ms_step_exact_s(&l->pipeline, ms_plan_sharding(&l->plan), schedule,
                                    explorer->scratch);
     ms_arena_rewind(explorer->scratch, mark);

@@ -336,6 +336,13 @@ static void replay_condensed(const ms_schedule *schedule, const ms_stage_times *
     out->error_s = schedule->num_left_out * spread_s;
 }
 
+static bool is_accurate(const ms_replay_result *result)
+{
+    return result->error_s <= MOST_ERROR_FRAC * result->makespan_s ||
+           (result->enough_s > 0.0 &&
+            result->makespan_s - result->error_s >= result->enough_s);
+}
+
 static void replay_extended(const ms_schedule *schedule, const ms_stage_times *stages,
                             ms_arena *scratch, ms_replay_result *out)
 {
@@ -347,8 +354,7 @@ static void replay_extended(const ms_schedule *schedule, const ms_stage_times *s
             *sums[i] = MS_NEW_ARRAY(scratch, num_ranks, double);
     replay_condensed(schedule, stages, scratch, &all);
     long num_actions = 4L * schedule->first_action[num_ranks];
-    while (all.error_s > MOST_ERROR_FRAC * all.makespan_s &&
-           num_actions <= MS_MOST_ACTIONS / 4) {
+    while (!is_accurate(&all) && num_actions <= MS_MOST_ACTIONS / 4) {
         ms_schedule_shape whole = schedule->shape;
         whole.num_microbatches +=
             schedule->num_left_out *
