@@ -251,6 +251,8 @@ int ms_schedule_group(const ms_schedule_shape *shape);
 #define MS_LONG_SCHEDULE ((long)1 << 13)
 /* Says that a schedule has too many actions. */
 extern const char ms_too_many_actions[];
+/* Number of actions of a shape's lists; pairs count as two. */
+long ms_schedule_num_actions(const ms_schedule_shape *shape);
 /* Whether the lists of an allowed shape have at most MS_MOST_ACTIONS actions. */
 bool ms_schedule_is_listed(const ms_schedule_shape *shape);
 /* Number of micro-batches after which the middle of a rank's list repeats, or 0 if it
