@@ -102,16 +102,21 @@ ms_live_rows ms_schedule_live_rows(ms_arena *arena, const ms_schedule *schedule,
                                    const ms_live_ranks *ranks)
 {
     ms_arena *scratch = ms_arena_open();
-    front f = {.arena = scratch, .width = 2 * ranks->num_classes};
-    int *live = MS_NEW_ARRAY(scratch, f.width, int);
+    /* rows of one rank, which are few, and of all */
+    front own = {.arena = scratch, .width = 2 * ranks->num_classes}, all = own;
+    int *live = MS_NEW_ARRAY(scratch, own.width, int);
     ms_action_list room = {.arena = scratch};
     bool first_only = ms_schedule_traits_of(schedule->shape.kind).first_keeps_most;
     int end = ranks->first_rank + (first_only ? 1 : ranks->num_ranks);
     for (int rank = ranks->first_rank; rank < end; rank++) {
         ms_rank_actions list = ms_schedule_rank_actions(schedule, rank, &room);
-        walk_rank(schedule, ranks->class_of, &list, live, &f);
+        own.count = 0;
+        walk_rank(schedule, ranks->class_of, &list, live, &own);
+        for (int i = 0; i < own.count; i++)
+            add_to_front(&all, own.rows[i].counts, own.rows[i].at_work,
+                         own.rows[i].kind);
     }
-    ms_live_rows rows = copy_front(arena, &f, schedule->num_alike);
+    ms_live_rows rows = copy_front(arena, &all, schedule->num_alike);
     ms_arena_close(scratch);
     return rows;
 }
