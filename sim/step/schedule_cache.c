@@ -26,7 +26,7 @@ static long num_actions_of(const ms_schedule *schedule)
 
 bool ms_schedule_cache_is_full(const ms_schedule_cache *cache)
 {
-    return cache->num_actions >= 2 * MS_MOST_ACTIONS;
+    return cache->num_actions >= MS_MOST_ACTIONS / 4;
 }
 
 ms_schedule_cache *ms_schedule_cache_open(void)

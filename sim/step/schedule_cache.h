@@ -7,7 +7,8 @@
 typedef struct ms_schedule_cache ms_schedule_cache;
 ms_schedule_cache *ms_schedule_cache_open(void);
 void ms_schedule_cache_close(ms_schedule_cache *cache);
-/* Whether the cache keeps no more schedules: it has twice MS_MOST_ACTIONS. */
+/* Whether the cache keeps no more schedules: its lists have a quarter of MS_MOST_ACTIONS,
+ * about 65 MB. */
 bool ms_schedule_cache_is_full(const ms_schedule_cache *cache);
 /* The schedule of a shape, condensed if long; made in `scratch` if the cache is full. */
 const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
