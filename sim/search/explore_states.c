@@ -102,10 +102,19 @@ static const ms_rank_live *live_of_run(ms_explore_level *l, int i)
     return &l->live[i];
 }
 
+/* Whether ranks before those of run i have equal stages and keep as much or more. */
+static bool is_no_peak(const ms_explore_level *l, const recomputed *r, int i)
+{
+    int like = l->split->runs[i].like;
+    return like < i && ms_schedule_traits_of(l->shape.kind).first_keeps_most &&
+           r->loads[like].buffer_bytes >= r->loads[i].buffer_bytes;
+}
+
 static void find_peaks(ms_explore_level *l, recomputed *r)
 {
     for (int i = 0; !r->knows_peaks && i < l->split->num_runs; i++)
-        ms_rank_load_peak(r->stages, live_of_run(l, i), &r->loads[i]);
+        if (!is_no_peak(l, r, i))
+            ms_rank_load_peak(r->stages, live_of_run(l, i), &r->loads[i]);
     r->knows_peaks = true;
 }
 

@@ -387,8 +387,13 @@ static void find_runs(split_builder *b, ms_arena *arena)
             last->num_ranks++;
             continue;
         }
+        int like = 0;
+        while (like < split->num_runs &&
+               memcmp(b->runs[like].classes, classes, size) != 0)
+            like++;
         last = &b->runs[split->num_runs++];
-        *last = (ms_rank_class){.first_rank = rank, .num_ranks = 1, .classes = classes};
+        *last = (ms_rank_class){
+            .first_rank = rank, .num_ranks = 1, .like = like, .classes = classes};
         count_distinct(last, arena, chunks);
     }
 }

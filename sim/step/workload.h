@@ -16,6 +16,7 @@
 /* Neighbouring pipeline ranks whose model chunks are equal, and so are their costs. */
 typedef struct ms_rank_class {
     int first_rank, num_ranks;
+    int like;                /* the first of the split's runs with equal classes */
     const int *classes;      /* (num_chunks): stage class of each chunk */
     int num_distinct;        /* number of different stage classes */
     const int *distinct;     /* (num_distinct): different classes, in chunk order */
