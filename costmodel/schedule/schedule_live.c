@@ -113,8 +113,7 @@ ms_live_rows ms_schedule_live_rows(ms_arena *arena, const ms_schedule *schedule,
         own.count = 0;
         walk_rank(schedule, ranks->class_of, &list, live, &own);
         for (int i = 0; i < own.count; i++)
-            add_to_front(&all, own.rows[i].counts, own.rows[i].at_work,
-                         own.rows[i].kind);
+            add_to_front(&all, own.rows[i].counts, own.rows[i].at_work, own.rows[i].kind);
     }
     ms_live_rows rows = copy_front(arena, &all, schedule->num_alike);
     ms_arena_close(scratch);

@@ -193,16 +193,6 @@ static bool allows_mode(const ms_explore_level *l, ms_layer_mode mode)
     return (l->legal.modes >> mode & 1U) != 0;
 }
 
-static long most_layers(const ms_split *split)
-{
-    long most = 0;
-    for (int i = 0; i < split->num_classes; i++) {
-        long layers = split->layers[split->stage_of_class[i]];
-        most = layers > most ? layers : most;
-    }
-    return most;
-}
-
 /* The fewest layers of each chunk that full recomputation may recompute. */
 static long fewest_full(const ms_explore_level *l, long most)
 {
@@ -349,7 +339,7 @@ void ms_explore_states(ms_explore_level *l)
 {
     recomputed made[NUM_SIMPLE_MODES] = {{0}};
     made[0] = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
-    long most = most_layers(l->split);
+    long most = ms_split_most_layers(l->split);
     for (int s = 0; s < MS_NUM_SHARDINGS; s++) {
         if (!allowed_sharding(l, (ms_sharding)s))
             continue;
@@ -376,8 +366,8 @@ static bool is_pipeline_beaten(ms_explore_level *l)
     ms_sharding sharding = ms_plan_sharding(&l->plan);
     if (ms_explore_beats_none(explorer))
         return false;
-    if (ms_explore_is_beaten(
-            explorer, ms_step_bound_s(&l->pipeline, sharding, explorer->scratch)))
+    if (ms_explore_is_beaten(explorer,
+                             ms_step_bound_s(&l->pipeline, sharding, explorer->scratch)))
         return true;
     l->pipeline.lists = ms_outline_cached(explorer->schedules, &l->shape, true);
     return ms_explore_is_beaten(
@@ -515,7 +505,7 @@ int ms_explore_sieve(ms_explore_level *l, long num_orders, ms_explore_state *sta
     ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
     sieve s = {.l = l,
                .num_orders = num_orders,
-               .most = most_layers(l->split),
+               .most = ms_split_most_layers(l->split),
                .states = states};
     s.bare = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
     for (int sharding = 0; sharding < MS_NUM_SHARDINGS; sharding++) {
@@ -534,7 +524,7 @@ void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int 
     for (int i = 0; i < num; i++) {
         ms_arena_mark mark = ms_arena_save(explorer->scratch);
         set_sharding(l, states[i].sharding);
-        long most = most_layers(l->split);
+        long most = ms_split_most_layers(l->split);
         long layers = states[i].mode == MS_RECOMPUTE_FULL && states[i].layers == 0
                           ? most
                           : states[i].layers;
@@ -557,7 +547,7 @@ long ms_explore_count_states(const ms_explore_level *l)
         if (!allowed_sharding(l, (ms_sharding)s))
             continue;
         choose_sharding(&one, (ms_sharding)s);
-        count += count_recomputations(&one, most_layers(l->split));
+        count += count_recomputations(&one, ms_split_most_layers(l->split));
     }
     return count;
 }

@@ -55,7 +55,7 @@ typedef struct ms_rank_load {
 /* Micro-batches with saved activations on ranks of a class. */
 typedef struct ms_rank_live {
     const ms_rank_class *run;
-    ms_live_rows rows; /* by stage class in run->distinct */
+    ms_live_rows rows; /* classes: stage classes in run->distinct */
 } ms_rank_live;
 
 /* The stage class of a rank's model chunk, as an index into run->distinct. */

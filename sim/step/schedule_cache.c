@@ -20,8 +20,8 @@ static long num_actions_of(const ms_schedule *schedule)
 {
     return schedule == NULL || schedule->actions == NULL
                ? 0
-                            : schedule->first_action[schedule->shape.num_ranks] +
-                                  num_actions_of(schedule->shorter);
+               : schedule->first_action[schedule->shape.num_ranks] +
+                     num_actions_of(schedule->shorter);
 }
 
 bool ms_schedule_cache_is_full(const ms_schedule_cache *cache)

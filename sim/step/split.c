@@ -373,6 +373,16 @@ bool ms_split_ends_meet(const ms_split *split)
     return ms_split_holds(split, first_rank, split->num_stages - 1);
 }
 
+long ms_split_most_layers(const ms_split *split)
+{
+    long most = 0;
+    for (int i = 0; i < split->num_classes; i++) {
+        long layers = split->layers[split->stage_of_class[i]];
+        most = layers > most ? layers : most;
+    }
+    return most;
+}
+
 static void find_runs(split_builder *b, ms_arena *arena)
 {
     ms_split *split = b->split;

@@ -46,6 +46,8 @@ bool ms_split_holds(const ms_split *split, int rank, int stage);
 /* Whether a rank has the first and the last stage: with one rank, in a V placement, or
  * with placement in both directions (DualPipe). */
 bool ms_split_ends_meet(const ms_split *split);
+/* Number of layers of the largest stage. */
+long ms_split_most_layers(const ms_split *split);
 
 /* Key of priced programs: of ms_program_key the fields that a plan determines, equal for
  * all blocks of the model (ms_plan_bill_key); other fields are 0. */
