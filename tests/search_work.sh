@@ -17,10 +17,11 @@ failed=0
 # Arguments: test, reason
 skip() { printf '[ RUN      ] %s\n%s\n[  SKIPPED ] %s\n' "$1" "$2" "$1"; }
 
-# Arguments: model, GPUs; prints its row: configurations, evaluated, replayed, bytes
+# Arguments: model (options may follow it), GPUs; prints its row: configurations, evaluated, replayed, bytes
 work_of()
 {
-    MESHSIM_DEBUG=search "$MESHSIM" search --model "$1" --gpus "$2" --threads 1 --json --quiet >"$scratch/out" 2>"$scratch/log" || return 1
+    # shellcheck disable=SC2086 # options may follow the model
+    MESHSIM_DEBUG=search "$MESHSIM" search --model $1 --gpus "$2" --threads 1 --json --quiet >"$scratch/out" 2>"$scratch/log" || return 1
     echo "$1,$2,$(sed -nE 's/^    "(configurations|evaluated|replayed)": ([0-9]+),$/\2/p' "$scratch/out" | paste -sd,),$(
         sed -n 's/^\[search\] at most \([0-9]*\) bytes in arenas$/\1/p' "$scratch/log")"
 }

@@ -76,11 +76,27 @@ static ms_status simulate(request *r, const ms_plan *plan)
 
 /* ---- output ---- */
 
+/* MS_EINPUT: the trace would have more than MS_MAX_TRACED_TASKS tasks. */
+static ms_status check_trace_size(const request *r)
+{
+    const ms_simulation *s = &r->simulation;
+    int shown = r->report.num_actors > 0 ? r->report.num_actors : s->num_actors;
+    double tasks = (double)s->graph->num_tasks * shown / s->num_actors;
+    if (tasks <= (double)MS_MAX_TRACED_TASKS)
+        return MS_OK;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+            "a trace of %d ranks would have about %.1f million tasks, must be at most "
+            "%ld million",
+            shown, tasks / 1e6, MS_MAX_TRACED_TASKS / 1000000);
+    return ms_hint(r->cx, "fewer --ranks, fewer micro-batches, or --detail action");
+}
+
 static ms_status write_trace(const request *r)
 {
     const char *path = r->flags->trace;
     if (path == NULL)
         return MS_OK;
+    MS_TRY(check_trace_size(r));
     ms_output out;
     MS_TRY(ms_output_open(r->cx, path, &out));
     ms_trace_write(out.file, r->cx->arena, &r->simulation,

@@ -25,6 +25,7 @@ const ms_schedule_family ms_family_1f1b = {
                .least_virtual = 1,
                .most_virtual = 1,
                .repeats_after = 2,
+               .first_keeps_most = true,
                .message_wait = MS_WAIT_PLAIN},
     .fill_rank = fill_rank,
 };

@@ -40,6 +40,7 @@ const ms_schedule_family ms_family_combined_1f1b = {
                .overlaps = true,
                .groups = true,
                .repeats_after = 4,
+               .first_keeps_most = true,
                .warmup_slope = 2},
     .objection = objection,
     .fill_rank = fill_rank,

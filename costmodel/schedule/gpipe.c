@@ -15,6 +15,8 @@ const ms_schedule_family ms_family_gpipe = {
     .traits = {.placement = MS_PLACE_LOOP,
                .least_virtual = 1,
                .most_virtual = 1,
+               .keeps_all = true,
+               .first_keeps_most = true,
                .message_wait = MS_WAIT_PLAIN},
     .fill_rank = fill_rank,
 };

@@ -62,6 +62,7 @@ const ms_schedule_family ms_family_interleaved = {
                .least_virtual = 2,
                .groups = true,
                .repeats_after = 4,
+               .first_keeps_most = true,
                .warmup_slope = 2,
                .message_wait = MS_WAIT_INTERLEAVED},
     .objection = objection,

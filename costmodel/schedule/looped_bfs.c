@@ -19,6 +19,8 @@ const ms_schedule_family ms_family_looped_bfs = {
     MS_ALIASES("bfs", "breadth-first", "ScheduleLoopedBFS"),
     .traits = {.placement = MS_PLACE_LOOP,
                .least_virtual = 1,
+               .keeps_all = true,
+               .first_keeps_most = true,
                .message_wait = MS_WAIT_INTERLEAVED},
     .objection = ms_loop_objection,
     .fill_rank = fill_rank,

@@ -265,13 +265,33 @@ static void join_lists(ms_arena *arena, const ms_action_list *lists,
     schedule->actions = actions;
 }
 
-/* Makes a schedule that has only the ranks' action lists. */
-static ms_schedule *make_lists(ms_arena *arena, const ms_schedule_shape *shape)
+/* A schedule of the shape without lists. */
+static ms_schedule *open_schedule(ms_arena *arena, const ms_schedule_shape *shape)
 {
     ms_schedule *schedule = MS_NEW(arena, ms_schedule);
     schedule->shape = *shape;
     schedule->num_stages = ms_schedule_stages(shape);
     schedule->num_chunks = ms_schedule_chunks(shape);
+    schedule->num_alike = 1;
+    return schedule;
+}
+
+ms_rank_actions ms_schedule_rank_actions(const ms_schedule *schedule, int rank,
+                                         ms_action_list *list)
+{
+    if (schedule->actions == NULL) {
+        list->num = 0;
+        families[schedule->shape.kind]->fill_rank(&schedule->shape, rank, list);
+        return (ms_rank_actions){list->actions, list->num};
+    }
+    int first = schedule->first_action[rank], end = schedule->first_action[rank + 1];
+    return (ms_rank_actions){schedule->actions + first, end - first};
+}
+
+/* Makes a schedule that has only the ranks' action lists. */
+static ms_schedule *make_lists(ms_arena *arena, const ms_schedule_shape *shape)
+{
+    ms_schedule *schedule = open_schedule(arena, shape);
     ms_arena *scratch = ms_arena_open();
     ms_action_list *lists = MS_NEW_ARRAY(scratch, shape->num_ranks, ms_action_list);
     for (int r = 0; r < shape->num_ranks; r++)
@@ -286,10 +306,21 @@ static ms_schedule *make_lists(ms_arena *arena, const ms_schedule_shape *shape)
     return schedule;
 }
 
-/* Adds slots, edges and alive micro-batches; the action lists must not deadlock. */
+ms_schedule *ms_schedule_outline(ms_arena *arena, const ms_schedule_shape *shape)
+{
+    if (families[shape->kind]->fill_rank == NULL)
+        return make_lists(arena, shape);
+    ms_schedule *outline = open_schedule(arena, shape);
+    if (ms_schedule_traits_of(shape->kind).keeps_all) {
+        outline->num_alike = shape->num_microbatches;
+        outline->shape.num_microbatches = 1;
+    }
+    return outline;
+}
+
+/* Adds slots and edges; the action lists must not deadlock. */
 static ms_schedule *complete(ms_arena *arena, ms_schedule *schedule)
 {
-    ms_schedule_find_live(arena, schedule);
     ms_schedule_find_edges(arena, schedule);
     bool ends = ms_schedule_find_slots(arena, schedule, NULL);
     assert(ends);
@@ -310,16 +341,4 @@ ms_status ms_schedule_open(ms_ctx *cx, ms_arena *arena, const ms_schedule_shape 
     MS_TRY(ms_schedule_check(cx, schedule, loc));
     *out = complete(arena, schedule);
     return MS_OK;
-}
-
-int ms_schedule_in_flight(const ms_schedule *schedule, int rank)
-{
-    int most = 0, width = 2 * schedule->num_chunks;
-    for (int i = schedule->first_live[rank]; i < schedule->first_live[rank + 1]; i++) {
-        int sum = 0;
-        for (int c = 0; c < width; c++)
-            sum += schedule->live[(long)i * width + c];
-        most = sum > most ? sum : most;
-    }
-    return most;
 }

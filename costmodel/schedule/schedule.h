@@ -149,6 +149,10 @@ typedef struct ms_schedule_traits {
      * micro-batches stay the same. Families with groups: only if groups have p
      * micro-batches. 0: no such number is used */
     unsigned char repeats_after;
+    /* all micro-batches of all chunks are alive before the first backward */
+    bool keeps_all;
+    /* wherever rank r + 1 keeps micro-batches alive, rank r keeps as many, or more */
+    bool first_keeps_most;
     /* families with chunks: warm-up forwards of rank r less those of rank r + 1 */
     unsigned char warmup_slope;
     unsigned char message_wait; /* ms_message_wait */
@@ -210,17 +214,8 @@ typedef struct ms_schedule {
     int num_chunks;           /* stages per rank */
     const int *first_action;  /* (num_ranks + 1): index of each rank's first action */
     const ms_action *actions; /* rank by rank, in the order of execution */
-    /* `live`, `live_chunk`, `live_kind`: micro-batches alive on a rank, one row for every
-     * instant that can be its memory peak. Row i is taken at the start of a backward of
-     * chunk live_chunk[i] and kind live_kind[i] (MS_BACKWARD, pairs included,
-     * MS_BACKWARD_INPUT or MS_BACKWARD_WEIGHT). Entries 0 .. num_chunks-1 count, by
-     * chunk, forwards whose backward (or I) has not ended; the next num_chunks count, by
-     * chunk, those between I and W. Rows are left out if another one of the same rank,
-     * chunk and kind is nowhere smaller. */
-    const int *first_live; /* (num_ranks + 1): each rank's first row of `live` */
-    const int *live;       /* (num_live, 2 num_chunks): rows of alive micro-batches */
-    const short *live_chunk;
-    const unsigned char *live_kind;
+    /* outlines: number of micro-batches that each micro-batch of the lists stands for */
+    int num_alike;
     ms_schedule_edges edges;
     /* number of slots; every slot comes after those that it waits for */
     int num_slots;
@@ -253,10 +248,15 @@ int ms_schedule_group(const ms_schedule_shape *shape);
 /* Most actions of a schedule's lists: about 270 MB with slots. Longer schedules are
  * condensed where only their time and memory are wanted, and refused elsewhere. */
 #define MS_MOST_ACTIONS ((long)1 << 22)
+/* Most actions that MS_ZB_AUTO places, in eight orders of which it takes the best: about
+ * 0.1 s. */
+#define MS_MOST_PLACED_ACTIONS ((long)1 << 18)
 /* Schedules of more than twice as many actions are condensed to about as many. */
 #define MS_LONG_SCHEDULE ((long)1 << 13)
 /* Says that a schedule has too many actions. */
 extern const char ms_too_many_actions[];
+/* Number of actions of a shape's lists; pairs count as two. */
+long ms_schedule_num_actions(const ms_schedule_shape *shape);
 /* Whether the lists of an allowed shape have at most MS_MOST_ACTIONS actions. */
 bool ms_schedule_is_listed(const ms_schedule_shape *shape);
 /* Number of micro-batches after which the middle of a rank's list repeats, or 0 if it
@@ -265,6 +265,34 @@ bool ms_schedule_is_listed(const ms_schedule_shape *shape);
 int ms_schedule_period(const ms_schedule_shape *shape, int *least);
 /* Generates a schedule in the arena. The shape must be allowed and be listed. */
 ms_schedule *ms_schedule_make(ms_arena *arena, const ms_schedule_shape *shape);
+/* The outline of a schedule: what memory and bounds need of it. Has no slots, `edges` only
+ * after ms_schedule_find_edges, and lists only where a family orders all ranks at once.
+ * The shape must be allowed; that of the outline may have fewer micro-batches. */
+ms_schedule *ms_schedule_outline(ms_arena *arena, const ms_schedule_shape *shape);
+/* Fills `edges` of an outline that lacks them. */
+void ms_schedule_find_edges(ms_arena *arena, ms_schedule *schedule);
+
+/* Ranks whose chunks are told apart by class only. */
+typedef struct ms_live_ranks {
+    int first_rank, num_ranks;
+    int num_classes;
+    const int *class_of; /* (num_chunks): class of each chunk, from 0 */
+} ms_live_ranks;
+/* Micro-batches alive on a rank, one row for every instant that can be its memory peak.
+ * Row i is taken at the start of a backward of a chunk of class at_work[i] and of kind
+ * kinds[i] (MS_BACKWARD, pairs included, MS_BACKWARD_INPUT or MS_BACKWARD_WEIGHT).
+ * Entries 0 .. num_classes-1 count, by class, forwards whose backward (or I) has not
+ * ended; the next num_classes count, by class, those between I and W. */
+typedef struct ms_live_rows {
+    int num;
+    const int *counts; /* (num, 2 num_classes) */
+    const short *at_work;
+    const unsigned char *kinds;
+} ms_live_rows;
+/* The rows of some ranks of a schedule or outline. Rows are left out if another one of the
+ * same class and kind is nowhere smaller. */
+ms_live_rows ms_schedule_live_rows(ms_arena *arena, const ms_schedule *schedule,
+                                   const ms_live_ranks *ranks);
 /* Generates a schedule that, if long, lists about `num_actions` actions (at least two
  * beginnings and ends) and leaves out the rest. The shape must be allowed. */
 ms_schedule *ms_schedule_condense(ms_arena *arena, const ms_schedule_shape *shape,

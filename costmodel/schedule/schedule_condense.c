@@ -12,9 +12,14 @@ static long actions_per_microbatch(const ms_schedule_shape *shape)
     return kinds * ms_schedule_model_stages(shape);
 }
 
+long ms_schedule_num_actions(const ms_schedule_shape *shape)
+{
+    return shape->num_microbatches * actions_per_microbatch(shape);
+}
+
 bool ms_schedule_is_listed(const ms_schedule_shape *shape)
 {
-    return shape->num_microbatches <= MS_MOST_ACTIONS / actions_per_microbatch(shape);
+    return ms_schedule_num_actions(shape) <= MS_MOST_ACTIONS;
 }
 
 int ms_schedule_period(const ms_schedule_shape *shape, int *least)

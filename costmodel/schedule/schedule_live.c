@@ -1,16 +1,16 @@
-/* Fills ms_schedule.live: counts, before each backward, micro-batches between forward and
- * backward and between I and W, by chunk; keeps rows that can be a memory peak. */
+/* Counts, before each backward, micro-batches between forward and backward and between I
+ * and W, by class of chunks; keeps rows that can be a memory peak. */
 #include "costmodel/schedule/schedule_priv.h"
 
 #include <string.h>
 
 typedef struct live_row {
-    int *counts; /* (2 num_chunks) one row of ms_schedule.live; NULL: not allocated */
-    short chunk;
+    int *counts; /* (width) one row of ms_live_rows.counts; NULL: not allocated */
+    short at_work;
     unsigned char kind;
 } live_row;
 
-/* Rows of ms_schedule.live that no other row of the same rank dominates, rank by rank. */
+/* Rows that no other row dominates. */
 typedef struct front {
     ms_arena *arena;
     int width;
@@ -27,18 +27,18 @@ static bool is_covered(const int *counts, const int *by, int width)
     return true;
 }
 
-/* Adds a row to a rank's rows (from index `from` on), unless one of them dominates it. */
-static void add_to_front(front *f, int from, const int *counts, int chunk, int kind)
+/* Adds a row, unless one of the others dominates it. */
+static void add_to_front(front *f, const int *counts, int at_work, int kind)
 {
     /* newest row first: the likeliest to dominate */
-    for (int i = f->count - 1; i >= from; i--)
-        if (f->rows[i].chunk == chunk && f->rows[i].kind == kind &&
+    for (int i = f->count - 1; i >= 0; i--)
+        if (f->rows[i].at_work == at_work && f->rows[i].kind == kind &&
             is_covered(counts, f->rows[i].counts, f->width))
             return;
-    int num_left = from;
-    for (int i = from; i < f->count; i++) {
+    int num_left = 0;
+    for (int i = 0; i < f->count; i++) {
         live_row row = f->rows[i];
-        if (row.chunk == chunk && row.kind == kind &&
+        if (row.at_work == at_work && row.kind == kind &&
             is_covered(row.counts, counts, f->width))
             continue;
         f->rows[i] = f->rows[num_left]; /* keeps memory of dominated rows for reuse */
@@ -50,67 +50,86 @@ static void add_to_front(front *f, int from, const int *counts, int chunk, int k
     if (row->counts == NULL)
         row->counts = MS_NEW_ARRAY(f->arena, f->width, int);
     memcpy(row->counts, counts, (size_t)f->width * sizeof(int));
-    row->chunk = (short)chunk;
+    row->at_work = (short)at_work;
     row->kind = (unsigned char)kind;
 }
 
-static void walk_rank(const ms_schedule *schedule, int rank, int *live, front *f)
+/* Adds the rows of a rank with these actions. `live`: (width) zeros, which it is again at
+ * the end. */
+static void walk_rank(const ms_schedule *schedule, const int *class_of,
+                      const ms_rank_actions *list, int *live, front *f)
 {
-    int from = f->count, chunks = schedule->num_chunks;
     const ms_schedule_shape *shape = &schedule->shape;
-    for (int i = schedule->first_action[rank]; i < schedule->first_action[rank + 1];
-         i++) {
-        const ms_action *a = &schedule->actions[i];
+    int *delayed = live + f->width / 2;
+    for (int i = 0; i < list->num; i++) {
+        const ms_action *a = &list->actions[i];
         int kind = a->kind, stage = a->stage;
         if (kind == MS_FORWARD || kind == MS_OVERLAP)
-            live[ms_schedule_chunk(shape, stage)]++;
+            live[class_of[ms_schedule_chunk(shape, stage)]]++;
         if (kind == MS_FORWARD)
             continue;
         if (kind == MS_OVERLAP) {
             stage = a->backward_stage;
             kind = MS_BACKWARD;
         }
-        int chunk = ms_schedule_chunk(shape, stage);
-        add_to_front(f, from, live, chunk, kind);
+        int at_work = class_of[ms_schedule_chunk(shape, stage)];
+        add_to_front(f, live, at_work, kind);
         if (kind == MS_BACKWARD_WEIGHT) {
-            live[chunks + chunk]--;
+            delayed[at_work]--;
             continue;
         }
-        live[chunk]--;
-        if (kind == MS_BACKWARD_INPUT)
-            live[chunks + chunk]++;
+        live[at_work]--;
+        delayed[at_work] += kind == MS_BACKWARD_INPUT;
     }
 }
 
-static void copy_front(ms_arena *arena, const front *f, ms_schedule *schedule)
+/* The rows of a front, with counts of `num_alike` micro-batches for each one. */
+static ms_live_rows copy_front(ms_arena *arena, const front *f, int num_alike)
 {
     int *counts = MS_NEW_ARRAY(arena, (long)f->count * f->width, int);
-    short *chunks = MS_NEW_ARRAY(arena, f->count, short);
+    short *at_work = MS_NEW_ARRAY(arena, f->count, short);
     unsigned char *kinds = MS_NEW_ARRAY(arena, f->count, unsigned char);
     for (int i = 0; i < f->count; i++) {
-        memcpy(counts + (long)i * f->width, f->rows[i].counts,
-               (size_t)f->width * sizeof(int));
-        chunks[i] = f->rows[i].chunk;
+        for (int j = 0; j < f->width; j++)
+            counts[(long)i * f->width + j] = num_alike * f->rows[i].counts[j];
+        at_work[i] = f->rows[i].at_work;
         kinds[i] = f->rows[i].kind;
     }
-    schedule->live = counts;
-    schedule->live_chunk = chunks;
-    schedule->live_kind = kinds;
+    return (ms_live_rows){f->count, counts, at_work, kinds};
 }
 
-void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule)
+ms_live_rows ms_schedule_live_rows(ms_arena *arena, const ms_schedule *schedule,
+                                   const ms_live_ranks *ranks)
 {
-    int num_ranks = schedule->shape.num_ranks, width = 2 * schedule->num_chunks;
-    int *first_live = MS_NEW_ARRAY(arena, num_ranks + 1, int);
     ms_arena *scratch = ms_arena_open();
-    front f = {.arena = scratch, .width = width};
-    int *live = MS_NEW_ARRAY(scratch, width, int);
-    for (int rank = 0; rank < num_ranks; rank++) {
-        first_live[rank] = f.count;
-        walk_rank(schedule, rank, live, &f); /* at its end `live` is 0 again */
+    /* rows of one rank, which are few, and of all */
+    front own = {.arena = scratch, .width = 2 * ranks->num_classes}, all = own;
+    int *live = MS_NEW_ARRAY(scratch, own.width, int);
+    ms_action_list room = {.arena = scratch};
+    bool first_only = ms_schedule_traits_of(schedule->shape.kind).first_keeps_most;
+    int end = ranks->first_rank + (first_only ? 1 : ranks->num_ranks);
+    for (int rank = ranks->first_rank; rank < end; rank++) {
+        ms_rank_actions list = ms_schedule_rank_actions(schedule, rank, &room);
+        own.count = 0;
+        walk_rank(schedule, ranks->class_of, &list, live, &own);
+        for (int i = 0; i < own.count; i++)
+            add_to_front(&all, own.rows[i].counts, own.rows[i].at_work, own.rows[i].kind);
     }
-    first_live[num_ranks] = f.count;
-    copy_front(arena, &f, schedule);
+    ms_live_rows rows = copy_front(arena, &all, schedule->num_alike);
     ms_arena_close(scratch);
-    schedule->first_live = first_live;
+    return rows;
+}
+
+int ms_schedule_in_flight(const ms_schedule *schedule, int rank)
+{
+    ms_arena *scratch = ms_arena_open();
+    ms_live_ranks ranks = {rank, 1, 1, MS_NEW_ARRAY(scratch, schedule->num_chunks, int)};
+    ms_live_rows rows = ms_schedule_live_rows(scratch, schedule, &ranks);
+    int most = 0;
+    for (int i = 0; i < rows.num; i++) {
+        int sum = rows.counts[2 * i] + rows.counts[2 * i + 1];
+        most = sum > most ? sum : most;
+    }
+    ms_arena_close(scratch);
+    return most;
 }

@@ -48,10 +48,15 @@ MS_SCHEDULES(MS_FAMILY)
 #undef MS_FAMILY
 extern const ms_schedule_family ms_family_custom;
 
-/* Fills a schedule's counts of alive micro-batches (first_live, live, ...). */
-void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule);
-/* Fills schedule->edges; every rank must have a backward. */
-void ms_schedule_find_edges(ms_arena *arena, ms_schedule *schedule);
+/* The actions of one rank, in the order of execution. */
+typedef struct ms_rank_actions {
+    const ms_action *actions;
+    int num;
+} ms_rank_actions;
+/* The actions of a rank: those listed, or, in an outline, those that its family fills
+ * `list` with. */
+ms_rank_actions ms_schedule_rank_actions(const ms_schedule *schedule, int rank,
+                                         ms_action_list *list);
 /* Fills the slots of a schedule. False if its lists deadlock; `stuck` (may be NULL) then
  * gets each rank's first action that cannot run (num_ranks indices into actions, -1: the
  * rank is done). */

@@ -381,7 +381,8 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
             .placement = MS_PLACE_V,                                                     \
             .least_virtual = 2,                                                          \
             .most_virtual = 2,                                                           \
-            .splits_backward = true                                                      \
+            .splits_backward = true,                                                     \
+            .repeats_after = 2                                                           \
         }                                                                                \
     }
 const ms_schedule_family ms_family_v_half = PATTERN_FAMILY("zbv-half");

@@ -276,6 +276,9 @@ static bool is_time(double value)
 
 static const char *objection(const ms_schedule_shape *shape)
 {
+    if (ms_schedule_num_actions(shape) > MS_MOST_PLACED_ACTIONS)
+        return "at most 262144 actions are placed one by one; take fewer "
+               "micro-batches or pipeline ranks, or zb-h1 or zb-h2";
     const ms_schedule_times *times = &shape->times;
     if (!is_time(times->forward) || !is_time(times->backward_input) ||
         !is_time(times->backward_weight) || !is_time(times->send))

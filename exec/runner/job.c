@@ -108,6 +108,32 @@ ms_status ms_job_check_tags(ms_ctx *cx, const ms_job *job)
     return MS_EINPUT;
 }
 
+static double records_per_microbatch(const ms_job *job)
+{
+    double records = 0.0;
+    for (int s = 0; s < job->planned->pipeline.split->num_stages; s++)
+        for (int i = 0; i < job->stages[s].num_blocks; i++)
+            for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++)
+                records += job->stages[s].blocks[i]->num_entries[pass];
+    return records;
+}
+
+ms_status ms_job_check_records(ms_ctx *cx, const ms_job *job)
+{
+    const ms_plan *plan = job->planned->plan;
+    double pipelines = (double)plan->gpus / (double)plan->size[MS_PP];
+    double records =
+        records_per_microbatch(job) * (double)ms_plan_microbatches(plan) * pipelines;
+    if (records <= (double)MS_MAX_RECORDS ||
+        job->options->first_recorded_step >= job->options->num_steps)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "a step would leave about %.0f million time records, must be at most %ld "
+            "million",
+            records / 1e6, MS_MAX_RECORDS / 1000000);
+    return ms_hint(cx, "fewer micro-batches, layers or ranks");
+}
+
 ms_job ms_job_make(ms_arena *arena, const ms_backend_job *backend,
                    const ms_planned *planned, const ms_runner_options *options)
 {

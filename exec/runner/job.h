@@ -40,6 +40,12 @@ typedef struct ms_job {
 /* MS_EINPUT if a step has more messages than there are tags. */
 ms_status ms_job_check_tags(ms_ctx *cx, const ms_job *job);
 
+/* MS_EINPUT if all ranks together would record more slices of a step than
+ * MS_MAX_RECORDS, which take 64 bytes each, and up to four times as much while lists grow:
+ * rank 0 collects them. */
+#define MS_MAX_RECORDS 16000000L
+ms_status ms_job_check_records(ms_ctx *cx, const ms_job *job);
+
 /* Makes the data that all ranks of a run share, in the arena. */
 ms_job ms_job_make(ms_arena *arena, const ms_backend_job *backend,
                    const ms_planned *planned, const ms_runner_options *options);

@@ -267,6 +267,7 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
     MS_TRY(check_heads(cx, job, planned));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};
     MS_TRY(ms_job_check_tags(cx, &state.job));
+    MS_TRY(ms_job_check_records(cx, &state.job));
     make_collections(cx, &state);
     open_outcome(cx, &state, out);
     job->interrupted = options->interrupted;

@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "sim/search/explore_priv.h"
 #include "sim/step/bill_key.h"
+#include "sim/step/bound.h"
 
 #include <math.h>
 #include <string.h>
@@ -126,7 +127,8 @@ static void make_lists(ms_explore_level *l)
     ms_explorer *explorer = l->explorer;
     bound_caches(explorer);
     make_shape(l);
-    l->lists = ms_live_cached(explorer->schedules, &l->shape, explorer->scratch);
+    bool has_edges = !ms_order_ends_with_first_chunk(l->shape.kind);
+    l->lists = ms_outline_cached(explorer->schedules, &l->shape, has_edges);
 }
 
 /* ---- bounds that meshes share ---- */

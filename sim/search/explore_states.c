@@ -102,10 +102,19 @@ static const ms_rank_live *live_of_run(ms_explore_level *l, int i)
     return &l->live[i];
 }
 
+/* Whether ranks before those of run i have equal stages and keep as much or more. */
+static bool is_no_peak(const ms_explore_level *l, const recomputed *r, int i)
+{
+    int like = l->split->runs[i].like;
+    return like < i && ms_schedule_traits_of(l->shape.kind).first_keeps_most &&
+           r->loads[like].buffer_bytes >= r->loads[i].buffer_bytes;
+}
+
 static void find_peaks(ms_explore_level *l, recomputed *r)
 {
     for (int i = 0; !r->knows_peaks && i < l->split->num_runs; i++)
-        ms_rank_load_peak(r->stages, live_of_run(l, i), &r->loads[i]);
+        if (!is_no_peak(l, r, i))
+            ms_rank_load_peak(r->stages, live_of_run(l, i), &r->loads[i]);
     r->knows_peaks = true;
 }
 
@@ -142,6 +151,8 @@ static void replay_plan(ms_explore_level *l, double peak_bytes)
     const ms_schedule *schedule =
         ms_schedule_cached(explorer->schedules, &l->pipeline.shape, explorer->scratch);
     ms_found found = {.plan = l->plan, .peak_bytes = peak_bytes};
+    double worst_s = ms_min(ms_explore_worst_s(explorer), explorer->threshold_s);
+    l->pipeline.enough_s = isinf(worst_s) || explorer->watch != NULL ? 0.0 : worst_s;
     found.step_s = ms_step_exact_s(&l->pipeline, ms_plan_sharding(&l->plan), schedule,
                                    explorer->scratch);
     ms_arena_rewind(explorer->scratch, mark);
@@ -180,16 +191,6 @@ static bool evaluate(ms_explore_level *l, recomputed *r)
 static bool allows_mode(const ms_explore_level *l, ms_layer_mode mode)
 {
     return (l->legal.modes >> mode & 1U) != 0;
-}
-
-static long most_layers(const ms_split *split)
-{
-    long most = 0;
-    for (int i = 0; i < split->num_classes; i++) {
-        long layers = split->layers[split->stage_of_class[i]];
-        most = layers > most ? layers : most;
-    }
-    return most;
 }
 
 /* The fewest layers of each chunk that full recomputation may recompute. */
@@ -338,7 +339,7 @@ void ms_explore_states(ms_explore_level *l)
 {
     recomputed made[NUM_SIMPLE_MODES] = {{0}};
     made[0] = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
-    long most = most_layers(l->split);
+    long most = ms_split_most_layers(l->split);
     for (int s = 0; s < MS_NUM_SHARDINGS; s++) {
         if (!allowed_sharding(l, (ms_sharding)s))
             continue;
@@ -359,16 +360,18 @@ typedef struct sieve {
 } sieve;
 
 /* Whether the quick step-time bound, or else the tight one, rules out a complete plan. */
-static bool is_pipeline_beaten(const ms_explore_level *l)
+static bool is_pipeline_beaten(ms_explore_level *l)
 {
     const ms_explorer *explorer = l->explorer;
     ms_sharding sharding = ms_plan_sharding(&l->plan);
     if (ms_explore_beats_none(explorer))
         return false;
+    if (ms_explore_is_beaten(explorer,
+                             ms_step_bound_s(&l->pipeline, sharding, explorer->scratch)))
+        return true;
+    l->pipeline.lists = ms_outline_cached(explorer->schedules, &l->shape, true);
     return ms_explore_is_beaten(
-               explorer, ms_step_bound_s(&l->pipeline, sharding, explorer->scratch)) ||
-           ms_explore_is_beaten(explorer, ms_step_tight_bound_s(&l->pipeline, sharding,
-                                                                explorer->scratch));
+        explorer, ms_step_tight_bound_s(&l->pipeline, sharding, explorer->scratch));
 }
 
 /* Adds sharding and recomputation to s->states if they fit memory. */
@@ -502,7 +505,7 @@ int ms_explore_sieve(ms_explore_level *l, long num_orders, ms_explore_state *sta
     ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
     sieve s = {.l = l,
                .num_orders = num_orders,
-               .most = most_layers(l->split),
+               .most = ms_split_most_layers(l->split),
                .states = states};
     s.bare = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
     for (int sharding = 0; sharding < MS_NUM_SHARDINGS; sharding++) {
@@ -521,7 +524,7 @@ void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int 
     for (int i = 0; i < num; i++) {
         ms_arena_mark mark = ms_arena_save(explorer->scratch);
         set_sharding(l, states[i].sharding);
-        long most = most_layers(l->split);
+        long most = ms_split_most_layers(l->split);
         long layers = states[i].mode == MS_RECOMPUTE_FULL && states[i].layers == 0
                           ? most
                           : states[i].layers;
@@ -544,7 +547,7 @@ long ms_explore_count_states(const ms_explore_level *l)
         if (!allowed_sharding(l, (ms_sharding)s))
             continue;
         choose_sharding(&one, (ms_sharding)s);
-        count += count_recomputations(&one, most_layers(l->split));
+        count += count_recomputations(&one, ms_split_most_layers(l->split));
     }
     return count;
 }

@@ -13,6 +13,10 @@ typedef struct ms_trace_options {
     const int *actors;
 } ms_trace_options;
 
+/* Most tasks of a trace, which take about 270 bytes each: viewers open files of a
+ * gigabyte. */
+#define MS_MAX_TRACED_TASKS 4000000L
+
 /* Maximum number of links with a counter in a trace: the most used ones. */
 #define MS_MAX_TRACED_LINKS 48
 

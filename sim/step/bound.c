@@ -10,7 +10,7 @@ typedef ms_order_times bound;
 
 /* ---- schedules whose ranks end with the last backward of their first chunk ---- */
 
-static bool ends_with_first_chunk(ms_schedule_kind kind)
+bool ms_order_ends_with_first_chunk(ms_schedule_kind kind)
 {
     ms_schedule_traits traits = ms_schedule_traits_of(kind);
     return traits.placement == MS_PLACE_LOOP && !traits.splits_backward &&
@@ -282,7 +282,7 @@ static double any_bound_s(const bound *b, ms_arena *scratch)
 double ms_order_bound_s(const ms_order_times *order, ms_arena *scratch)
 {
     ms_arena_mark mark = ms_arena_save(scratch);
-    bool ends = ends_with_first_chunk(order->kind);
+    bool ends = ms_order_ends_with_first_chunk(order->kind);
     double bound_s = ends ? whole_bound_s(order) : 0.0;
     if (!ends || order->lists != NULL)
         bound_s = ms_max(bound_s, any_bound_s(order, scratch));
@@ -328,7 +328,7 @@ static double bound_of(const ms_pipeline *pipeline, ms_sharding sharding, bool t
         find_hidden(pipeline, times);
     else if (pairs)
         limit_hidden(pipeline, times);
-    bool lists = tight || !ends_with_first_chunk(pipeline->shape.kind);
+    bool lists = tight || !ms_order_ends_with_first_chunk(pipeline->shape.kind);
     ms_order_times order = {
         .split = split,
         .kind = pipeline->shape.kind,

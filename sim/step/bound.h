@@ -17,6 +17,9 @@ typedef struct ms_order_times {
     bool spans; /* true: bound the longest time of a rank from its start to its end */
 } ms_order_times;
 
+/* Whether the last action of every rank is the last micro-batch's backward on its first
+ * virtual stage: bounds of such orders need no lists. */
+bool ms_order_ends_with_first_chunk(ms_schedule_kind kind);
 /* Lower bound, s, of the makespan of ms_replay; with `spans`, of the longest time of any
  * rank from its start to its end (docs/formulas 6.3). Lowered by 1e-12 of itself. */
 double ms_order_bound_s(const ms_order_times *order, ms_arena *scratch);

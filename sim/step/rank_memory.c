@@ -14,52 +14,6 @@ const char *const ms_memory_kind_names[] = {"reported", "allocated", "active",
 
 /* ---- saved activations ---- */
 
-/* Rows of ms_rank_live under construction, one for each start of a backward. */
-typedef struct rows {
-    int width, num;
-    int *counts;
-    short *at_work;
-    unsigned char *kinds;
-} rows;
-
-static bool covers(const int *by, const int *counts, int width)
-{
-    for (int i = 0; i < width; i++)
-        if (counts[i] > by[i])
-            return false;
-    return true;
-}
-
-static int *row_counts(const rows *r, int i)
-{
-    return r->counts + (long)i * r->width;
-}
-
-static void put_row(rows *r, int to, const int *counts, short at_work, unsigned char kind)
-{
-    memmove(row_counts(r, to), counts, (size_t)r->width * sizeof *counts);
-    r->at_work[to] = at_work;
-    r->kinds[to] = kind;
-}
-
-/* Adds a row of counts of micro-batches alive, unless a row of the same kind and class of
- * backward has no smaller count; removes such rows in which no count is larger. */
-static void add_row(rows *r, const int *counts, short at_work, unsigned char kind)
-{
-    for (int i = r->num - 1; i >= 0; i--)
-        if (r->at_work[i] == at_work && r->kinds[i] == kind &&
-            covers(row_counts(r, i), counts, r->width))
-            return;
-    int kept = 0;
-    for (int i = 0; i < r->num; i++) {
-        bool same = r->at_work[i] == at_work && r->kinds[i] == kind;
-        if (!same || !covers(counts, row_counts(r, i), r->width))
-            put_row(r, kept++, row_counts(r, i), r->at_work[i], r->kinds[i]);
-    }
-    put_row(r, kept, counts, at_work, kind);
-    r->num = kept + 1;
-}
-
 int ms_rank_class_distinct(const ms_rank_class *run, int chunk)
 {
     int i = 0;
@@ -69,29 +23,13 @@ int ms_rank_class_distinct(const ms_rank_class *run, int chunk)
 }
 
 ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
-                               const ms_schedule *live, int first_rank, int num_ranks)
+                               const ms_schedule *lists, int first_rank, int num_ranks)
 {
-    int first = live->first_live[first_rank],
-        last = live->first_live[first_rank + num_ranks];
-    int chunks = live->num_chunks, width = 2 * run->num_distinct;
-    rows r = {.width = width,
-              .counts = MS_NEW_ARRAY(arena, (long)(last - first) * width, int),
-              .at_work = MS_NEW_ARRAY(arena, last - first, short),
-              .kinds = MS_NEW_ARRAY(arena, last - first, unsigned char)};
-    int *counts = MS_NEW_ARRAY(arena, width, int);
-    int *class_of = MS_NEW_ARRAY(arena, chunks, int);
-    for (int chunk = 0; chunk < chunks; chunk++)
+    int *class_of = MS_NEW_ARRAY(arena, lists->num_chunks, int);
+    for (int chunk = 0; chunk < lists->num_chunks; chunk++)
         class_of[chunk] = ms_rank_class_distinct(run, chunk);
-    for (int i = first; i < last; i++) {
-        const int *row = live->live + (long)i * 2 * chunks;
-        memset(counts, 0, (size_t)width * sizeof *counts);
-        for (int chunk = 0; chunk < chunks; chunk++) {
-            counts[class_of[chunk]] += row[chunk];
-            counts[run->num_distinct + class_of[chunk]] += row[chunks + chunk];
-        }
-        add_row(&r, counts, (short)class_of[live->live_chunk[i]], live->live_kind[i]);
-    }
-    return (ms_rank_live){run, r.num, r.counts, r.at_work, r.kinds};
+    ms_live_ranks ranks = {first_rank, num_ranks, run->num_distinct, class_of};
+    return (ms_rank_live){run, ms_schedule_live_rows(arena, lists, &ranks)};
 }
 
 /* The stages beside a rank's chunk, before and after it, that lie on other ranks: fills
@@ -197,10 +135,11 @@ void ms_rank_load_peak(const ms_stage *stages, const ms_rank_live *live,
 {
     int width = 2 * live->run->num_distinct;
     double peak_bytes = -1.0;
-    for (int i = 0; i < live->num_rows; i++) {
+    const ms_live_rows *rows = &live->rows;
+    for (int i = 0; i < rows->num; i++) {
         ms_live_bytes at =
-            ms_live_bytes_of(stages, live->run, live->counts + (long)i * width,
-                             live->at_work[i], live->kinds[i]);
+            ms_live_bytes_of(stages, live->run, rows->counts + (long)i * width,
+                             rows->at_work[i], rows->kinds[i]);
         double bytes = at.activation_bytes + at.logits_bytes + at.head_grad_bytes;
         if (bytes > peak_bytes) {
             peak_bytes = bytes;

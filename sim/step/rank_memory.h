@@ -52,17 +52,10 @@ typedef struct ms_rank_load {
     bool is_only_backward;   /* the step has one micro-batch: no gradients before it */
 } ms_rank_load;
 
-/* Numbers of micro-batches with saved activations on ranks of a class: a row per backward
- * at whose start memory may peak, unless another row covers it in every count. */
+/* Micro-batches with saved activations on ranks of a class. */
 typedef struct ms_rank_live {
     const ms_rank_class *run;
-    int num_rows;
-    /* (num_rows, 2, run->num_distinct): [row][0][class]: micro-batches between forward
-     * and backward; [row][1][class]: between input half (I) and weight half (W) of a
-     * split backward; class: stage class in run->distinct */
-    const int *counts;
-    const short *at_work; /* (num_rows): stage class of the backward, in run->distinct */
-    const unsigned char *kinds; /* (num_rows): MS_BACKWARD, _INPUT or _WEIGHT */
+    ms_live_rows rows; /* classes: stage classes in run->distinct */
 } ms_rank_live;
 
 /* The stage class of a rank's model chunk, as an index into run->distinct. */
@@ -70,7 +63,7 @@ int ms_rank_class_distinct(const ms_rank_class *run, int chunk);
 
 /* Collects micro-batches alive on `num_ranks` ranks of a class. Lives in the arena. */
 ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
-                               const ms_schedule *live, int first_rank, int num_ranks);
+                               const ms_schedule *lists, int first_rank, int num_ranks);
 
 /* Fills `out` with a rank's load at the row of `live` that needs most bytes. `stages`: by
  * stage class; buffer_bytes: from ms_message_buffer_bytes. */

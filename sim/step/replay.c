@@ -352,6 +352,13 @@ static void replay_condensed(const ms_schedule *schedule, const ms_stage_times *
     out->error_s = schedule->num_left_out * spread_s;
 }
 
+static bool is_accurate(const ms_replay_result *result)
+{
+    return result->error_s <= MOST_ERROR_FRAC * result->makespan_s ||
+           (result->enough_s > 0.0 &&
+            result->makespan_s - result->error_s >= result->enough_s);
+}
+
 static void replay_extended(const ms_schedule *schedule, const ms_stage_times *stages,
                             ms_arena *scratch, ms_replay_result *out)
 {
@@ -362,20 +369,24 @@ static void replay_extended(const ms_schedule *schedule, const ms_stage_times *s
         if (*sums[i] == NULL)
             *sums[i] = MS_NEW_ARRAY(scratch, num_ranks, double);
     replay_condensed(schedule, stages, scratch, &all);
-    long num_actions = 4L * schedule->first_action[num_ranks];
-    while (all.error_s > MOST_ERROR_FRAC * all.makespan_s &&
-           num_actions <= MS_MOST_ACTIONS / 4) {
-        ms_schedule_shape whole = schedule->shape;
-        whole.num_microbatches +=
-            schedule->num_left_out *
-            (whole.num_microbatches - schedule->shorter->shape.num_microbatches);
+    ms_schedule_shape whole = schedule->shape;
+    whole.num_microbatches +=
+        schedule->num_left_out *
+        (whole.num_microbatches - schedule->shorter->shape.num_microbatches);
+    const long most = MS_MOST_ACTIONS / 4;
+    bool short_enough = ms_schedule_num_actions(&whole) <= most;
+    long num_actions = short_enough ? most : 4L * schedule->first_action[num_ranks];
+    while (!is_accurate(&all) && num_actions <= most) {
         const ms_schedule *longer = ms_schedule_condense(scratch, &whole, num_actions);
         if (longer->shorter == NULL) {
             all.error_s = 0.0;
             (void)replay_lists(longer, stages, scratch, &all);
             break;
         }
+        double before_s = all.error_s;
         replay_condensed(longer, stages, scratch, &all);
+        if (all.error_s > 0.5 * before_s)
+            break; /* ranks take far longer to advance alike, if they ever do */
         num_actions *= 4;
     }
     out->makespan_s = all.makespan_s;

@@ -50,6 +50,8 @@ typedef struct ms_replay_result {
      * first action, otherwise from time 0. */
     double *idle_s;
     bool spans;
+    /* a makespan that certainly is at least this needs no smaller error; 0: each does */
+    double enough_s;
 } ms_replay_result;
 
 /* Replays a schedule with the durations of its placed stages. Deterministic: the order of

@@ -144,22 +144,33 @@ typedef struct pair_choice {
     double miss_s, uneven_s;
 } pair_choice;
 
+/* Layers of the last stage, at most `most`, that bring the time of all taken nearest to
+ * the goal: the fewest to which half of the next one would be too much. */
+static long nearest_back(const costs *c, const remaining_layers *m, long stage,
+                         double goal_s, long most)
+{
+    long low = 1, high = most;
+    while (low < high) {
+        long back = low + (high - low) / 2, first = m->end - back;
+        double next_s = c->prefix_s[first] - c->prefix_s[first - 1];
+        if (m->taken_s + stage_s(c, stage, first, m->end) + 0.5 * next_s < goal_s)
+            low = back + 1;
+        else
+            high = back;
+    }
+    return low;
+}
+
 static pair_choice try_pair(const costs *c, const remaining_layers *m, long pair,
                             double goal_s, long front)
 {
     long last = c->num_stages - 1 - pair, least_left = c->num_stages - 2 * (pair + 1);
-    long most = m->end - m->first - front - least_left;
     double front_s = stage_s(c, pair, m->first, m->first + front);
-    long back = 1;
-    while (back < most &&
-           m->taken_s + front_s + stage_s(c, last, m->end - back, m->end) +
-                   0.5 * (c->prefix_s[m->end - back] - c->prefix_s[m->end - back - 1]) <
-               goal_s)
-        back++;
-    if (least_left == 0)
-        back = most;
+    remaining_layers rest = {m->first + front, m->end, m->taken_s + front_s};
+    long most = rest.end - rest.first - least_left;
+    long back = least_left == 0 ? most : nearest_back(c, &rest, last, goal_s, most);
     double back_s = stage_s(c, last, m->end - back, m->end);
-    return (pair_choice){front, back, fabs(m->taken_s + front_s + back_s - goal_s),
+    return (pair_choice){front, back, fabs(rest.taken_s + back_s - goal_s),
                          fabs(front_s - back_s)};
 }
 
@@ -179,10 +190,14 @@ static void split_in_pairs(const costs *c, long *layers)
     for (long pair = 0; pair < c->num_stages / 2; pair++) {
         double goal_s = total_s(c) * (double)(2 * (pair + 1)) / (double)c->num_stages;
         long least_left = c->num_stages - 2 * (pair + 1);
+        double rounding_s = 1e-9 * total_s(c);
         pair_choice best = try_pair(c, &m, pair, goal_s, 1);
         for (long front = 2; front < m.end - m.first - least_left; front++) {
+            double front_s = stage_s(c, pair, m.first, m.first + front);
+            if (m.taken_s + front_s - goal_s > best.miss_s + rounding_s)
+                break; /* more layers would miss the goal by more */
             pair_choice next = try_pair(c, &m, pair, goal_s, front);
-            if (is_nearer(&next, &best, 1e-9 * total_s(c)))
+            if (is_nearer(&next, &best, rounding_s))
                 best = next;
         }
         long last = c->num_stages - 1 - pair;
@@ -358,6 +373,16 @@ bool ms_split_ends_meet(const ms_split *split)
     return ms_split_holds(split, first_rank, split->num_stages - 1);
 }
 
+long ms_split_most_layers(const ms_split *split)
+{
+    long most = 0;
+    for (int i = 0; i < split->num_classes; i++) {
+        long layers = split->layers[split->stage_of_class[i]];
+        most = layers > most ? layers : most;
+    }
+    return most;
+}
+
 static void find_runs(split_builder *b, ms_arena *arena)
 {
     ms_split *split = b->split;
@@ -372,8 +397,13 @@ static void find_runs(split_builder *b, ms_arena *arena)
             last->num_ranks++;
             continue;
         }
+        int like = 0;
+        while (like < split->num_runs &&
+               memcmp(b->runs[like].classes, classes, size) != 0)
+            like++;
         last = &b->runs[split->num_runs++];
-        *last = (ms_rank_class){.first_rank = rank, .num_ranks = 1, .classes = classes};
+        *last = (ms_rank_class){
+            .first_rank = rank, .num_ranks = 1, .like = like, .classes = classes};
         count_distinct(last, arena, chunks);
     }
 }

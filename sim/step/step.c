@@ -171,6 +171,8 @@ ms_step_time ms_step_time_of(const ms_pipeline *pipeline, ms_sharding sharding,
     if (!global) {
         result.end_s = MS_NEW_ARRAY(scratch, num_ranks, double);
         result.start_s = MS_NEW_ARRAY(scratch, num_ranks, double);
+    } else {
+        result.enough_s = pipeline->enough_s;
     }
     ms_replay(schedule, times, scratch, &result);
     ms_step_time time = {0};

@@ -25,6 +25,8 @@ typedef struct ms_pipeline {
     const ms_block_costs *blocks; /* costs of blocks, for overlapped pairs */
     ms_layer_mode mode;           /* recomputation of layers */
     long recompute_layers;
+    /* ms_step_exact_s: steps that take at least this need no smaller error; 0: each does */
+    double enough_s;
 } ms_pipeline;
 
 /* Sets send_s and send_hold_s from the seconds of a message between stages. */
@@ -90,7 +92,8 @@ ms_step_time ms_step_time_of(const ms_pipeline *pipeline, ms_sharding sharding,
                              const ms_schedule *schedule, const ms_stage_times *times,
                              ms_arena *scratch);
 
-/* Step time by replay of the whole schedule, in seconds. */
+/* Step time by replay of the whole schedule, in seconds; if it certainly is at least
+ * pipeline->enough_s, perhaps of a coarser replay (ms_replay), but not less. */
 double ms_step_exact_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        const ms_schedule *schedule, ms_arena *scratch);
 

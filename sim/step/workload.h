@@ -16,6 +16,7 @@
 /* Neighbouring pipeline ranks whose model chunks are equal, and so are their costs. */
 typedef struct ms_rank_class {
     int first_rank, num_ranks;
+    int like;                /* the first of the split's runs with equal classes */
     const int *classes;      /* (num_chunks): stage class of each chunk */
     int num_distinct;        /* number of different stage classes */
     const int *distinct;     /* (num_distinct): different classes, in chunk order */
@@ -45,6 +46,8 @@ bool ms_split_holds(const ms_split *split, int rank, int stage);
 /* Whether a rank has the first and the last stage: with one rank, in a V placement, or
  * with placement in both directions (DualPipe). */
 bool ms_split_ends_meet(const ms_split *split);
+/* Number of layers of the largest stage. */
+long ms_split_most_layers(const ms_split *split);
 
 /* Key of priced programs: of ms_program_key the fields that a plan determines, equal for
  * all blocks of the model (ms_plan_bill_key); other fields are 0. */

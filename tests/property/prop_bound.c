@@ -49,7 +49,8 @@ static ms_split *split_of(ms_arena *arena, const ms_schedule_shape *shape)
             classes[c] = ms_split_stage(split, rank, c);
             ones[c] = 1;
         }
-        runs[rank] = (ms_rank_class){rank, 1, classes, split->num_chunks, classes, ones};
+        runs[rank] =
+            (ms_rank_class){rank, 1, rank, classes, split->num_chunks, classes, ones};
     }
     split->runs = runs;
     split->num_runs = split->num_ranks;

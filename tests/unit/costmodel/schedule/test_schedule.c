@@ -154,6 +154,14 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
+/* The rows of a rank, chunk by chunk. */
+static ms_live_rows live_rows(const ms_schedule *schedule, int rank)
+{
+    const int class_of[] = {0, 1, 2};
+    ms_live_ranks ranks = {rank, 1, schedule->num_chunks, class_of};
+    return ms_schedule_live_rows(test_cx()->arena, schedule, &ranks);
+}
+
 static void plain_schedules_hold_what_their_formulas_say(void **state)
 {
     (void)state;
@@ -173,8 +181,8 @@ static void plain_schedules_hold_what_their_formulas_say(void **state)
             ms_schedule *a = ms_schedule_make(arena, &gpipe),
                         *b = ms_schedule_make(arena, &f1b);
             for (int r = 0; r < p; r++) {
-                ASSERT_INT(a->first_live[r + 1] - a->first_live[r], 1);
-                ASSERT_INT(b->first_live[r + 1] - b->first_live[r], 1);
+                ASSERT_INT(live_rows(a, r).num, 1);
+                ASSERT_INT(live_rows(b, r).num, 1);
                 ASSERT_INT(ms_schedule_in_flight(a, r), m);
                 ASSERT_INT(ms_schedule_in_flight(b, r), least(m, p - r));
             }
@@ -236,10 +244,11 @@ static void live_vectors_tell_the_chunks_apart(void **state)
                                                      .virtual_stages = 2,
                                                      .group = 4});
     bool has_first = false, has_last = false;
-    for (int i = schedule->first_live[0]; i < schedule->first_live[1]; i++)
-        has_first |= schedule->live[4 * i] == 7 && schedule->live[4 * i + 1] == 4;
-    for (int i = schedule->first_live[3]; i < schedule->first_live[4]; i++)
-        has_last |= schedule->live[4 * i] == 4 && schedule->live[4 * i + 1] == 1;
+    ms_live_rows first = live_rows(schedule, 0), last = live_rows(schedule, 3);
+    for (int i = 0; i < first.num; i++)
+        has_first |= first.counts[4 * i] == 7 && first.counts[4 * i + 1] == 4;
+    for (int i = 0; i < last.num; i++)
+        has_last |= last.counts[4 * i] == 4 && last.counts[4 * i + 1] == 1;
     assert_true(has_first);
     assert_true(has_last);
 }
@@ -264,8 +273,9 @@ static void live_vectors_give_the_exact_peak_for_any_weights(void **state)
                 held += (a->kind == MS_FORWARD ? 1 : -1) * weights[w][a->stage / 5];
                 most = fmax(most, held);
             }
-            for (int i = schedule->first_live[r]; i < schedule->first_live[r + 1]; i++) {
-                const int *row = schedule->live + 6 * i;
+            ms_live_rows rows = live_rows(schedule, r);
+            for (int i = 0; i < rows.num; i++) {
+                const int *row = rows.counts + 6 * i;
                 by_vectors =
                     fmax(by_vectors, row[0] * weights[w][0] + row[1] * weights[w][1] +
                                          row[2] * weights[w][2]);
