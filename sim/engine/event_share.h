@@ -11,6 +11,7 @@
 typedef struct running {
     /* number of the running task; in an unused entry: index of the next unused entry */
     int task;
+    const ms_task_cost *cost;
     double end_s, rate;
     double sm_rate;     /* the task's rate if limited by free SMs only */
     unsigned sequence;  /* sequence number of the task's event in the queue; 0: none */
@@ -82,7 +83,7 @@ void int_list_add(ms_arena *arena, int_list *list, int item);
 
 static inline const ms_task_cost *running_cost(const sharing *s, int place)
 {
-    return &s->graph->costs[s->graph->tasks[s->places[place].task].cost];
+    return s->places[place].cost;
 }
 
 /* Notes that the running task places[place] needs a new event in the queue. */

@@ -4,23 +4,25 @@
 
 char *ms_task_name(ms_arena *arena, const ms_simulation *s, int task)
 {
-    const ms_task_tag *tag = &s->graph->tags[task];
+    const ms_task_tag *tag = ms_graph_tag(s->graph, task);
     const char *label = s->graph->labels[tag->label];
     if (label[0] == '\0')
         label = ms_task_kind_names[tag->kind];
-    if (s->options.detail == MS_DETAIL_ACTION && tag->microbatch >= 0)
-        return ms_arena_printf(arena, "%s %d", label, tag->microbatch);
+    int microbatch = ms_graph_microbatch(s->graph, task);
+    if (s->options.detail == MS_DETAIL_ACTION && microbatch >= 0)
+        return ms_arena_printf(arena, "%s %d", label, microbatch);
     return ms_arena_strdup(arena, label);
 }
 
 char *ms_task_phrase(ms_arena *arena, const ms_simulation *s, int task)
 {
-    const ms_task_tag *tag = &s->graph->tags[task];
+    const ms_task_tag *tag = ms_graph_tag(s->graph, task);
     char *name = ms_task_name(arena, s, task);
-    if (s->options.detail == MS_DETAIL_ACTION || tag->microbatch < 0)
+    int microbatch = ms_graph_microbatch(s->graph, task);
+    if (s->options.detail == MS_DETAIL_ACTION || microbatch < 0)
         return name;
     return ms_arena_printf(arena, "%s %d: %s", ms_task_kind_names[tag->kind],
-                           tag->microbatch, name);
+                           microbatch, name);
 }
 
 char *ms_actor_name(ms_arena *arena, const ms_simulation *s, int actor)

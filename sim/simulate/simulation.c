@@ -109,9 +109,8 @@ static void add_jitter(ms_arena *arena, const ms_simulate_options *options,
     ms_rng rng = ms_rng_seed(options->seed);
     ms_task_cost *costs = MS_NEW_ARRAY(arena, graph->num_tasks + 1, ms_task_cost);
     for (int i = 1; i <= graph->num_tasks; i++) {
-        costs[i] = graph->costs[graph->tasks[i].cost];
-        graph->tasks[i].cost = i;
-        if (graph->tags[i].kind == MS_TASK_JOIN)
+        costs[i] = *ms_graph_cost_of(graph, i);
+        if (ms_graph_tag(graph, i)->kind == MS_TASK_JOIN)
             continue;
         double stretch = exp(options->jitter_frac * draw_normal(&rng));
         costs[i].duration_s *= stretch;
@@ -119,17 +118,17 @@ static void add_jitter(ms_arena *arena, const ms_simulate_options *options,
     }
     graph->costs = costs;
     graph->num_costs = graph->num_tasks + 1;
+    graph->own_costs = true;
 }
 
 /* ---- time and memory of actors ---- */
 
 int ms_simulation_cause(const ms_simulation *sim, int task)
 {
-    const ms_graph *graph = sim->graph;
-    const ms_task *t = &graph->tasks[task];
-    int cause = sim->end_s[t->cross] > sim->end_s[t->before] ? t->cross : t->before;
-    for (int i = 1; t->more != 0 && i <= graph->lists[t->more]; i++) {
-        int other = graph->lists[t->more + i];
+    ms_task t = ms_graph_task(sim->graph, task);
+    int cause = sim->end_s[t.cross] > sim->end_s[t.before] ? t.cross : t.before;
+    for (int i = 0; i < t.num_more; i++) {
+        int other = ms_task_more(&t, i);
         cause = sim->end_s[other] > sim->end_s[cause] ? other : cause;
     }
     return cause;
@@ -137,18 +136,17 @@ int ms_simulation_cause(const ms_simulation *sim, int task)
 
 static bool is_message(const ms_simulation *sim, int task)
 {
-    int kind = sim->graph->tags[task].kind;
+    int kind = ms_graph_tag(sim->graph, task)->kind;
     return kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE;
 }
 
 /* When the last of the messages that `task` itself waits for has arrived; 0: none. */
 static double arrival_s(const ms_simulation *sim, int task)
 {
-    const ms_graph *graph = sim->graph;
-    const ms_task *t = &graph->tasks[task];
-    double latest_s = is_message(sim, t->cross) ? sim->end_s[t->cross] : 0.0;
-    for (int i = 1; t->more != 0 && i <= graph->lists[t->more]; i++) {
-        int other = graph->lists[t->more + i];
+    ms_task t = ms_graph_task(sim->graph, task);
+    double latest_s = is_message(sim, t.cross) ? sim->end_s[t.cross] : 0.0;
+    for (int i = 0; i < t.num_more; i++) {
+        int other = ms_task_more(&t, i);
         if (is_message(sim, other))
             latest_s = ms_max(latest_s, sim->end_s[other]);
     }
@@ -163,8 +161,8 @@ static double bubble_before_s(const ms_simulation *sim, int task, double from_s)
     double latest_s = arrival_s(sim, task);
     for (int cause = ms_simulation_cause(sim, task);
          cause != 0 && !is_message(sim, cause); cause = ms_simulation_cause(sim, cause)) {
-        bool passes =
-            sim->graph->tags[cause].kind == MS_TASK_JOIN || sim->start_s[cause] > from_s;
+        bool passes = ms_graph_tag(sim->graph, cause)->kind == MS_TASK_JOIN ||
+                      sim->start_s[cause] > from_s;
         if (!passes)
             break;
         latest_s = ms_max(latest_s, arrival_s(sim, cause));
@@ -199,7 +197,7 @@ static void sum_actions(const ms_simulation *sim, ms_actor *actor)
 static void sum_nodes(const ms_simulation *sim, ms_actor *actors)
 {
     for (int i = 1; i <= sim->graph->num_tasks; i++) {
-        const ms_task_tag *tag = &sim->graph->tags[i];
+        const ms_task_tag *tag = ms_graph_tag(sim->graph, i);
         double seconds = sim->end_s[i] - sim->start_s[i];
         if (is_compute(tag) && tag->kind == MS_TASK_HOST)
             actors[tag->actor].host_s += seconds;
@@ -218,8 +216,8 @@ static bool waits_for_all(const ms_simulation *sim)
 static void sum_bubbles(const ms_simulation *sim, ms_actor *actors)
 {
     for (int i = 1; i <= sim->graph->num_tasks; i++) {
-        const ms_task_tag *tag = &sim->graph->tags[i];
-        int before = sim->graph->tasks[i].before;
+        const ms_task_tag *tag = ms_graph_tag(sim->graph, i);
+        int before = ms_graph_task(sim->graph, i).before;
         if (!is_compute(tag) || (before == 0 && !waits_for_all(sim)))
             continue;
         if (sim->start_s[i] > sim->end_s[before])
@@ -255,7 +253,7 @@ static double actor_step_s(const ms_simulation *sim, const ms_step_graph *step, 
     if (waits_for_all(sim))
         return sim->end_s[step->done[a]];
     double span_s = sim->end_s[step->complete[a]] - actor_start_s(sim, step, a);
-    return span_s + sim->graph->costs[sim->graph->tasks[step->done[a]].cost].duration_s;
+    return span_s + ms_graph_cost_of(sim->graph, step->done[a])->duration_s;
 }
 
 static void find_step(const ms_step_graph *step, ms_simulation *sim)

@@ -23,6 +23,8 @@ typedef struct ms_node_builder {
     int *block_start;  /* (num_actors): the task after which the current block began */
     int *first_kernel; /* (num_actors): first kernel of the current action; 0: none yet */
     int most_ops;
+    int *state;   /* work memory: tasks for which those of a block may wait */
+    int *streams; /* streams of simulated ranks, sorted by pipeline rank */
 } ms_node_builder;
 
 /* A forward or backward of one micro-batch through a stage, on all simulated ranks of a

@@ -152,7 +152,7 @@ static void check_not_faster(const ms_graph *graph, const outcome *got, uint64_t
     replay(graph, &alone);
     for (int i = 1; i <= graph->num_tasks; i++) {
         double slack_s = 1e-12 * (1.0 + got->end_s[i]);
-        double duration_s = graph->costs[graph->tasks[i].cost].duration_s;
+        double duration_s = ms_graph_cost_of(graph, i)->duration_s;
         if (got->start_s[i] < alone.start_s[i] - slack_s ||
             got->end_s[i] < alone.end_s[i] - slack_s ||
             got->end_s[i] - got->start_s[i] < duration_s - slack_s)
@@ -178,7 +178,7 @@ static void check_samples(const ms_graph *graph, const ms_event_result *r, uint6
         since_s[x->link] = x->time_s;
     }
     for (int i = 1; i <= graph->num_tasks; i++) {
-        const ms_task_cost *c = &graph->costs[graph->tasks[i].cost];
+        const ms_task_cost *c = ms_graph_cost_of(graph, i);
         for (int j = c->first_use; j < c->first_use + c->num_uses; j++)
             want[graph->uses[j].link] += graph->uses[j].bytes_per_s *
                                          (c->duration_s - c->latency_s) /

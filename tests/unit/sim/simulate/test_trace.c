@@ -99,7 +99,7 @@ static void tasks_at_once_get_lanes(void **state)
         for (int task = 1; task <= s->graph->num_tasks; task++) {
             start_s[task] = ms_rng_uniform(&rng) * 1e-7;
             end_s[task] = start_s[task] + ms_rng_uniform(&rng) * 3e-8;
-            if (s->graph->tags[task].stream == MS_STREAM_COMPUTE)
+            if (ms_graph_tag(s->graph, task)->stream == MS_STREAM_COMPUTE)
                 taken_ns += llround(end_s[task] * 1e9) - llround(start_s[task] * 1e9);
         }
         s->start_s = start_s;
