@@ -184,6 +184,7 @@ void ms_event_run(const ms_graph *graph, const ms_event_options *options, ms_are
     out->num_rate_changes = 0;
     out->num_samples = 0;
     out->samples = NULL;
+    out->links = NULL;
     if (shares_anything(graph, options))
         event_run_shared(graph, options, arena, out);
     else

@@ -122,7 +122,8 @@ static void join_pool(sharing *s, int place, int index)
     if (pool->first >= 0)
         s->places[pool->first].previous_in_pool = place;
     pool->first = place;
-    mark_pool(s, index);
+    if (pool->held_sms > 0)
+        mark_pool(s, index);
 }
 
 static void leave_pool(sharing *s, int place, int index)
@@ -346,6 +347,7 @@ static void make_links_and_pools(sharing *s)
     s->links = MS_NEW_ARRAY(s->scratch, graph->num_links, shared_link);
     for (int i = 0; i < graph->num_links; i++)
         s->links[i].first_use = s->links[i].local = -1;
+    sharing_make_loads(s);
     s->pools = MS_NEW_ARRAY(s->scratch, graph->num_pools, shared_pool);
     for (int i = 0; i < graph->num_pools; i++)
         s->pools[i].first = -1;
@@ -368,6 +370,8 @@ void event_run_shared(const ms_graph *graph, const ms_event_options *options,
     if (out->num_samples > 0)
         out->samples = grown(arena, s->samples, (size_t)out->num_samples,
                              (size_t)out->num_samples, sizeof *s->samples);
+    if (options->share_links)
+        out->links = sharing_total_links(s, arena);
     ms_arena_close(s->solving);
     ms_arena_close(scratch);
 }

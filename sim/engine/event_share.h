@@ -37,7 +37,9 @@ typedef struct shared_link {
     bool was_contested; /* the link was contested when rates were last computed */
     bool is_dirty, is_touched;
     int local; /* index of the link in the current rate computation; -1: not in it */
-    double sampled_frac;
+    /* use of the link, and since when; its total until then */
+    double used_frac, since_s;
+    ms_link_total total;
 } shared_link;
 
 typedef struct shared_pool {
@@ -70,6 +72,7 @@ typedef struct sharing {
     /* next and previous use in a link's list, -1: none; use u of the task places[p] has
      * number p x max_uses + u */
     int *next_use, *previous_use;
+    long *full_load; /* (num_uses): demand of a use at full speed, as shared_link.load */
     shared_link *links;
     shared_pool *pools;
     int_list dirty_links, dirty_pools, changed, touched_links, solved_links,
@@ -93,6 +96,7 @@ void sharing_set_rate(sharing *s, int place, double rate);
 
 /* ---- event_links.c ---- */
 
+void sharing_make_loads(sharing *s);
 void sharing_join_links(sharing *s, int place);
 void sharing_leave_links(sharing *s, int place);
 /* Sets the demand of the running task places[place] on its links to that at `sm_rate`.
@@ -101,9 +105,12 @@ bool sharing_change_demand(sharing *s, int place, double sm_rate);
 /* Computes the rates of all tasks that changed links can affect, directly or through
  * other tasks and contested links. */
 void sharing_solve_links(sharing *s);
-/* Notes that a task's use of its links has changed, for samples. */
+/* Notes that a task's use of its links has changed, for totals and samples. */
 void sharing_touch_links(sharing *s, int place);
-/* Adds samples of all links whose use the events of the current instant have changed. */
+/* Adds to totals, and to samples if wanted, of all links whose use the events of the
+ * current instant have changed. */
 void sharing_sample_links(sharing *s);
+/* Totals of all links until now. */
+const ms_link_total *sharing_total_links(sharing *s, ms_arena *arena);
 
 #endif

@@ -100,8 +100,8 @@ extern const char *const ms_task_kind_names[];
 
 /* Consecutive tasks of a graph: a repetition of a pattern, or tasks added one by one. */
 typedef struct ms_graph_part {
-    int first; /* number of its first task */
-    int base;  /* what is added to a positive reference */
+    int first;      /* number of its first task */
+    int base;       /* what is added to a positive reference */
     int microbatch; /* micro-batch of its tasks that have one; -1: that of their tags */
     const ms_stored_task *tasks;
     const ms_task_tag *tags;

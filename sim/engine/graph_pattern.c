@@ -147,7 +147,8 @@ static bool is_closed(const ms_graph_builder *b, const ms_stored_task *task)
 }
 
 /* The reference for a task that a pattern's task waits for; a port if it is earlier. */
-static int reference_to(ms_graph_builder *b, graph_pattern *pattern, int *port_of, int task)
+static int reference_to(ms_graph_builder *b, graph_pattern *pattern, int *port_of,
+                        int task)
 {
     if (task == 0 || task >= b->first)
         return task == 0 ? 0 : task - b->first + 1;
@@ -179,7 +180,7 @@ static void make_pattern(ms_graph_builder *b, graph_pattern *pattern,
     pattern->left = MS_NEW_ARRAY(b->work, b->patterns.num, int);
     for (int i = 0; i < b->patterns.num; i++) {
         int task = *variable(b, state, i);
-        pattern->left[i] = task == 0           ? 0
+        pattern->left[i] = task == 0          ? 0
                            : task >= b->first ? task - b->first + 1
                                               : -entry_of(&b->patterns, task);
     }

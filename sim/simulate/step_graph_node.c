@@ -327,7 +327,7 @@ static void move_state(const ms_node_builder *b, const ms_walk *w, ms_graph_stat
 {
     const ms_actors *actors = b->s.actors;
     int *const kept[STATE_OF_ACTOR] = {w->ready,       w->arrived,   w->params,
-                         b->block_start, b->s.reduced, b->first_kernel};
+                                       b->block_start, b->s.reduced, b->first_kernel};
     s->num = 0;
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
         for (int k = 0; k < STATE_OF_ACTOR; k++, s->num++) {
@@ -516,7 +516,8 @@ ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
     b.state = MS_NEW_ARRAY(b.s.scratch, actors->num * STATE_OF_ACTOR, int);
     b.streams = MS_NEW_ARRAY(b.s.scratch, actors->num * MS_NUM_STREAMS, int);
     for (int i = 0; i < actors->num * MS_NUM_STREAMS; i++)
-        b.streams[i] = actors->at[i / MS_NUM_STREAMS] * MS_NUM_STREAMS + i % MS_NUM_STREAMS;
+        b.streams[i] =
+            actors->at[i / MS_NUM_STREAMS] * MS_NUM_STREAMS + i % MS_NUM_STREAMS;
     prepare_blocks(&b);
     if (uses != NULL) {
         ms_step_share(&b.s, uses);

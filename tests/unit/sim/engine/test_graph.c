@@ -137,8 +137,9 @@ static void disorder_is_seen(void **state)
                       .num_costs = 1,
                       .costs = &cost};
     const ms_stored_task good = tasks[2];
-    const ms_stored_task bad[] = {{2, 0, 0, 0}, {0, 3, 0, 0}, {-1, 0, 0, 0}, {0, 0, 2, 0},
-                           {0, 0, 3, 0}, {0, 0, 0, 1}, {0, 0, 0, -1}, {0, -1, 0, 0}};
+    const ms_stored_task bad[] = {{2, 0, 0, 0},  {0, 3, 0, 0}, {-1, 0, 0, 0},
+                                  {0, 0, 2, 0},  {0, 0, 3, 0}, {0, 0, 0, 1},
+                                  {0, 0, 0, -1}, {0, -1, 0, 0}};
     assert_true(ms_graph_is_ordered(&graph));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         tasks[2] = bad[i];
