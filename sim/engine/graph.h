@@ -108,16 +108,16 @@ typedef struct ms_graph_part {
     const int *ports; /* earlier tasks, to which references of 0 (none) and below refer */
 } ms_graph_part;
 
-/* parts_at[i] is the part of task i << MS_PART_SHIFT */
+/* Tasks between two entries of ms_graph.part_at, as a power of two. */
 #define MS_PART_SHIFT 10
 
 typedef struct ms_graph {
     int num_tasks;
     int num_parts;
     const ms_graph_part *parts; /* (num_parts + 1): the last begins after all tasks */
-    const int *part_at;
-    bool own_costs; /* task i has the cost costs[i] */
-    int num_lists;  /* length of the array `lists`; lists[0] is unused */
+    const int *part_at;         /* part_at[i] is the part of task i << MS_PART_SHIFT */
+    bool own_costs;             /* task i has the cost costs[i] */
+    int num_lists;              /* length of the array `lists`; lists[0] is unused */
     const int *lists;
     int num_costs;
     const ms_task_cost *costs;
@@ -222,7 +222,7 @@ int ms_graph_pool(ms_graph_builder *b, int sms);
 int ms_graph_add(ms_graph_builder *b, int stream, int cost, ms_task_tag tag);
 /* Makes the task added last also wait for `other`, an earlier task; 0: no effect. */
 void ms_graph_wait(ms_graph_builder *b, int other);
-/* Tasks that a repetition of a pattern may wait for, and what it leaves to later ones. */
+/* Tasks for which those of a pattern may wait, and what they leave to later ones. */
 typedef struct ms_graph_state {
     int num;
     int *tasks; /* (num): tasks by number, 0: none */
@@ -232,9 +232,11 @@ typedef struct ms_graph_state {
 } ms_graph_state;
 
 /* Begins tasks that are determined by `key` and by which entries of the state are equal or
- * 0. If the same have been added before, adds them again with the given micro-batch, sets
- * the state to what they leave, and returns true. Otherwise returns false: the caller adds
- * them to the graph, and then calls ms_graph_end_pattern with the state that they leave. */
+ * 0: they are on streams of the state or on none, and wait for each other and for tasks of
+ * the state. If the same have been added before, adds them again with the given
+ * micro-batch, sets the state to what they leave, and returns true. Otherwise returns
+ * false: the caller adds them, and calls ms_graph_end_pattern with the state after them
+ * (no effect unless tasks were begun). */
 bool ms_graph_repeat(ms_graph_builder *b, const void *key, size_t key_size,
                      int microbatch, ms_graph_state *state);
 void ms_graph_end_pattern(ms_graph_builder *b, const ms_graph_state *state);

@@ -1,13 +1,12 @@
 /* Patterns of tasks that repeat. References inside a pattern are relative to its first
  * task; those to earlier tasks go through the ports of the repetition, which are entries
- * of the state before it. A reference to any other task makes a pattern unusable. */
+ * of the state before it. */
 #include "sim/engine/graph_priv.h"
 
 #include <assert.h>
 #include <string.h>
 
 struct graph_pattern {
-    bool is_usable;
     int num_tasks;
     const ms_stored_task *tasks;
     const ms_task_tag *tags;
@@ -118,33 +117,16 @@ bool ms_graph_repeat(ms_graph_builder *b, const void *key, size_t key_size,
     graph_end_part(b);
     read_state(b, state);
     int num = p->keys.num, index = find_pattern(b, key, key_size);
-    if (index < num && p->patterns[index].is_usable)
+    if (index < num) {
         add_repetition(b, &p->patterns[index], microbatch, state);
-    if (index < num)
-        return p->patterns[index].is_usable;
+        return true;
+    }
     MS_MAKE_ROOM(b->work, p->patterns, num, p->capacity, 16);
     p->recorded = 1 + index;
-    p->first_list = b->made.num_lists;
     return false;
 }
 
 /* ---- new patterns ---- */
-
-/* Whether a pattern's tasks may wait for `task`. */
-static bool is_known(const ms_graph_builder *b, int task)
-{
-    return task == 0 || task >= b->first || entry_of(&b->patterns, task) != 0;
-}
-
-/* Whether a task refers only to tasks that it may wait for. */
-static bool is_closed(const ms_graph_builder *b, const ms_stored_task *task)
-{
-    const int *list = &b->lists[task->more];
-    for (int i = 1; i <= list[0]; i++)
-        if (!is_known(b, list[i]))
-            return false;
-    return is_known(b, task->before) && is_known(b, task->cross);
-}
 
 /* The reference for a task that a pattern's task waits for; a port if it is earlier. */
 static int reference_to(ms_graph_builder *b, graph_pattern *pattern, int *port_of,
@@ -153,6 +135,7 @@ static int reference_to(ms_graph_builder *b, graph_pattern *pattern, int *port_o
     if (task == 0 || task >= b->first)
         return task == 0 ? 0 : task - b->first + 1;
     int entry = entry_of(&b->patterns, task) - 1;
+    assert(entry >= 0); /* the task is in the state */
     if (port_of[entry] == 0) {
         MS_MAKE_ROOM(b->work, pattern->ports, pattern->num_ports, pattern->ports_capacity,
                      64);
@@ -180,9 +163,11 @@ static void make_pattern(ms_graph_builder *b, graph_pattern *pattern,
     pattern->left = MS_NEW_ARRAY(b->work, b->patterns.num, int);
     for (int i = 0; i < b->patterns.num; i++) {
         int task = *variable(b, state, i);
+        int entry = entry_of(&b->patterns, task);
+        assert(task == 0 || task >= b->first || entry > 0);
         pattern->left[i] = task == 0          ? 0
                            : task >= b->first ? task - b->first + 1
-                                              : -entry_of(&b->patterns, task);
+                                              : -entry;
     }
     pattern->tasks = GRAPH_COPY(b, b->tasks, b->num_added);
     pattern->tags = GRAPH_COPY(b, b->tags, b->num_added);
@@ -195,13 +180,6 @@ void ms_graph_end_pattern(ms_graph_builder *b, const ms_graph_state *state)
         return;
     graph_pattern *pattern = &p->patterns[p->recorded - 1];
     p->recorded = 0;
-    *pattern = (graph_pattern){.is_usable = true};
-    for (int i = 0; i < b->num_added; i++)
-        pattern->is_usable = pattern->is_usable && is_closed(b, &b->tasks[i]);
-    for (int i = 0; i < p->num; i++)
-        pattern->is_usable = pattern->is_usable && is_known(b, *variable(b, state, i));
-    if (!pattern->is_usable)
-        return;
     make_pattern(b, pattern, state);
     b->num_tasks -= b->num_added;
     b->num_added = 0;

@@ -14,7 +14,6 @@ typedef struct graph_patterns {
     int capacity;
     graph_pattern *patterns; /* (keys.num) */
     int recorded;            /* 1 + the pattern that is being added; 0: none */
-    int first_list;          /* where its lists begin */
     int num, entry_capacity, slot_capacity, key_capacity;
     int *entries; /* (num) */
     int *slots;   /* hash table: 1 + index of the first entry of its value; 0: free */

@@ -3,18 +3,22 @@
 
 #include "base/number.h"
 
-#include <string.h>
-
-#define STATE_OF_ACTOR 6
-
 static const unsigned char stream_of_group[] = {[MS_TRAFFIC_TP] = MS_STREAM_TP,
                                                 [MS_TRAFFIC_CP] = MS_STREAM_CP,
                                                 [MS_TRAFFIC_EP] = MS_STREAM_EP};
 
+const ms_block_ops *ms_walk_neighbour(const ms_walk *w, int steps)
+{
+    int block = w->block + steps, num = w->blocks->num;
+    bool forward = w->pass == MS_BILL_FORWARD;
+    if (block < 0 || block >= num)
+        return NULL;
+    return w->blocks->blocks[forward ? block : num - 1 - block];
+}
+
 const ms_block_ops *ms_walk_block(const ms_walk *w)
 {
-    bool forward = w->pass == MS_BILL_FORWARD;
-    return w->blocks->blocks[forward ? w->block : w->blocks->num - 1 - w->block];
+    return ms_walk_neighbour(w, 0);
 }
 
 static const ms_block_op *op_at(const ms_walk *w)
@@ -320,69 +324,16 @@ static void begin_walk(ms_node_builder *b, ms_walk *w)
     }
 }
 
-/* The tasks for which those of a walk's next block may wait: s->num of them, in the order
- * of simulated ranks. `stores` sets them instead, to s->tasks. */
-static void move_state(const ms_node_builder *b, const ms_walk *w, ms_graph_state *s,
-                       bool stores)
-{
-    const ms_actors *actors = b->s.actors;
-    int *const kept[STATE_OF_ACTOR] = {w->ready,       w->arrived,   w->params,
-                                       b->block_start, b->s.reduced, b->first_kernel};
-    s->num = 0;
-    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
-        for (int k = 0; k < STATE_OF_ACTOR; k++, s->num++) {
-            if (stores)
-                kept[k][actors->at[i]] = s->tasks[s->num];
-            else
-                s->tasks[s->num] = kept[k][actors->at[i]];
-        }
-    }
-}
-
-/* Adds the tasks of a walk's next block. They are those of an earlier block if all is equal
- * that they follow from. Gathers that run once per step belong to one block each. */
-static void walk_block(ms_node_builder *b, ms_walk *w)
-{
-    const ms_block_ops *blocks[3];
-    for (int i = 0; i < 3; i++) {
-        ms_walk at = *w;
-        at.block += i - 1;
-        bool exists = at.block >= 0 && at.block < at.blocks->num;
-        blocks[i] = exists ? ms_walk_block(&at) : NULL;
-    }
-    const int flags[] = {w->stage,   w->pass,          w->inputs,
-                         w->weights, w->first_forward, w->last_backward};
-    char key[sizeof blocks + sizeof flags];
-    memcpy(key, blocks, sizeof blocks);
-    memcpy(key + sizeof blocks, flags, sizeof flags);
-    ms_graph_builder *graph = b->s.graph;
-    const ms_actors *actors = b->s.actors;
-    int first = actors->first_at[w->rank], num = actors->first_at[w->rank + 1] - first;
-    ms_graph_state state = {.tasks = b->state,
-                            .num_streams = num * MS_NUM_STREAMS,
-                            .streams = &b->streams[first * MS_NUM_STREAMS]};
-    bool repeats = !(w->first_forward && ms_step_gathers_once(&b->s)), added = false;
-    move_state(b, w, &state, false);
-    if (repeats)
-        added = ms_graph_repeat(graph, key, sizeof key, w->microbatch, &state);
-    if (added) {
-        move_state(b, w, &state, true);
-        w->block++;
-        return;
-    }
-    for (double free_s = 0.0; find_op_of_block(b, w);)
-        add_op(b, w, &free_s);
-    if (repeats) {
-        move_state(b, w, &state, false);
-        ms_graph_end_pattern(graph, &state);
-    }
-}
-
 static void walk_alone(ms_node_builder *b, ms_walk *w)
 {
     begin_walk(b, w);
-    while (w->block < w->blocks->num)
-        walk_block(b, w);
+    while (w->block < w->blocks->num) {
+        if (ms_repeat_block(b, w))
+            continue;
+        for (double free_s = 0.0; find_op_of_block(b, w);)
+            add_op(b, w, &free_s);
+        ms_repeat_end_block(b, w);
+    }
     ms_state_end_walk(b, w);
 }
 
@@ -513,11 +464,7 @@ ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
         .overlaps = ms_overlaps_sync(planned->workload->stack, planned->sharding)};
     b.first_kernel = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
     b.block_start = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
-    b.state = MS_NEW_ARRAY(b.s.scratch, actors->num * STATE_OF_ACTOR, int);
-    b.streams = MS_NEW_ARRAY(b.s.scratch, actors->num * MS_NUM_STREAMS, int);
-    for (int i = 0; i < actors->num * MS_NUM_STREAMS; i++)
-        b.streams[i] =
-            actors->at[i / MS_NUM_STREAMS] * MS_NUM_STREAMS + i % MS_NUM_STREAMS;
+    ms_repeat_open(&b);
     prepare_blocks(&b);
     if (uses != NULL) {
         ms_step_share(&b.s, uses);
