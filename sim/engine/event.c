@@ -43,8 +43,22 @@ static void sift(event_queue *q, int at, list_key moved)
     heap[at] = moved;
 }
 
+/* The key of a list that is the last one begun. */
+static list_key key_of(event_queue *q, int list)
+{
+    return (list_key){q->lists[list].time_bits,
+                      (uint64_t)++q->list_sequence << 32 | (uint32_t)list};
+}
+
 int event_queue_begin_list(event_queue *q, uint64_t time_bits)
 {
+    if (q->num > 0 && q->lists[(uint32_t)q->heap[0].order].first == 0) {
+        /* the first list is at its end: most often the next one begun takes its place */
+        int ended = (int)(uint32_t)q->heap[0].order;
+        q->lists[ended] = (event_list){.time_bits = time_bits};
+        sift(q, 0, key_of(q, ended));
+        return ended;
+    }
     int list = q->unused_list;
     if (list != 0) {
         q->unused_list = q->lists[list].next_unused;
@@ -55,8 +69,7 @@ int event_queue_begin_list(event_queue *q, uint64_t time_bits)
     }
     q->lists[list] = (event_list){.time_bits = time_bits};
     MS_MAKE_ROOM(q->arena, q->heap, q->num, q->capacity, 256);
-    list_key added = {time_bits, (uint64_t)++q->list_sequence << 32 | (uint32_t)list};
-    list_key *heap = q->heap;
+    list_key added = key_of(q, list), *heap = q->heap;
     int at = q->num++;
     /* at equal times the list begun first stays in front */
     for (int up; at > 0 && time_bits < heap[up = (at - 1) / 4].time_bits; at = up)

@@ -14,8 +14,8 @@
  * ordered by time, and at equal times by the sequence in which lists were begun. */
 
 typedef struct queued_event {
-    /* without sharing the task that ends; with sharing an index in sharing.places, or
-     * -task for a task that needs no shared resource */
+    /* the task that ends; with sharing an index in sharing.places, or -task for a task that
+     * needs no shared resource */
     int what;
     unsigned sequence; /* number of the event in the sequence of added events */
     int next;          /* the next event of the list, or of unused events; 0: none */
@@ -24,7 +24,7 @@ typedef struct queued_event {
 #define NO_TIME UINT64_MAX
 
 typedef struct event_list {
-    uint64_t time_bits; /* as in list_key; NO_TIME: the list is unused */
+    uint64_t time_bits; /* time as in list_key; NO_TIME: the list is unused */
     int first, last;    /* events; first 0: the list is empty, `last` has no meaning */
     int next_unused;
 } event_list;
@@ -44,12 +44,12 @@ typedef struct event_queue {
     int num, capacity;
     list_key *heap; /* (num) */
     int num_lists, lists_capacity, unused_list;
-    event_list *lists; /* (num_lists): from 1 */
+    event_list *lists; /* (num_lists): index 0 is unused */
     int num_events, events_capacity, unused_event;
-    queued_event *events; /* from 1 */
+    queued_event *events; /* index 0 is unused */
     /* number of the event, and of the list, added last */
     uint32_t sequence, list_sequence;
-    int recent[NUM_RECENT_LISTS]; /* by a hash of its time: the list begun last */
+    int recent[NUM_RECENT_LISTS]; /* list begun last, for each hash of a time */
 } event_queue;
 
 /* Begins an empty list of events at a time, and returns it. */

@@ -101,7 +101,7 @@ extern const char *const ms_task_kind_names[];
 /* Consecutive tasks of a graph: a repetition of a pattern, or tasks added one by one. */
 typedef struct ms_graph_part {
     int first;      /* number of its first task */
-    int base;       /* what is added to a positive reference */
+    int base;       /* number added to positive references */
     int microbatch; /* micro-batch of its tasks that have one; -1: that of their tags */
     const ms_stored_task *tasks;
     const ms_task_tag *tags;
@@ -149,7 +149,7 @@ static inline int ms_graph_refer(const ms_graph_part *part, int reference)
     return reference > 0 ? part->base + reference : part->ports[-reference];
 }
 
-/* What a task waits for, by number (0: none), and its cost. */
+/* A task of the graph: the tasks that it waits for, by number (0: none), and its cost. */
 typedef struct ms_task {
     int before, cross, cost;
     int num_more; /* number of further tasks that it waits for (ms_task_more) */

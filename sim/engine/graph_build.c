@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Most tasks of a part outside of patterns: they are copied once, when the part ends. */
-#define MAX_PART_TASKS (1 << 14)
+#define MAX_PART_TASKS (1 << 12)
 
 /* ---- arrays that grow ---- */
 

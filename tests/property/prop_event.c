@@ -189,7 +189,8 @@ static void check_samples(const ms_graph *graph, const ms_event_result *r, uint6
         if (used[i] > 0.0 || fabs(passed[i] - want[i]) > 1e-9 * (1.0 + want[i]))
             fail_msg("seed %llu: link %d: passed %.17g, want %.17g",
                      (unsigned long long)seed, i, passed[i], want[i]);
-    for (int i = 0; r->links != NULL && i < graph->num_links; i++)
+    assert_non_null(r->links);
+    for (int i = 0; i < graph->num_links; i++)
         if (fabs(r->links[i].busy_s - passed[i]) > 1e-12 * (1.0 + passed[i]) ||
             fabs(r->links[i].most_frac - most[i]) > 0.0)
             fail_msg("seed %llu: link %d: totals differ from samples",

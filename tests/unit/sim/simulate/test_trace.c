@@ -120,7 +120,9 @@ static void links_have_counters(void **state)
     ms_simulation *s = ms_hand_simulation(cx->arena, 1.0);
     const ms_link_sample samples[] = {
         {1.0, 0, 0.5}, {1.1, 0, 1.0}, {1.1, 0, 0.25}, {2.0, 0, 0.0}};
-    s->link_totals = &(ms_link_total){0.575, 1.0};
+    ms_link_total *totals = MS_NEW_ARRAY(cx->arena, s->graph->num_links, ms_link_total);
+    totals[0] = (ms_link_total){0.275, 0.5};
+    s->link_totals = totals;
     s->num_link_samples = 4;
     s->link_samples = samples;
     const char *text = trace_of(cx, s, &(ms_trace_options){0});
