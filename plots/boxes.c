@@ -35,7 +35,7 @@ static ms_box_kind kind_of(const ms_task_tag *tag)
 /* The lane of a simulated task; -1: the task is not drawn. */
 static int lane_of(const ms_simulation *s, const int *lane_of_actor, int task)
 {
-    const ms_task_tag *tag = &s->graph->tags[task];
+    const ms_task_tag *tag = ms_graph_tag(s->graph, task);
     bool drawn = tag->actor >= 0 && kind_of(tag) != MS_NUM_BOX_KINDS &&
                  (tag->kind == MS_TASK_OVERLAP || s->end_s[task] > s->start_s[task]);
     return drawn ? lane_of_actor[tag->actor] : -1;
@@ -43,12 +43,12 @@ static int lane_of(const ms_simulation *s, const int *lane_of_actor, int task)
 
 static ms_box box_of(const ms_simulation *s, int lane, int task)
 {
-    const ms_task_tag *tag = &s->graph->tags[task];
+    const ms_task_tag *tag = ms_graph_tag(s->graph, task);
     ms_box box = {.lane = lane,
                   .start_s = s->start_s[task],
                   .end_s = s->end_s[task],
                   .kind = kind_of(tag),
-                  .microbatch = tag->microbatch};
+                  .microbatch = ms_graph_microbatch(s->graph, task)};
     if (tag->stage >= 0)
         box.chunk = ms_schedule_chunk(&s->planned->schedule->shape, tag->stage);
     if (box.kind == MS_BOX_GATHER || box.kind == MS_BOX_REDUCE)
@@ -94,7 +94,7 @@ long ms_boxes_make(ms_arena *arena, const ms_simulation *s, const int *lane_of_a
         int lane = lane_of(s, lane_of_actor, i);
         if (lane < 0)
             continue;
-        const ms_task_tag *tag = &s->graph->tags[i];
+        const ms_task_tag *tag = ms_graph_tag(s->graph, i);
         boxes[num++] = box_of(s, lane, i);
         if (tag->kind == MS_TASK_OVERLAP && open[tag->actor] > 0) {
             join_pair(&boxes[open[tag->actor] - 1], &boxes[num - 1]);

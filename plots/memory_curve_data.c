@@ -101,7 +101,7 @@ static const char *peak_text(const ms_memory_curve *c)
     double time_s = c->samples[c->peak].time_s;
     const char *during = "";
     int task = a->peak_task;
-    if (task != 0 && c->simulation.graph->tags[task].kind == MS_TASK_OVERLAP)
+    if (task != 0 && ms_graph_tag(c->simulation.graph, task)->kind == MS_TASK_OVERLAP)
         during = ", during a forward with a backward";
     else if (task != 0)
         during = ms_arena_printf(arena, ", during %s",

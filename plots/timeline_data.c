@@ -38,7 +38,7 @@ static int latest_actor(const ms_simulation *s)
     int latest = 0;
     double end_s = -1.0;
     for (int i = 1; i <= s->graph->num_tasks; i++) {
-        const ms_task_tag *tag = &s->graph->tags[i];
+        const ms_task_tag *tag = ms_graph_tag(s->graph, i);
         if (tag->actor < 0 || tag->kind > MS_TASK_OVERLAP || s->end_s[i] < end_s ||
             (s->end_s[i] == end_s && tag->actor >= latest))
             continue;

@@ -20,6 +20,7 @@ static ms_status simulate_undisturbed(request *r)
     ms_simulate_options options = r->simulation.options;
     if (options.num_slow == 0 && options.jitter_frac == 0.0)
         return MS_OK;
+    options.wants_link_samples = false;
     options.num_slow = 0;
     options.jitter_frac = 0.0;
     r->report.undisturbed = &r->undisturbed;
@@ -32,7 +33,7 @@ static ms_status simulate_steady(request *r)
     ms_simulate_options options = r->simulation.options;
     if (!options.first_step)
         return MS_OK;
-    options.first_step = false;
+    options.wants_link_samples = options.first_step = false;
     r->report.steady = &r->steady;
     return ms_simulate(r->cx, &r->planned, &options, &r->steady);
 }
@@ -58,6 +59,7 @@ static ms_status simulate(request *r, const ms_plan *plan)
 {
     ms_simulate_options options;
     MS_TRY(ms_simulate_flags_options(r->cx, r->flags, &options));
+    options.wants_link_samples = r->flags->trace != NULL;
     MS_TRY(ms_planned_open_listed(r->cx, r->workload, plan, &r->planned));
     MS_TRY(ms_simulate(r->cx, &r->planned, &options, &r->simulation));
     ms_simulate_note_links(r->cx, &r->simulation);

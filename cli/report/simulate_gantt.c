@@ -48,7 +48,7 @@ static const char *actor_label(const lanes *l, int actor)
 static void find_streams(const ms_simulation *s, bool used[MS_NUM_STREAMS])
 {
     for (int task = 1; task <= s->graph->num_tasks; task++) {
-        const ms_task_tag *tag = &s->graph->tags[task];
+        const ms_task_tag *tag = ms_graph_tag(s->graph, task);
         if (tag->actor >= 0 && s->end_s[task] > s->start_s[task])
             used[tag->stream] = true;
     }
@@ -81,19 +81,20 @@ static int make_bars(ms_arena *arena, const lanes *l, ms_gantt_bar **out)
     ms_gantt_bar *bars = MS_NEW_ARRAY(arena, s->graph->num_tasks, ms_gantt_bar);
     int num = 0;
     for (int task = 1; task <= s->graph->num_tasks; task++) {
-        const ms_task_tag *tag = &s->graph->tags[task];
+        const ms_task_tag *tag = ms_graph_tag(s->graph, task);
         if (tag->actor < 0 || tag->kind == MS_TASK_JOIN)
             continue;
         int lane = l->lane_of[tag->actor * MS_NUM_STREAMS + tag->stream] - 1;
         if (lane < 0 || s->end_s[task] <= s->start_s[task])
             continue;
         bool is_part = s->options.detail == MS_DETAIL_NODE && tag->stage >= 0;
-        int action = 1 + tag->stage + 4096 * (1 + tag->microbatch);
+        int microbatch = ms_graph_microbatch(s->graph, task);
+        int action = 1 + tag->stage + 4096 * (1 + microbatch);
         bars[num++] = (ms_gantt_bar){.lane = lane,
                                      .kind = tag->kind,
                                      .start = s->start_s[task] * 1e3,
                                      .end = s->end_s[task] * 1e3,
-                                     .number = tag->microbatch,
+                                     .number = microbatch,
                                      .group = is_part ? action : 0};
     }
     *out = bars;

@@ -35,6 +35,12 @@ typedef struct ms_link_sample {
     double used_frac;
 } ms_link_sample;
 
+/* Use of a link over a whole simulation. */
+typedef struct ms_link_total {
+    double busy_s;    /* used share of the capacity, integrated over time, s */
+    double most_frac; /* largest used share at any time */
+} ms_link_total;
+
 typedef struct ms_event_result {
     double *start_s, *end_s; /* (1 + num_tasks): times; start_s may be NULL */
     double makespan_s;
@@ -44,9 +50,10 @@ typedef struct ms_event_result {
     bool wants_samples;
     long num_samples;
     const ms_link_sample *samples; /* (num_samples): use of links, in the order of time */
+    const ms_link_total *links;    /* (graph->num_links); NULL: links are not shared */
 } ms_event_result;
 
-/* Simulates the graph and fills `out`. Samples live in `arena`, which is otherwise left
+/* Simulates the graph and fills `out`. Samples and totals live in `arena`, which is otherwise left
  * as it was. Deterministic. */
 void ms_event_run(const ms_graph *graph, const ms_event_options *options, ms_arena *arena,
                   ms_event_result *out);

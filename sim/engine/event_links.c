@@ -4,10 +4,24 @@
 #include "sim/engine/event_share.h"
 #include "sim/engine/maxmin.h"
 
-static long load_of(const sharing *s, const ms_link_use *use, double sm_rate)
+static long load_at(const ms_graph *graph, int index, double sm_rate)
 {
-    double frac = use->bytes_per_s * sm_rate / s->graph->link_bytes_per_s[use->link];
+    const ms_link_use *use = &graph->uses[index];
+    double frac = use->bytes_per_s * sm_rate / graph->link_bytes_per_s[use->link];
     return (long)(ms_min(frac, 1e5) * (double)FULL_LOAD);
+}
+
+void sharing_make_loads(sharing *s)
+{
+    s->full_load = MS_NEW_ARRAY(s->scratch, s->graph->num_uses, long);
+    for (int i = 0; i < s->graph->num_uses; i++)
+        s->full_load[i] = load_at(s->graph, i, 1.0);
+}
+
+/* Demand on its link of the use `index` of a task at the rate that free SMs allow. */
+static long load_of(const sharing *s, int index, double sm_rate)
+{
+    return sm_rate < 1.0 ? load_at(s->graph, index, sm_rate) : s->full_load[index];
 }
 
 static bool is_contested(const shared_link *link)
@@ -18,7 +32,7 @@ static bool is_contested(const shared_link *link)
 static void touch(sharing *s, int index)
 {
     shared_link *link = &s->links[index];
-    if (!s->out->wants_samples || link->is_touched)
+    if (link->is_touched)
         return;
     link->is_touched = true;
     int_list_add(s->scratch, &s->touched_links, index);
@@ -55,7 +69,7 @@ void sharing_join_links(sharing *s, int place)
         if (next >= 0)
             s->previous_use[next] = at;
         link->first_use = at;
-        link->load += load_of(s, use, r->sm_rate);
+        link->load += load_of(s, cost->first_use + i, r->sm_rate);
         mark_link(s, use->link);
     }
     r->on_links = true;
@@ -76,7 +90,7 @@ void sharing_leave_links(sharing *s, int place)
             s->next_use[previous] = next;
         else
             link->first_use = next;
-        link->load -= load_of(s, use, r->sm_rate);
+        link->load -= load_of(s, cost->first_use + i, r->sm_rate);
         mark_link(s, use->link);
     }
     r->on_links = false;
@@ -90,7 +104,8 @@ bool sharing_change_demand(sharing *s, int place, double sm_rate)
     for (int i = 0; r->on_links && i < cost->num_uses; i++) {
         const ms_link_use *use = &s->graph->uses[cost->first_use + i];
         shared_link *link = &s->links[use->link];
-        link->load += load_of(s, use, sm_rate) - load_of(s, use, r->sm_rate);
+        link->load += load_of(s, cost->first_use + i, sm_rate) -
+                      load_of(s, cost->first_use + i, r->sm_rate);
         mark_link(s, use->link);
         any_dirty = any_dirty || link->is_dirty;
     }
@@ -206,7 +221,7 @@ void sharing_solve_links(sharing *s)
     ms_arena_rewind(s->solving, mark);
 }
 
-/* ---- samples ---- */
+/* ---- use ---- */
 
 static double used_frac(const sharing *s, int index)
 {
@@ -235,18 +250,38 @@ static void add_sample(sharing *s, int link, double frac)
     s->out->num_samples = num + 1;
 }
 
+/* Adds a link's use until now to its total. */
+static void count_use(const sharing *s, shared_link *link)
+{
+    link->total.busy_s += link->used_frac * (s->now_s - link->since_s);
+    link->since_s = s->now_s;
+}
+
 void sharing_sample_links(sharing *s)
 {
     for (int i = 0; i < s->touched_links.num; i++) {
         int index = s->touched_links.items[i];
         shared_link *link = &s->links[index];
-        double frac = used_frac(s, index), change = frac - link->sampled_frac;
+        double frac = used_frac(s, index), change = frac - link->used_frac;
         link->is_touched = false;
         /* a smaller change of the link's use is rounding */
         if (change > 1e-12 || change < -1e-12) {
-            link->sampled_frac = frac;
-            add_sample(s, index, frac);
+            count_use(s, link);
+            link->used_frac = frac;
+            link->total.most_frac = ms_max(link->total.most_frac, frac);
+            if (s->out->wants_samples)
+                add_sample(s, index, frac);
         }
     }
     s->touched_links.num = 0;
+}
+
+const ms_link_total *sharing_total_links(sharing *s, ms_arena *arena)
+{
+    ms_link_total *totals = MS_NEW_ARRAY(arena, s->graph->num_links, ms_link_total);
+    for (int i = 0; i < s->graph->num_links; i++) {
+        count_use(s, &s->links[i]);
+        totals[i] = s->links[i].total;
+    }
+    return totals;
 }

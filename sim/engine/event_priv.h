@@ -9,116 +9,111 @@
 
 /* ---- the queue ---- */
 
-/* The event queue is a heap with four children per node, ordered by time, and at equal
- * times by the sequence in which events were added. */
+/* Events of equal times are in one list, in the order in which they were added: ranks that
+ * do the same at the same time are many. Lists are in a heap with four children per node,
+ * ordered by time, and at equal times by the sequence in which lists were begun. */
 
-/* An event. time_bits: its time (>= 0) as an integer of equal order, compared faster. */
 typedef struct queued_event {
-    uint64_t time_bits;
-    /* Upper 32 bits: number of the event in the sequence of added events. Lower 32 bits:
-     * without sharing the task that ends; with sharing an index in sharing.places, or
-     * -task for a task that needs no shared resource. */
-    uint64_t order;
+    /* the task that ends; with sharing an index in sharing.places, or -task for a task that
+     * needs no shared resource */
+    int what;
+    unsigned sequence; /* number of the event in the sequence of added events */
+    int next;          /* the next event of the list, or of unused events; 0: none */
 } queued_event;
 
+#define NO_TIME UINT64_MAX
+
+typedef struct event_list {
+    uint64_t time_bits; /* time as in list_key; NO_TIME: the list is unused */
+    int first, last;    /* events; first 0: the list is empty, `last` has no meaning */
+    int next_unused;
+} event_list;
+
+/* Place of a list in the heap. time_bits: its time (>= 0) as an integer of equal order,
+ * compared faster. */
+typedef struct list_key {
+    uint64_t time_bits;
+    /* upper 32 bits: number of the list in the sequence of lists; lower 32 bits: list */
+    uint64_t order;
+} list_key;
+
+#define NUM_RECENT_LISTS 256
+
 typedef struct event_queue {
-    ms_arena *arena; /* holds the array `events` and nothing else */
+    ms_arena *arena;
     int num, capacity;
-    /* events[0] was taken and is empty; most often the next event added fills it */
-    bool has_hole;
-    queued_event *events;
-    uint32_t sequence; /* sequence number of the event added last */
+    list_key *heap; /* (num) */
+    int num_lists, lists_capacity, unused_list;
+    event_list *lists; /* (num_lists): index 0 is unused */
+    int num_events, events_capacity, unused_event;
+    queued_event *events; /* index 0 is unused */
+    /* number of the event, and of the list, added last */
+    uint32_t sequence, list_sequence;
+    int recent[NUM_RECENT_LISTS]; /* list begun last, for each hash of a time */
 } event_queue;
 
+/* Begins an empty list of events at a time, and returns it. */
+int event_queue_begin_list(event_queue *q, uint64_t time_bits);
+/* Makes room for more events; sets q->unused_event. */
 void event_queue_grow(event_queue *q);
-/* Restores the heap order of the queue after events were removed from its middle. */
+/* Removes the list at index `at` of the heap. The order of the heap is restored if it was
+ * the first; otherwise event_queue_rebuild must follow. */
+void event_queue_drop_list(event_queue *q, int at);
 void event_queue_rebuild(event_queue *q);
 
-static inline double event_time_s(queued_event event)
+static inline double queue_time_s(uint64_t time_bits)
 {
     double time_s;
-    memcpy(&time_s, &event.time_bits, sizeof time_s);
+    memcpy(&time_s, &time_bits, sizeof time_s);
     return time_s;
-}
-
-static inline int event_what(queued_event event)
-{
-    return (int)(uint32_t)event.order;
-}
-
-static inline bool event_is_before(const queued_event *a, const queued_event *b)
-{
-    /* time and sequence number, in one comparison of 128 bits */
-    __extension__ typedef unsigned __int128 key;
-    return ((key)a->time_bits << 64 | a->order) < ((key)b->time_bits << 64 | b->order);
-}
-
-/* Index of the earliest of a heap node's up to four children, which start at `child`. */
-static inline int event_first_child(const queued_event *events, int child, int num)
-{
-    if (child + 4 <= num) { /* four children: compared without unpredictable branches */
-        int a = child + event_is_before(&events[child + 1], &events[child]);
-        int b = child + 2 + event_is_before(&events[child + 3], &events[child + 2]);
-        return event_is_before(&events[b], &events[a]) ? b : a;
-    }
-    int first = child;
-    for (int i = child + 1; i < num; i++)
-        first = event_is_before(&events[i], &events[first]) ? i : first;
-    return first;
-}
-
-/* Puts event `moved` into the heap at index `at` or below. */
-static inline void event_queue_sift(event_queue *q, int at, queued_event moved)
-{
-    queued_event *events = q->events;
-    int num = q->num;
-    while (4 * at + 1 < num) {
-        int child = event_first_child(events, 4 * at + 1, num);
-        if (!event_is_before(&events[child], &moved))
-            break;
-        events[at] = events[child];
-        at = child;
-    }
-    events[at] = moved;
 }
 
 /* Adds an event to the queue and returns its sequence number. */
 static inline uint32_t event_queue_add(event_queue *q, double time_s, int what)
 {
-    queued_event added = {.order = (uint64_t)++q->sequence << 32 | (uint32_t)what};
-    memcpy(&added.time_bits, &time_s, sizeof time_s);
-    if (q->has_hole) {
-        q->has_hole = false;
-        event_queue_sift(q, 0, added);
-        return q->sequence;
-    }
-    if (q->num == q->capacity)
+    uint64_t time_bits;
+    memcpy(&time_bits, &time_s, sizeof time_bits);
+    int *recent = &q->recent[time_bits * UINT64_C(0x9E3779B97F4A7C15) >> 56];
+    if (*recent == 0 || q->lists[*recent].time_bits != time_bits)
+        *recent = event_queue_begin_list(q, time_bits);
+    if (q->unused_event == 0)
         event_queue_grow(q);
-    queued_event *events = q->events;
-    int at = q->num++;
-    /* at equal times the event added first stays in front */
-    for (int up; at > 0 && added.time_bits < events[up = (at - 1) / 4].time_bits; at = up)
-        events[at] = events[up];
-    events[at] = added;
+    event_list *list = &q->lists[*recent];
+    int added = q->unused_event;
+    queued_event *event = &q->events[added];
+    q->unused_event = event->next;
+    *event = (queued_event){what, ++q->sequence, 0};
+    if (list->first == 0)
+        list->first = added;
+    else
+        q->events[list->last].next = added;
+    list->last = added;
+    q->num_events++;
     return q->sequence;
 }
 
-/* The earliest event in the queue, which stays there; NULL: the queue is empty. */
-static inline const queued_event *event_queue_next(event_queue *q)
+/* Finds the earliest event in the queue: sets its time and returns true; false: the queue
+ * is empty. */
+static inline bool event_queue_next(event_queue *q, double *time_s)
 {
-    if (q->has_hole) {
-        q->has_hole = false;
-        if (--q->num > 0)
-            event_queue_sift(q, 0, q->events[q->num]);
-    }
-    return q->num > 0 ? q->events : NULL;
+    while (q->num > 0 && q->lists[(uint32_t)q->heap[0].order].first == 0)
+        event_queue_drop_list(q, 0);
+    if (q->num > 0)
+        *time_s = queue_time_s(q->heap[0].time_bits);
+    return q->num > 0;
 }
 
-/* Removes and returns the event that the last call of event_queue_next returned. */
+/* Removes and returns the event that the last call of event_queue_next found. */
 static inline queued_event event_queue_take(event_queue *q)
 {
-    q->has_hole = true;
-    return q->events[0];
+    event_list *list = &q->lists[(uint32_t)q->heap[0].order];
+    int taken = list->first;
+    queued_event event = q->events[taken];
+    list->first = event.next;
+    q->events[taken].next = q->unused_event;
+    q->unused_event = taken;
+    q->num_events--;
+    return event;
 }
 
 /* ---- dependencies ---- */
@@ -134,20 +129,19 @@ typedef struct waiting {
      * task that they waited for has ended */
     int *first;
     int *next; /* (1 + num_tasks): the next task in the same waiting list */
-    /* (num_lists), used where a task's list starts in graph->lists (ms_task.more): number
-     * of tasks in that list found done so far */
-    int *done_of_list;
+    /* (1 + num_tasks): the ends of tasks; before its end, the number of the further tasks
+     * that a task waits for (ms_task_more) that were found done so far */
+    double *end_s;
 } waiting;
 
 /* Puts every task into the waiting list of a task that it depends on; tasks without
  * dependencies into that of task 0. */
-void waiting_init(waiting *w, const ms_graph *graph, ms_arena *arena);
-int waiting_in_list(waiting *w, int list);
+void waiting_init(waiting *w, const ms_graph *graph, double *end_s, ms_arena *arena);
+int waiting_for_more(waiting *w, int task, const ms_task *t);
 
 /* A task, not yet done, that `task` waits for; 0: `task` can start. */
-static inline int waiting_for(waiting *w, int task)
+static inline int waiting_for(waiting *w, int task, const ms_task *t)
 {
-    const ms_task *t = &w->graph->tasks[task];
     /* the later task likely ends later, which saves moves between waiting lists */
     int later = t->before > t->cross ? t->before : t->cross;
     if (w->first[later] != TASK_DONE)
@@ -155,7 +149,7 @@ static inline int waiting_for(waiting *w, int task)
     int earlier = t->before > t->cross ? t->cross : t->before;
     if (w->first[earlier] != TASK_DONE)
         return earlier;
-    return t->more == 0 ? 0 : waiting_in_list(w, t->more);
+    return t->num_more == 0 ? 0 : waiting_for_more(w, task, t);
 }
 
 static inline void waiting_add(waiting *w, int task, int other)

@@ -42,13 +42,13 @@ static void add_places(sharing *s)
     s->places_capacity = want;
 }
 
-static int take_place(sharing *s, int task)
+static int take_place(sharing *s, int task, const ms_task_cost *cost)
 {
     if (s->free_place < 0)
         add_places(s);
     int place = s->free_place;
     s->free_place = s->places[place].task;
-    s->places[place] = (running){.task = task, .rate = 1.0, .sm_rate = 1.0};
+    s->places[place] = (running){.task = task, .cost = cost, .rate = 1.0, .sm_rate = 1.0};
     return place;
 }
 
@@ -122,7 +122,8 @@ static void join_pool(sharing *s, int place, int index)
     if (pool->first >= 0)
         s->places[pool->first].previous_in_pool = place;
     pool->first = place;
-    mark_pool(s, index);
+    if (pool->held_sms > 0)
+        mark_pool(s, index);
 }
 
 static void leave_pool(sharing *s, int place, int index)
@@ -166,9 +167,8 @@ static void begin_work(sharing *s, int place)
     sharing_mark_changed(s, place);
 }
 
-static void start_task(sharing *s, int task)
+static void start_task(sharing *s, int task, const ms_task_cost *cost)
 {
-    const ms_task_cost *cost = &s->graph->costs[s->graph->tasks[task].cost];
     bool works = uses_links(s, cost) || needs_sms(s, cost), holds = holds_sms(s, cost);
     if (s->out->start_s != NULL)
         s->out->start_s[task] = s->now_s;
@@ -177,7 +177,7 @@ static void start_task(sharing *s, int task)
         event_queue_add(&s->queue, end_s, -task);
         return;
     }
-    int place = take_place(s, task);
+    int place = take_place(s, task, cost);
     running *r = &s->places[place];
     r->end_s = end_s;
     if (holds) {
@@ -217,30 +217,57 @@ static void end_task(sharing *s, int task)
     s->out->end_s[task] = s->now_s;
     for (int waiter = waiting_end(&s->waiting, task), next; waiter > 0; waiter = next) {
         next = s->waiting.next[waiter];
-        int other = waiting_for(&s->waiting, waiter);
+        ms_task t = ms_graph_task(s->graph, waiter);
+        int other = waiting_for(&s->waiting, waiter, &t);
         if (other == 0)
-            start_task(s, waiter);
+            start_task(s, waiter, &s->graph->costs[t.cost]);
         else
             waiting_add(&s->waiting, waiter, other);
     }
 }
 
-static bool is_stale(const sharing *s, queued_event event)
+static bool is_stale(const sharing *s, const queued_event *event)
 {
-    return event_what(event) >= 0 &&
-           s->places[event_what(event)].sequence != (uint32_t)(event.order >> 32);
+    return event->what >= 0 && s->places[event->what].sequence != event->sequence;
+}
+
+/* Removes obsolete events from a list. */
+static void drop_stale_of(sharing *s, event_list *list)
+{
+    queued_event *events = s->queue.events;
+    int kept = 0;
+    for (int at = list->first, next; at != 0; at = next) {
+        next = events[at].next;
+        if (is_stale(s, &events[at])) {
+            events[at].next = s->queue.unused_event;
+            s->queue.unused_event = at;
+            s->queue.num_events--;
+            continue;
+        }
+        if (kept == 0)
+            list->first = at;
+        else
+            events[kept].next = at;
+        kept = at;
+    }
+    if (kept == 0)
+        list->first = 0;
+    else
+        events[kept].next = 0;
+    list->last = kept;
 }
 
 static void drop_stale(sharing *s)
 {
     event_queue *q = &s->queue;
-    if (s->num_stale < 64 || s->num_stale < q->num / 2)
+    if (s->num_stale < 64 || s->num_stale < q->num_events / 2)
         return;
-    int num = 0;
-    for (int i = 0; i < q->num; i++)
-        if (!is_stale(s, q->events[i]))
-            q->events[num++] = q->events[i];
-    q->num = num;
+    for (int i = q->num - 1; i >= 0; i--) {
+        event_list *list = &q->lists[(uint32_t)q->heap[i].order];
+        drop_stale_of(s, list);
+        if (list->first == 0 && i > 0)
+            event_queue_drop_list(q, i);
+    }
     s->num_stale = 0;
     event_queue_rebuild(q);
 }
@@ -271,19 +298,15 @@ static bool rates_are_current(const sharing *s)
 
 static void handle_event(sharing *s, queued_event event)
 {
-    if (is_stale(s, event)) {
-        s->num_stale--;
-        return;
-    }
-    s->now_s = event_time_s(event);
-    if (event_what(event) < 0) {
-        end_task(s, -event_what(event));
-    } else if (s->places[event_what(event)].waits_latency) {
-        s->places[event_what(event)].sequence = 0;
-        begin_work(s, event_what(event));
+    int place = event.what;
+    if (place < 0) {
+        end_task(s, -place);
+    } else if (s->places[place].waits_latency) {
+        s->places[place].sequence = 0;
+        begin_work(s, place);
     } else {
-        int task = s->places[event_what(event)].task;
-        release_resources(s, event_what(event));
+        int task = s->places[place].task;
+        release_resources(s, place);
         end_task(s, task);
     }
 }
@@ -293,17 +316,24 @@ static void run_events(sharing *s)
     event_queue *q = &s->queue;
     end_task(s, 0);
     for (;;) {
-        const queued_event *next = event_queue_next(q);
-        if (next == NULL || event_time_s(*next) > s->now_s) {
+        double next_s = 0.0;
+        bool any = event_queue_next(q, &next_s);
+        if (!any || next_s > s->now_s) {
             if (!rates_are_current(s)) {
                 update_rates(s);
                 continue;
             }
             sharing_sample_links(s);
-            if (next == NULL)
+            if (!any)
                 break;
         }
-        handle_event(s, event_queue_take(q));
+        queued_event event = event_queue_take(q);
+        if (is_stale(s, &event)) {
+            s->num_stale--;
+            continue;
+        }
+        s->now_s = next_s;
+        handle_event(s, event);
     }
     s->out->makespan_s = s->now_s;
 }
@@ -317,6 +347,7 @@ static void make_links_and_pools(sharing *s)
     s->links = MS_NEW_ARRAY(s->scratch, graph->num_links, shared_link);
     for (int i = 0; i < graph->num_links; i++)
         s->links[i].first_use = s->links[i].local = -1;
+    sharing_make_loads(s);
     s->pools = MS_NEW_ARRAY(s->scratch, graph->num_pools, shared_pool);
     for (int i = 0; i < graph->num_pools; i++)
         s->pools[i].first = -1;
@@ -334,11 +365,13 @@ void event_run_shared(const ms_graph *graph, const ms_event_options *options,
     s->solving = ms_arena_open();
     s->free_place = -1;
     make_links_and_pools(s);
-    waiting_init(&s->waiting, graph, scratch);
+    waiting_init(&s->waiting, graph, out->end_s, scratch);
     run_events(s);
     if (out->num_samples > 0)
         out->samples = grown(arena, s->samples, (size_t)out->num_samples,
                              (size_t)out->num_samples, sizeof *s->samples);
+    if (options->share_links)
+        out->links = sharing_total_links(s, arena);
     ms_arena_close(s->solving);
     ms_arena_close(scratch);
 }

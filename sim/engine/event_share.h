@@ -11,6 +11,7 @@
 typedef struct running {
     /* number of the running task; in an unused entry: index of the next unused entry */
     int task;
+    const ms_task_cost *cost;
     double end_s, rate;
     double sm_rate;     /* the task's rate if limited by free SMs only */
     unsigned sequence;  /* sequence number of the task's event in the queue; 0: none */
@@ -36,7 +37,9 @@ typedef struct shared_link {
     bool was_contested; /* the link was contested when rates were last computed */
     bool is_dirty, is_touched;
     int local; /* index of the link in the current rate computation; -1: not in it */
-    double sampled_frac;
+    /* use of the link, and since when; its total until then */
+    double used_frac, since_s;
+    ms_link_total total;
 } shared_link;
 
 typedef struct shared_pool {
@@ -69,6 +72,7 @@ typedef struct sharing {
     /* next and previous use in a link's list, -1: none; use u of the task places[p] has
      * number p x max_uses + u */
     int *next_use, *previous_use;
+    long *full_load; /* (num_uses): demand of a use at full speed, as shared_link.load */
     shared_link *links;
     shared_pool *pools;
     int_list dirty_links, dirty_pools, changed, touched_links, solved_links,
@@ -82,7 +86,7 @@ void int_list_add(ms_arena *arena, int_list *list, int item);
 
 static inline const ms_task_cost *running_cost(const sharing *s, int place)
 {
-    return &s->graph->costs[s->graph->tasks[s->places[place].task].cost];
+    return s->places[place].cost;
 }
 
 /* Notes that the running task places[place] needs a new event in the queue. */
@@ -92,6 +96,7 @@ void sharing_set_rate(sharing *s, int place, double rate);
 
 /* ---- event_links.c ---- */
 
+void sharing_make_loads(sharing *s);
 void sharing_join_links(sharing *s, int place);
 void sharing_leave_links(sharing *s, int place);
 /* Sets the demand of the running task places[place] on its links to that at `sm_rate`.
@@ -100,9 +105,12 @@ bool sharing_change_demand(sharing *s, int place, double sm_rate);
 /* Computes the rates of all tasks that changed links can affect, directly or through
  * other tasks and contested links. */
 void sharing_solve_links(sharing *s);
-/* Notes that a task's use of its links has changed, for samples. */
+/* Notes that a task's use of its links has changed, for totals and samples. */
 void sharing_touch_links(sharing *s, int place);
-/* Adds samples of all links whose use the events of the current instant have changed. */
+/* Adds to totals, and to samples if wanted, of all links whose use the events of the
+ * current instant have changed. */
 void sharing_sample_links(sharing *s);
+/* Totals of all links until now. */
+const ms_link_total *sharing_total_links(sharing *s, ms_arena *arena);
 
 #endif

@@ -13,32 +13,30 @@ const char *const ms_task_kind_names[] = {
     "send",    "receive",   "optimizer",      "gathering",
     NULL};
 
-/* Latest end, in seconds, of the tasks of a list. */
-static double list_end_s(const int *list, const double *end_s)
+/* Latest end, in seconds, of the tasks for which a task waits. */
+static double ready_s(const ms_task *task, const double *end_s)
 {
-    double latest_s = 0.0;
-    for (int i = 1; i <= list[0]; i++)
-        latest_s = ms_max(latest_s, end_s[list[i]]);
+    double latest_s = ms_max(end_s[task->before], end_s[task->cross]);
+    for (int i = 0; i < task->num_more; i++)
+        latest_s = ms_max(latest_s, end_s[ms_task_more(task, i)]);
     return latest_s;
 }
 
 double ms_graph_replay(const ms_graph *graph, double *start_s, double *end_s)
 {
-    const ms_task *tasks = graph->tasks;
-    const ms_task_cost *costs = graph->costs;
-    int num_tasks = graph->num_tasks;
+    const ms_graph_part *part = graph->parts;
     double latest_s = 0.0;
     end_s[0] = 0.0;
     if (start_s != NULL)
         start_s[0] = 0.0;
-    for (int i = 1; i <= num_tasks; i++) {
-        const ms_task *task = &tasks[i];
-        double ready_s = ms_max(end_s[task->before], end_s[task->cross]);
-        if (task->more != 0)
-            ready_s = ms_max(ready_s, list_end_s(&graph->lists[task->more], end_s));
+    for (int i = 1; i <= graph->num_tasks; i++) {
+        while (i >= part[1].first)
+            part++;
+        ms_task task = ms_graph_task_of(graph, part, i);
+        double at_s = ready_s(&task, end_s);
         if (start_s != NULL)
-            start_s[i] = ready_s;
-        end_s[i] = ready_s + costs[task->cost].duration_s;
+            start_s[i] = at_s;
+        end_s[i] = at_s + graph->costs[task.cost].duration_s;
         latest_s = ms_max(latest_s, end_s[i]);
     }
     return latest_s;

@@ -1,44 +1,11 @@
-/* Builder of task graphs. Tasks are collected in chunks of memory and copied once at the
- * end, so that large graphs are not moved while they grow. */
-#include "sim/engine/graph.h"
-
-#include "base/map.h"
+#include "sim/engine/graph_priv.h"
 
 #include <assert.h>
 #include <limits.h>
 #include <string.h>
 
-#define FIRST_CHUNK_TASKS 256
-#define LAST_CHUNK_TASKS  (1 << 17)
-
-typedef struct chunk {
-    struct chunk *next;
-    int num, capacity;
-    ms_task *tasks;
-    ms_task_tag *tags;
-} chunk;
-
-struct ms_graph_builder {
-    ms_arena *arena; /* memory of the finished graph */
-    ms_arena *work;
-    ms_arena *task_work, *tag_work; /* memory of the chunks' tasks, and of their tags */
-    chunk *first_chunk, *chunk;
-    int num_tasks;
-    int streams_capacity, *last_of_stream; /* last task of each stream; 0: none */
-    int num_lists, lists_capacity, *lists;
-    ms_map cost_keys, label_keys;
-    int key_capacity;
-    double *key; /* numbers that identify the cost being added */
-    int costs_capacity, uses_capacity, labels_capacity, links_capacity, pools_capacity;
-    ms_task_cost *costs;
-    ms_link_use *uses;
-    const char **labels;
-    double *link_bytes_per_s;
-    const char **link_names;
-    int *pool_sms;
-    /* the finished graph; while it is built only its num_* are valid */
-    ms_graph made;
-};
+/* Most tasks of a part outside of patterns: they are copied once, when the part ends. */
+#define MAX_PART_TASKS (1 << 12)
 
 /* ---- arrays that grow ---- */
 
@@ -146,59 +113,73 @@ int ms_graph_pool(ms_graph_builder *b, int sms)
 
 /* ---- tasks ---- */
 
-static void add_chunk(ms_graph_builder *b, int capacity)
-{
-    chunk *added = MS_NEW(b->work, chunk);
-    added->capacity = capacity;
-    added->tasks = MS_NEW_ARRAY(b->task_work, capacity, ms_task);
-    added->tags = MS_NEW_ARRAY(b->tag_work, capacity, ms_task_tag);
-    if (b->chunk == NULL)
-        b->first_chunk = added;
-    else
-        b->chunk->next = added;
-    b->chunk = added;
-}
-
 ms_graph_builder *ms_graph_open(ms_arena *arena)
 {
     ms_arena *work = ms_arena_open();
     ms_graph_builder *b = MS_NEW(work, ms_graph_builder);
     b->arena = arena;
     b->work = b->cost_keys.arena = b->label_keys.arena = work;
-    b->task_work = ms_arena_open();
-    b->tag_work = ms_arena_open();
-    b->num_lists = 1;
+    b->made.num_lists = 1;
     RESERVE(work, b->lists, 0, b->lists_capacity, 1);
-    add_chunk(b, FIRST_CHUNK_TASKS);
-    b->chunk->num = 1; /* tasks are numbered from 1 */
+    RESERVE(work, b->tasks, 0, b->tasks_capacity, 1);
+    RESERVE(work, b->tags, 0, b->tags_capacity, 1);
+    b->num_added = 1; /* task 0 */
     return b;
+}
+
+void graph_add_part(ms_graph_builder *b, ms_graph_part part, int num_tasks)
+{
+    int num = b->made.num_parts++;
+    MS_MAKE_ROOM(b->work, b->parts, num, b->parts_capacity, 64);
+    b->parts[num] = part;
+    b->parts[num].first = b->first;
+    b->first += num_tasks;
+}
+
+void graph_end_part(ms_graph_builder *b)
+{
+    static const int no_ports[1] = {0};
+    int num = b->num_added;
+    if (num == 0)
+        return;
+    graph_add_part(b,
+                   (ms_graph_part){.microbatch = -1,
+                                   .tasks = GRAPH_COPY(b, b->tasks, num),
+                                   .tags = GRAPH_COPY(b, b->tags, num),
+                                   .ports = no_ports},
+                   num);
+    b->num_added = 0;
+}
+
+int *graph_last_of_stream(ms_graph_builder *b, int stream)
+{
+    int streams = b->streams_capacity;
+    RESERVE(b->work, b->last_of_stream, streams, b->streams_capacity, stream + 1);
+    return &b->last_of_stream[stream];
 }
 
 int ms_graph_add(ms_graph_builder *b, int stream, int cost, ms_task_tag tag)
 {
     assert(cost >= 0 && cost < b->made.num_costs && b->num_tasks < INT_MAX - 1);
-    chunk *c = b->chunk;
-    if (c->num == c->capacity) {
-        add_chunk(b, c->capacity < LAST_CHUNK_TASKS ? 2 * c->capacity : c->capacity);
-        c = b->chunk;
-    }
-    int task = ++b->num_tasks;
-    c->tasks[c->num].cost = cost;
+    if (b->num_added >= MAX_PART_TASKS && b->patterns.recorded == 0)
+        graph_end_part(b);
+    int num = b->num_added++, task = ++b->num_tasks;
+    MS_MAKE_ROOM(b->work, b->tasks, num, b->tasks_capacity, 256);
+    MS_MAKE_ROOM(b->work, b->tags, num, b->tags_capacity, 256);
+    b->tasks[num] = (ms_stored_task){.cost = cost};
+    b->tags[num] = tag;
     if (stream >= 0) {
-        int streams = b->streams_capacity;
-        RESERVE(b->work, b->last_of_stream, streams, b->streams_capacity, stream + 1);
-        c->tasks[c->num].before = b->last_of_stream[stream];
-        b->last_of_stream[stream] = task;
+        int *last = graph_last_of_stream(b, stream);
+        b->tasks[num].before = *last;
+        *last = task;
     }
-    c->tags[c->num] = tag;
-    c->num++;
     return task;
 }
 
 void ms_graph_wait(ms_graph_builder *b, int other)
 {
-    assert(b->num_tasks > 0 && other >= 0 && other < b->num_tasks);
-    ms_task *task = &b->chunk->tasks[b->chunk->num - 1];
+    assert(b->num_added > 0 && other >= 0 && other < b->num_tasks);
+    ms_stored_task *task = &b->tasks[b->num_added - 1];
     if (other == task->before || other == task->cross || other == 0)
         return;
     if (task->cross == 0) {
@@ -206,13 +187,14 @@ void ms_graph_wait(ms_graph_builder *b, int other)
         return;
     }
     /* the list of the task added last is at the end of b->lists */
-    RESERVE(b->work, b->lists, b->num_lists, b->lists_capacity, b->num_lists + 2);
+    int *num = &b->made.num_lists;
+    RESERVE(b->work, b->lists, *num, b->lists_capacity, *num + 2);
     if (task->more == 0) {
-        task->more = b->num_lists;
-        b->lists[b->num_lists++] = 0;
+        task->more = *num;
+        b->lists[(*num)++] = 0;
     }
     b->lists[task->more]++;
-    b->lists[b->num_lists++] = other;
+    b->lists[(*num)++] = other;
 }
 
 int ms_graph_last(const ms_graph_builder *b, int stream)
@@ -222,24 +204,16 @@ int ms_graph_last(const ms_graph_builder *b, int stream)
 
 /* ---- the result ---- */
 
-static ms_task *take_tasks(ms_graph_builder *b)
+static const int *make_part_table(const ms_graph_builder *b, int num_parts)
 {
-    ms_task *tasks = MS_NEW_ARRAY(b->arena, 1 + (size_t)b->num_tasks, ms_task);
-    ms_task *at = tasks;
-    for (const chunk *c = b->first_chunk; c != NULL; at += c->num, c = c->next)
-        memcpy(at, c->tasks, (size_t)c->num * sizeof *at);
-    ms_arena_close(b->task_work);
-    return tasks;
-}
-
-static ms_task_tag *take_tags(ms_graph_builder *b)
-{
-    ms_task_tag *tags = MS_NEW_ARRAY(b->arena, 1 + (size_t)b->num_tasks, ms_task_tag);
-    ms_task_tag *at = tags;
-    for (const chunk *c = b->first_chunk; c != NULL; at += c->num, c = c->next)
-        memcpy(at, c->tags, (size_t)c->num * sizeof *at);
-    ms_arena_close(b->tag_work);
-    return tags;
+    int num = 1 + (b->num_tasks >> MS_PART_SHIFT), part = 0;
+    int *table = MS_NEW_ARRAY(b->arena, num, int);
+    for (int i = 0; i < num; i++) {
+        while (part + 1 < num_parts && b->parts[part + 1].first <= i << MS_PART_SHIFT)
+            part++;
+        table[i] = part;
+    }
+    return table;
 }
 
 #define COPY(b, items, num)                                                              \
@@ -248,12 +222,14 @@ static ms_task_tag *take_tags(ms_graph_builder *b)
 const ms_graph *ms_graph_close(ms_graph_builder *b)
 {
     ms_graph *graph = MS_NEW(b->arena, ms_graph);
+    graph_end_part(b);
+    graph_add_part(b, (ms_graph_part){0}, 0);
     *graph = b->made;
     graph->num_tasks = b->num_tasks;
-    graph->tasks = take_tasks(b);
-    graph->tags = take_tags(b);
-    graph->num_lists = b->num_lists;
-    graph->lists = COPY(b, lists, b->num_lists);
+    graph->num_parts--; /* the last one only marks the end */
+    graph->parts = COPY(b, parts, graph->num_parts + 1);
+    graph->part_at = make_part_table(b, graph->num_parts);
+    graph->lists = COPY(b, lists, graph->num_lists);
     graph->costs = COPY(b, costs, graph->num_costs);
     graph->uses = COPY(b, uses, graph->num_uses);
     graph->link_bytes_per_s = COPY(b, link_bytes_per_s, graph->num_links);

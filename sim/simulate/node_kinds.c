@@ -89,7 +89,7 @@ typedef struct tally {
 
 static const ms_task_tag *tag_of(const tally *t, int task)
 {
-    return &t->sim->graph->tags[task];
+    return ms_graph_tag(t->sim->graph, task);
 }
 
 static const char *name_of(const tally *t, const ms_task_tag *tag)
@@ -160,11 +160,10 @@ static int later_own_task(const gap *g, int best, int task)
  * `depth` more joins; 0: none. */
 static int own_cause(const gap *g, int join, int depth)
 {
-    const ms_graph *graph = g->t->sim->graph;
-    const ms_task *task = &graph->tasks[join];
-    int num = task->more != 0 ? graph->lists[task->more] : 0, best = 0;
-    for (int i = -1; i < num; i++) {
-        int other = i < 0 ? task->cross : graph->lists[task->more + 1 + i];
+    ms_task task = ms_graph_task(g->t->sim->graph, join);
+    int best = 0;
+    for (int i = -1; i < task.num_more; i++) {
+        int other = i < 0 ? task.cross : ms_task_more(&task, i);
         bool deeper = other != 0 && depth > 0 && is_join(tag_of(g->t, other));
         best = later_own_task(g, best, deeper ? own_cause(g, other, depth - 1) : other);
     }
@@ -216,7 +215,7 @@ static void add_task(tally *t, int task)
 {
     const ms_simulation *sim = t->sim;
     const ms_task_tag *tag = tag_of(t, task);
-    int before = sim->graph->tasks[task].before;
+    int before = ms_graph_task(sim->graph, task).before;
     if (tag->actor < 0 || is_join(tag))
         return;
     if (tag->kind == MS_TASK_SEND)

@@ -1,26 +1,29 @@
 #include "sim/simulate/simulated_timeline.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 char *ms_task_name(ms_arena *arena, const ms_simulation *s, int task)
 {
-    const ms_task_tag *tag = &s->graph->tags[task];
+    const ms_task_tag *tag = ms_graph_tag(s->graph, task);
     const char *label = s->graph->labels[tag->label];
     if (label[0] == '\0')
         label = ms_task_kind_names[tag->kind];
-    if (s->options.detail == MS_DETAIL_ACTION && tag->microbatch >= 0)
-        return ms_arena_printf(arena, "%s %d", label, tag->microbatch);
+    int microbatch = ms_graph_microbatch(s->graph, task);
+    if (s->options.detail == MS_DETAIL_ACTION && microbatch >= 0)
+        return ms_arena_printf(arena, "%s %d", label, microbatch);
     return ms_arena_strdup(arena, label);
 }
 
 char *ms_task_phrase(ms_arena *arena, const ms_simulation *s, int task)
 {
-    const ms_task_tag *tag = &s->graph->tags[task];
+    const ms_task_tag *tag = ms_graph_tag(s->graph, task);
     char *name = ms_task_name(arena, s, task);
-    if (s->options.detail == MS_DETAIL_ACTION || tag->microbatch < 0)
+    int microbatch = ms_graph_microbatch(s->graph, task);
+    if (s->options.detail == MS_DETAIL_ACTION || microbatch < 0)
         return name;
-    return ms_arena_printf(arena, "%s %d: %s", ms_task_kind_names[tag->kind],
-                           tag->microbatch, name);
+    return ms_arena_printf(arena, "%s %d: %s", ms_task_kind_names[tag->kind], microbatch,
+                           name);
 }
 
 char *ms_actor_name(ms_arena *arena, const ms_simulation *s, int actor)
@@ -37,34 +40,23 @@ char *ms_actor_name(ms_arena *arena, const ms_simulation *s, int actor)
 
 /* ---- links ---- */
 
+/* Most used links first. Uses that differ by rounding only count as equal. */
 static int by_use(const void *left, const void *right)
 {
     const ms_link_busy *a = left, *b = right;
-    if (a->used_frac != b->used_frac)
-        return a->used_frac > b->used_frac ? -1 : 1;
+    double a_frac = round(1e9 * a->used_frac), b_frac = round(1e9 * b->used_frac);
+    if (a_frac != b_frac)
+        return a_frac > b_frac ? -1 : 1;
     return a->link - b->link;
 }
 
 int ms_links_busy(ms_arena *arena, const ms_simulation *s, ms_link_busy **out)
 {
-    int num_links = s->graph->num_links, num_used = 0;
+    int num_links = s->link_totals == NULL ? 0 : s->graph->num_links, num_used = 0;
     ms_link_busy *busy = MS_NEW_ARRAY(arena, num_links, ms_link_busy);
-    const ms_link_sample **last = MS_NEW_ARRAY(arena, num_links, const ms_link_sample *);
-    for (long i = 0; i < s->num_link_samples; i++) {
-        const ms_link_sample *sample = &s->link_samples[i], *before = last[sample->link];
-        ms_link_busy *link = &busy[sample->link];
-        if (before != NULL)
-            link->used_frac +=
-                before->used_frac * (sample->time_s - before->time_s) / s->last_end_s;
-        if (sample->used_frac > link->most_frac)
-            link->most_frac = sample->used_frac;
-        last[sample->link] = sample;
-    }
     for (int i = 0; i < num_links; i++) {
-        busy[i].link = i;
-        if (last[i] != NULL)
-            busy[i].used_frac +=
-                last[i]->used_frac * (s->last_end_s - last[i]->time_s) / s->last_end_s;
+        const ms_link_total *total = &s->link_totals[i];
+        busy[i] = (ms_link_busy){i, total->busy_s / s->last_end_s, total->most_frac};
         num_used += busy[i].used_frac > 0.0;
     }
     qsort(busy, (size_t)num_links, sizeof busy[0], by_use);

@@ -22,7 +22,7 @@ typedef struct ms_link_busy {
     double most_frac; /* used share of the link's bandwidth: maximum over time */
 } ms_link_busy;
 
-/* Lists all links of the task graph, most used first; returns how many are used at all.
+/* Lists the links that tasks share, most used first; returns how many are used at all.
  * The list lives in the arena. */
 int ms_links_busy(ms_arena *arena, const ms_simulation *simulation, ms_link_busy **out);
 

@@ -109,9 +109,8 @@ static void add_jitter(ms_arena *arena, const ms_simulate_options *options,
     ms_rng rng = ms_rng_seed(options->seed);
     ms_task_cost *costs = MS_NEW_ARRAY(arena, graph->num_tasks + 1, ms_task_cost);
     for (int i = 1; i <= graph->num_tasks; i++) {
-        costs[i] = graph->costs[graph->tasks[i].cost];
-        graph->tasks[i].cost = i;
-        if (graph->tags[i].kind == MS_TASK_JOIN)
+        costs[i] = *ms_graph_cost_of(graph, i);
+        if (ms_graph_tag(graph, i)->kind == MS_TASK_JOIN)
             continue;
         double stretch = exp(options->jitter_frac * draw_normal(&rng));
         costs[i].duration_s *= stretch;
@@ -119,55 +118,60 @@ static void add_jitter(ms_arena *arena, const ms_simulate_options *options,
     }
     graph->costs = costs;
     graph->num_costs = graph->num_tasks + 1;
+    graph->own_costs = true;
 }
 
 /* ---- time and memory of actors ---- */
 
-int ms_simulation_cause(const ms_simulation *sim, int task)
+/* The task that ends last among those that `t` waited for; 0: none. */
+static int cause_of(const ms_simulation *sim, const ms_task *t)
 {
-    const ms_graph *graph = sim->graph;
-    const ms_task *t = &graph->tasks[task];
     int cause = sim->end_s[t->cross] > sim->end_s[t->before] ? t->cross : t->before;
-    for (int i = 1; t->more != 0 && i <= graph->lists[t->more]; i++) {
-        int other = graph->lists[t->more + i];
+    for (int i = 0; i < t->num_more; i++) {
+        int other = ms_task_more(t, i);
         cause = sim->end_s[other] > sim->end_s[cause] ? other : cause;
     }
     return cause;
 }
 
+int ms_simulation_cause(const ms_simulation *sim, int task)
+{
+    ms_task t = ms_graph_task(sim->graph, task);
+    return cause_of(sim, &t);
+}
+
 static bool is_message(const ms_simulation *sim, int task)
 {
-    int kind = sim->graph->tags[task].kind;
+    int kind = ms_graph_tag(sim->graph, task)->kind;
     return kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE;
 }
 
-/* When the last of the messages that `task` itself waits for has arrived; 0: none. */
-static double arrival_s(const ms_simulation *sim, int task)
+/* When the last of the messages that `t` itself waits for has arrived; 0: none. */
+static double arrival_s(const ms_simulation *sim, const ms_task *t)
 {
-    const ms_graph *graph = sim->graph;
-    const ms_task *t = &graph->tasks[task];
     double latest_s = is_message(sim, t->cross) ? sim->end_s[t->cross] : 0.0;
-    for (int i = 1; t->more != 0 && i <= graph->lists[t->more]; i++) {
-        int other = graph->lists[t->more + i];
+    for (int i = 0; i < t->num_more; i++) {
+        int other = ms_task_more(t, i);
         if (is_message(sim, other))
             latest_s = ms_max(latest_s, sim->end_s[other]);
     }
     return latest_s;
 }
 
-/* Seconds from `from_s`, where a gap before `task` begins, until the arrival of the last
- * message from another stage that `task` waited for, directly or through what delayed it
- * most; 0: none. */
-static double bubble_before_s(const ms_simulation *sim, int task, double from_s)
+/* Seconds from `from_s`, where a gap before the task `t` begins, until the arrival of the
+ * last message from another stage that the task waited for, directly or through what
+ * delayed it most; 0: none. */
+static double bubble_before_s(const ms_simulation *sim, ms_task t, double from_s)
 {
-    double latest_s = arrival_s(sim, task);
-    for (int cause = ms_simulation_cause(sim, task);
-         cause != 0 && !is_message(sim, cause); cause = ms_simulation_cause(sim, cause)) {
-        bool passes =
-            sim->graph->tags[cause].kind == MS_TASK_JOIN || sim->start_s[cause] > from_s;
+    double latest_s = arrival_s(sim, &t);
+    for (int cause = cause_of(sim, &t); cause != 0 && !is_message(sim, cause);
+         cause = cause_of(sim, &t)) {
+        bool passes = ms_graph_tag(sim->graph, cause)->kind == MS_TASK_JOIN ||
+                      sim->start_s[cause] > from_s;
         if (!passes)
             break;
-        latest_s = ms_max(latest_s, arrival_s(sim, cause));
+        t = ms_graph_task(sim->graph, cause);
+        latest_s = ms_max(latest_s, arrival_s(sim, &t));
     }
     return ms_max(latest_s - from_s, 0.0);
 }
@@ -195,35 +199,40 @@ static void sum_actions(const ms_simulation *sim, ms_actor *actor)
     }
 }
 
-/* Adds to each actor its seconds of kernels and host waits on its compute stream. */
-static void sum_nodes(const ms_simulation *sim, ms_actor *actors)
-{
-    for (int i = 1; i <= sim->graph->num_tasks; i++) {
-        const ms_task_tag *tag = &sim->graph->tags[i];
-        double seconds = sim->end_s[i] - sim->start_s[i];
-        if (is_compute(tag) && tag->kind == MS_TASK_HOST)
-            actors[tag->actor].host_s += seconds;
-        else if (is_compute(tag) && tag->kind != MS_TASK_COLLECTIVE)
-            actors[tag->actor].compute_s += seconds;
-    }
-}
-
 static bool waits_for_all(const ms_simulation *sim)
 {
     return sim->optimizer_sync == MS_SYNC_GLOBAL;
 }
 
-/* Adds to bubble_s of each simulated rank the seconds of gaps on its compute stream in
- * which it waits for a message from another stage. */
-static void sum_bubbles(const ms_simulation *sim, ms_actor *actors)
+/* Adds a task on the compute stream of a simulated rank: with tasks of nodes its seconds,
+ * and to bubble_s those of the gap before it in which the rank waits for a message from
+ * another stage. */
+static void sum_task(const ms_simulation *sim, const ms_graph_part *part, int i,
+                     ms_actor *actor)
 {
+    const ms_task_tag *tag = &part->tags[i - part->first];
+    double seconds = sim->end_s[i] - sim->start_s[i];
+    bool is_node = sim->options.detail == MS_DETAIL_NODE;
+    if (is_node && tag->kind == MS_TASK_HOST)
+        actor->host_s += seconds;
+    else if (is_node && tag->kind != MS_TASK_COLLECTIVE)
+        actor->compute_s += seconds;
+    ms_task t = ms_graph_task_of(sim->graph, part, i);
+    bool has_gap =
+        sim->start_s[i] > sim->end_s[t.before] && (t.before != 0 || waits_for_all(sim));
+    if (has_gap)
+        actor->bubble_s += bubble_before_s(sim, t, sim->end_s[t.before]);
+}
+
+static void sum_tasks(const ms_simulation *sim, ms_actor *actors)
+{
+    const ms_graph_part *part = sim->graph->parts;
     for (int i = 1; i <= sim->graph->num_tasks; i++) {
-        const ms_task_tag *tag = &sim->graph->tags[i];
-        int before = sim->graph->tasks[i].before;
-        if (!is_compute(tag) || (before == 0 && !waits_for_all(sim)))
-            continue;
-        if (sim->start_s[i] > sim->end_s[before])
-            actors[tag->actor].bubble_s += bubble_before_s(sim, i, sim->end_s[before]);
+        while (i >= part[1].first)
+            part++;
+        const ms_task_tag *tag = &part->tags[i - part->first];
+        if (is_compute(tag))
+            sum_task(sim, part, i, &actors[tag->actor]);
     }
 }
 
@@ -255,7 +264,7 @@ static double actor_step_s(const ms_simulation *sim, const ms_step_graph *step, 
     if (waits_for_all(sim))
         return sim->end_s[step->done[a]];
     double span_s = sim->end_s[step->complete[a]] - actor_start_s(sim, step, a);
-    return span_s + sim->graph->costs[sim->graph->tasks[step->done[a]].cost].duration_s;
+    return span_s + ms_graph_cost_of(sim->graph, step->done[a])->duration_s;
 }
 
 static void find_step(const ms_step_graph *step, ms_simulation *sim)
@@ -290,9 +299,7 @@ static void fill_actors(ms_ctx *cx, const ms_actors *from, const ms_step_graph *
     sim->actors = actors;
     sim->num_actors = from->num;
     find_step(step, sim);
-    sum_bubbles(sim, actors);
-    if (sim->options.detail == MS_DETAIL_NODE)
-        sum_nodes(sim, actors);
+    sum_tasks(sim, actors);
     for (int a = 0; a < from->num; a++) {
         ms_actor *actor = &actors[a];
         actor->rank = from->fold.member[a];
@@ -310,8 +317,9 @@ static void fill_actors(ms_ctx *cx, const ms_actors *from, const ms_step_graph *
 
 static void run_engine(ms_ctx *cx, const ms_graph *graph, ms_simulation *sim)
 {
-    double *start_s = MS_NEW_ARRAY(cx->arena, graph->num_tasks + 1, double);
-    double *end_s = MS_NEW_ARRAY(cx->arena, graph->num_tasks + 1, double);
+    size_t size = ((size_t)graph->num_tasks + 1) * sizeof(double);
+    double *start_s = ms_arena_take(cx->arena, size);
+    double *end_s = ms_arena_take(cx->arena, size);
     sim->graph = graph;
     sim->start_s = start_s;
     sim->end_s = end_s;
@@ -321,11 +329,13 @@ static void run_engine(ms_ctx *cx, const ms_graph *graph, ms_simulation *sim)
     }
     bool shared = !sim->options.unshared;
     ms_event_options options = {.share_links = shared, .share_sms = shared};
-    ms_event_result result = {
-        .start_s = start_s, .end_s = end_s, .wants_samples = shared};
+    ms_event_result result = {.start_s = start_s,
+                              .end_s = end_s,
+                              .wants_samples = sim->options.wants_link_samples};
     ms_event_run(graph, &options, cx->arena, &result);
     sim->num_events = result.num_events;
     sim->num_rate_changes = result.num_rate_changes;
+    sim->link_totals = result.links;
     sim->num_link_samples = result.num_samples;
     sim->link_samples = result.samples;
 }

@@ -37,6 +37,7 @@ typedef struct ms_simulate_options {
      * hold whole (ZeRO-1, ZeRO-2) need no gather, and the optimizer's first update
      * creates its moments (docs/formulas). false: a later step. */
     bool first_step;
+    bool wants_link_samples; /* the simulation keeps samples of link use, for a trace */
     int num_slow;
     ms_slowdown slow[MS_MAX_SLOWDOWNS];
     /* standard deviation of the logarithm of each task's random factor; 0: none */
@@ -84,8 +85,9 @@ typedef struct ms_simulation {
     /* step time from the replay of actions, as ms_predict returns it */
     double predicted_step_s;
     long num_events, num_rate_changes;
-    /* number of samples of link use; > 0 only with sharing in the event engine */
-    long num_link_samples;
+    /* (graph->num_links): use of links; NULL without sharing in the event engine */
+    const ms_link_total *link_totals;
+    long num_link_samples; /* number of samples of link use */
     const ms_link_sample *link_samples;
 } ms_simulation;
 

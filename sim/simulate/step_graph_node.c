@@ -7,10 +7,18 @@ static const unsigned char stream_of_group[] = {[MS_TRAFFIC_TP] = MS_STREAM_TP,
                                                 [MS_TRAFFIC_CP] = MS_STREAM_CP,
                                                 [MS_TRAFFIC_EP] = MS_STREAM_EP};
 
+const ms_block_ops *ms_walk_neighbour(const ms_walk *w, int steps)
+{
+    int block = w->block + steps, num = w->blocks->num;
+    bool forward = w->pass == MS_BILL_FORWARD;
+    if (block < 0 || block >= num)
+        return NULL;
+    return w->blocks->blocks[forward ? block : num - 1 - block];
+}
+
 const ms_block_ops *ms_walk_block(const ms_walk *w)
 {
-    bool forward = w->pass == MS_BILL_FORWARD;
-    return w->blocks->blocks[forward ? w->block : w->blocks->num - 1 - w->block];
+    return ms_walk_neighbour(w, 0);
 }
 
 static const ms_block_op *op_at(const ms_walk *w)
@@ -192,24 +200,32 @@ static void add_collective(ms_node_builder *b, ms_walk *w, const ms_block_op *op
 
 /* ---- walks ---- */
 
-/* Advances a forward or backward to the next operation that it runs, beginning and ending
- * blocks on the way. Returns false at the end of the stage. */
+/* Advances a forward or backward to the next operation of its block that it runs, which
+ * begins the block, or ends it and returns false. */
+static bool find_op_of_block(ms_node_builder *b, ms_walk *w)
+{
+    const ms_block_ops *block = ms_walk_block(w);
+    if (w->op < 0) {
+        ms_state_begin_block(b, w);
+        w->op = 0;
+    }
+    while (w->op < block->num_ops[w->pass] && !op_runs(w, op_at(w)))
+        w->op++;
+    if (w->op < block->num_ops[w->pass])
+        return true;
+    ms_state_end_block(b, w);
+    w->block++;
+    w->op = -1;
+    return false;
+}
+
+/* Advances to the next operation that a forward or backward runs, in this block or a later
+ * one. Returns false at the end of the stage. */
 static bool find_op(ms_node_builder *b, ms_walk *w)
 {
-    while (w->block < w->blocks->num) {
-        const ms_block_ops *block = ms_walk_block(w);
-        if (w->op < 0) {
-            ms_state_begin_block(b, w);
-            w->op = 0;
-        }
-        while (w->op < block->num_ops[w->pass] && !op_runs(w, op_at(w)))
-            w->op++;
-        if (w->op < block->num_ops[w->pass])
+    while (w->block < w->blocks->num)
+        if (find_op_of_block(b, w))
             return true;
-        ms_state_end_block(b, w);
-        w->block++;
-        w->op = -1;
-    }
     return false;
 }
 
@@ -317,10 +333,14 @@ static void begin_walk(ms_node_builder *b, ms_walk *w)
 
 static void walk_alone(ms_node_builder *b, ms_walk *w)
 {
-    double free_s = 0.0;
     begin_walk(b, w);
-    while (find_op(b, w))
-        add_op(b, w, &free_s);
+    while (w->block < w->blocks->num) {
+        if (ms_repeat_block(b, w))
+            continue;
+        for (double free_s = 0.0; find_op_of_block(b, w);)
+            add_op(b, w, &free_s);
+        ms_repeat_end_block(b, w);
+    }
     ms_state_end_walk(b, w);
 }
 
@@ -476,6 +496,7 @@ ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
             ms_pipeline_overlaps_pairs(&planned->pipeline, planned->sharding)};
     b.first_kernel = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
     b.block_start = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
+    ms_repeat_open(&b);
     prepare_blocks(&b);
     if (uses != NULL) {
         ms_step_share(&b.s, uses);

@@ -24,6 +24,9 @@ typedef struct ms_node_builder {
     int *block_start;  /* (num_actors): the task after which the current block began */
     int *first_kernel; /* (num_actors): first kernel of the current action; 0: none yet */
     int most_ops;
+    /* (num_actors, 6): work memory: tasks for which those of a block wait */
+    int *state;
+    int *streams; /* (num_actors, MS_NUM_STREAMS): streams, sorted by pipeline rank */
 } ms_node_builder;
 
 /* A forward or backward of one micro-batch through a stage, on all simulated ranks of a
@@ -51,7 +54,9 @@ typedef struct ms_walk {
     double next_op_s;
 } ms_walk;
 
+/* The block at which a walk is; the one that it runs `steps` blocks later, NULL: none. */
 const ms_block_ops *ms_walk_block(const ms_walk *w);
+const ms_block_ops *ms_walk_neighbour(const ms_walk *w, int steps);
 
 /* Makes the next task of each simulated rank wait for others[actor] too; 0: no effect. */
 void ms_walk_wait(ms_node_builder *b, ms_walk *w, const int *others);
@@ -63,6 +68,13 @@ void ms_state_gather_once(ms_node_builder *b);
 void ms_state_begin_block(ms_node_builder *b, ms_walk *w);
 void ms_state_end_block(ms_node_builder *b, ms_walk *w);
 void ms_state_end_walk(ms_node_builder *b, ms_walk *w);
+
+/* Adds the tasks of a walk's current block, if they are those of an earlier block (of
+ * another layer or micro-batch) with other numbers, and moves on to the next block. false:
+ * the caller adds them, and then calls ms_repeat_end_block. ms_repeat_open comes first. */
+void ms_repeat_open(ms_node_builder *b);
+bool ms_repeat_block(ms_node_builder *b, ms_walk *w);
+void ms_repeat_end_block(ms_node_builder *b, const ms_walk *w);
 
 /* Adds a task on the compute stream for the seconds by which concurrent transfers slow
  * down kernels. No effect if the engine shares links and SMs. */

@@ -218,9 +218,7 @@ static void gather_for_block(ms_node_builder *b, ms_walk *w)
     ms_walk_wait(b, w, w->params);
     if (!b->overlaps || w->block + 1 == w->blocks->num)
         return;
-    ms_walk next = *w;
-    next.block++;
-    add_gather(b, w, ms_walk_block(&next), w->ready, w->arrived, w->params);
+    add_gather(b, w, ms_walk_neighbour(w, 1), w->ready, w->arrived, w->params);
 }
 
 void ms_state_begin_block(ms_node_builder *b, ms_walk *w)
@@ -241,9 +239,8 @@ void ms_state_begin_block(ms_node_builder *b, ms_walk *w)
 /* Cost of the block that the walk runs `steps` blocks after the current one; NULL: none. */
 static const ms_block_cost *neighbour_cost(const ms_walk *w, int steps)
 {
-    ms_walk at = *w;
-    at.block += steps;
-    return at.block >= 0 && at.block < at.blocks->num ? ms_walk_block(&at)->block : NULL;
+    const ms_block_ops *block = ms_walk_neighbour(w, steps);
+    return block != NULL ? block->block : NULL;
 }
 
 static ms_interference interference_of(const ms_walk *w)

@@ -22,7 +22,7 @@ typedef struct writer {
 /* Bytes that a task moves over the link on which it moves most bytes. */
 static double busiest_link_bytes(const ms_simulation *s, int task)
 {
-    const ms_task_cost *cost = &s->graph->costs[s->graph->tasks[task].cost];
+    const ms_task_cost *cost = ms_graph_cost_of(s->graph, task);
     double most = 0.0;
     for (int i = 0; i < cost->num_uses; i++) {
         double rate = s->graph->uses[cost->first_use + i].bytes_per_s;
@@ -34,15 +34,16 @@ static double busiest_link_bytes(const ms_simulation *s, int task)
 static void write_slice_args(writer *w, const ms_slice *slice)
 {
     const ms_simulation *s = w->simulation;
-    const ms_task_tag *tag = &s->graph->tags[slice->task];
+    const ms_task_tag *tag = ms_graph_tag(s->graph, slice->task);
     if (tag->stage >= 0)
         ms_jout_number_field(&w->json, "stage", tag->stage);
-    if (tag->microbatch >= 0)
-        ms_jout_number_field(&w->json, "microbatch", tag->microbatch);
+    int microbatch = ms_graph_microbatch(s->graph, slice->task);
+    if (microbatch >= 0)
+        ms_jout_number_field(&w->json, "microbatch", microbatch);
     double bytes = busiest_link_bytes(s, slice->task);
     if (bytes > 0.0)
         ms_jout_number_field(&w->json, "link_bytes", bytes);
-    double alone_s = s->graph->costs[s->graph->tasks[slice->task].cost].duration_s;
+    double alone_s = ms_graph_cost_of(s->graph, slice->task)->duration_s;
     long long late_ns = slice->end_ns - slice->start_ns - ms_trace_ns(alone_s);
     /* report a task's duration alone if sharing has changed it by more than rounding */
     if (late_ns > 1 || late_ns < -1)
@@ -52,7 +53,7 @@ static void write_slice_args(writer *w, const ms_slice *slice)
 static void write_slice(writer *w, ms_trace_place at, const ms_slice *slice)
 {
     ms_arena_mark mark = ms_arena_save(w->arena);
-    const ms_task_tag *tag = &w->simulation->graph->tags[slice->task];
+    const ms_task_tag *tag = ms_graph_tag(w->simulation->graph, slice->task);
     ms_trace_begin_slice(&w->json, at, ms_task_name(w->arena, w->simulation, slice->task),
                          ms_task_kind_names[tag->kind], slice);
     write_slice_args(w, slice);
@@ -131,13 +132,6 @@ static void write_arrow(writer *w, int send, int receiver)
     write_arrow_end(w, "f", id, receiver, to);
 }
 
-static const int *waits_of(const ms_graph *graph, int task, int *num)
-{
-    int more = graph->tasks[task].more;
-    *num = more == 0 ? 0 : graph->lists[more];
-    return more == 0 ? NULL : &graph->lists[more + 1];
-}
-
 /* State of the search for arrows from sends to the tasks that wait for them. */
 typedef struct arrow_search {
     /* (1 + num_tasks): for a send itself; for a receive that is not drawn, the send that
@@ -152,20 +146,21 @@ typedef struct arrow_search {
 
 static void follow_dependency(writer *w, const arrow_search *f, int task, int other)
 {
-    const ms_task_tag *tags = w->simulation->graph->tags;
-    int kind = tags[task].kind, send = f->source[other];
+    const ms_graph *graph = w->simulation->graph;
+    const ms_task_tag *tag = ms_graph_tag(graph, task);
+    int kind = tag->kind, send = f->source[other];
     if (kind == MS_TASK_RECEIVE && w->places[task].pid == 0) {
         /* a receive that takes no time is not drawn: the task after it gets the arrow */
         f->source[task] = send;
-    } else if (send != 0 && tags[task].actor != tags[send].actor) {
-        if (f->taken_by[send] != 1 + tags[task].actor)
+    } else if (send != 0 && tag->actor != ms_graph_tag(graph, send)->actor) {
+        if (f->taken_by[send] != 1 + tag->actor)
             write_arrow(w, send, task);
-        f->taken_by[send] = 1 + tags[task].actor;
-    } else if (other != 0 && tags[other].kind == MS_TASK_JOIN &&
+        f->taken_by[send] = 1 + tag->actor;
+    } else if (other != 0 && ms_graph_tag(graph, other)->kind == MS_TASK_JOIN &&
                (kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE)) {
         int first = f->met[other];
         f->met[other] = task;
-        if (first != 0 && tags[first].kind != kind)
+        if (first != 0 && ms_graph_tag(graph, first)->kind != kind)
             write_arrow(w, kind == MS_TASK_SEND ? task : first,
                         kind == MS_TASK_SEND ? first : task);
     }
@@ -178,13 +173,12 @@ static void write_arrows(writer *w)
                       MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int),
                       MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int)};
     for (int task = 1; task <= graph->num_tasks; task++) {
-        if (graph->tags[task].kind == MS_TASK_SEND)
+        if (ms_graph_tag(graph, task)->kind == MS_TASK_SEND)
             f.source[task] = task;
-        follow_dependency(w, &f, task, graph->tasks[task].cross);
-        int num;
-        const int *waits = waits_of(graph, task, &num);
-        for (int i = 0; i < num; i++)
-            follow_dependency(w, &f, task, waits[i]);
+        ms_task t = ms_graph_task(graph, task);
+        follow_dependency(w, &f, task, t.cross);
+        for (int i = 0; i < t.num_more; i++)
+            follow_dependency(w, &f, task, ms_task_more(&t, i));
     }
 }
 

@@ -21,8 +21,8 @@ static int by_start(const void *left, const void *right)
 
 static bool is_shown(const ms_simulation *s, int actor, int task)
 {
-    return s->graph->tags[task].actor == actor &&
-           s->graph->tags[task].kind != MS_TASK_JOIN &&
+    return ms_graph_tag(s->graph, task)->actor == actor &&
+           ms_graph_tag(s->graph, task)->kind != MS_TASK_JOIN &&
            ms_trace_ns(s->end_s[task]) > ms_trace_ns(s->start_s[task]);
 }
 
@@ -52,7 +52,7 @@ void ms_trace_slices(ms_arena *arena, const ms_simulation *s, int actor,
     ms_slice *slices[MS_NUM_STREAMS];
     for (int task = 1; task <= s->graph->num_tasks; task++)
         if (is_shown(s, actor, task))
-            count[s->graph->tags[task].stream]++;
+            count[ms_graph_tag(s->graph, task)->stream]++;
     for (int i = 0; i < MS_NUM_STREAMS; i++) {
         slices[i] = MS_NEW_ARRAY(arena, count[i], ms_slice);
         count[i] = 0;
@@ -60,7 +60,7 @@ void ms_trace_slices(ms_arena *arena, const ms_simulation *s, int actor,
     for (int task = 1; task <= s->graph->num_tasks; task++) {
         if (!is_shown(s, actor, task))
             continue;
-        int stream = s->graph->tags[task].stream;
+        int stream = ms_graph_tag(s->graph, task)->stream;
         slices[stream][count[stream]++] = (ms_slice){
             task, 0, ms_trace_ns(s->start_s[task]), ms_trace_ns(s->end_s[task])};
     }

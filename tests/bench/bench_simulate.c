@@ -1,6 +1,6 @@
 /* Benchmark of simulating a training step node by node (a task per operation), from an
  * open plan to the times of all tasks: folded (one rank per class of equal ranks) on
- * 16,384 GPUs, and with every rank by itself on 512. */
+ * 16,384 GPUs, and with every rank by itself on 512, sharded and in a pipeline. */
 #include <sys/resource.h>
 
 #include "sim/simulate/simulation.h"
@@ -39,7 +39,7 @@ static void measure(const ms_plan *plan, ms_simulate_options options, const char
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     printf(
-        "%-36s %6.3f s  %4d ranks simulated  %8d tasks  step %.4f s (by actions %.4f)  "
+        "%-38s %6.3f s  %4d ranks simulated  %8d tasks  step %.4f s (by actions %.4f)  "
         "at most %.0f MiB so far\n",
         label, seconds, sim.num_actors, sim.graph->num_tasks, sim.step_s,
         sim.predicted_step_s, (double)usage.ru_maxrss / 1024.0);
@@ -49,7 +49,8 @@ static void measure(const ms_plan *plan, ms_simulate_options options, const char
 
 int main(void)
 {
-    ms_plan large = ms_plan_default(16384), sharded = ms_plan_default(512);
+    ms_plan large = ms_plan_default(16384), sharded = ms_plan_default(512),
+            piped = sharded;
     large.model = "405b";
     large.size[MS_PP] = 16;
     large.size[MS_TP] = 8;
@@ -61,11 +62,20 @@ int main(void)
     sharded.global_batch = 512;
     sharded.zero = 3;
     ms_plan_fill_defaults(&sharded);
+    piped.model = "70b";
+    piped.size[MS_PP] = 4;
+    piped.size[MS_TP] = 8;
+    piped.global_batch = 512;
+    piped.zero = 1;
+    piped.sequence_parallel = true;
+    piped.recompute = MS_RECOMPUTE_FULL;
+    ms_plan_fill_defaults(&piped);
     ms_simulate_options options = {.detail = MS_DETAIL_NODE};
     measure(&large, options, "405b on 16,384, folded, replay");
     options.engine = MS_ENGINE_EVENT;
     measure(&large, options, "405b on 16,384, folded, event");
     options.unfolded = true;
     measure(&sharded, options, "8b ZeRO-3 on 512, unfolded, event");
+    measure(&piped, options, "70b pp 4 tp 8 on 512, unfolded, event");
     return 0;
 }

@@ -152,7 +152,7 @@ static void check_not_faster(const ms_graph *graph, const outcome *got, uint64_t
     replay(graph, &alone);
     for (int i = 1; i <= graph->num_tasks; i++) {
         double slack_s = 1e-12 * (1.0 + got->end_s[i]);
-        double duration_s = graph->costs[graph->tasks[i].cost].duration_s;
+        double duration_s = ms_graph_cost_of(graph, i)->duration_s;
         if (got->start_s[i] < alone.start_s[i] - slack_s ||
             got->end_s[i] < alone.end_s[i] - slack_s ||
             got->end_s[i] - got->start_s[i] < duration_s - slack_s)
@@ -161,11 +161,11 @@ static void check_not_faster(const ms_graph *graph, const outcome *got, uint64_t
 }
 
 /* Samples of link use are in order of time, never above the capacity, written only at
- * changes, and add up to all bytes of the tasks. */
+ * changes, and add up to all bytes of the tasks and to the links' totals. */
 static void check_samples(const ms_graph *graph, const ms_event_result *r, uint64_t seed)
 {
     double used[MAX_LINKS] = {0}, since_s[MAX_LINKS] = {0}, passed[MAX_LINKS] = {0};
-    double want[MAX_LINKS] = {0};
+    double want[MAX_LINKS] = {0}, most[MAX_LINKS] = {0};
     for (long i = 0; i < r->num_samples; i++) {
         const ms_link_sample *x = &r->samples[i];
         if (x->used_frac > 1.0 + 1e-9 || x->used_frac < 0.0 ||
@@ -173,12 +173,13 @@ static void check_samples(const ms_graph *graph, const ms_event_result *r, uint6
             (i > 0 && x->time_s < r->samples[i - 1].time_s) ||
             (x->time_s > 0.0 && x->time_s <= since_s[x->link]))
             fail_msg("seed %llu: sample %ld", (unsigned long long)seed, i);
+        most[x->link] = x->used_frac > most[x->link] ? x->used_frac : most[x->link];
         passed[x->link] += (x->time_s - since_s[x->link]) * used[x->link];
         used[x->link] = x->used_frac;
         since_s[x->link] = x->time_s;
     }
     for (int i = 1; i <= graph->num_tasks; i++) {
-        const ms_task_cost *c = &graph->costs[graph->tasks[i].cost];
+        const ms_task_cost *c = ms_graph_cost_of(graph, i);
         for (int j = c->first_use; j < c->first_use + c->num_uses; j++)
             want[graph->uses[j].link] += graph->uses[j].bytes_per_s *
                                          (c->duration_s - c->latency_s) /
@@ -188,6 +189,12 @@ static void check_samples(const ms_graph *graph, const ms_event_result *r, uint6
         if (used[i] > 0.0 || fabs(passed[i] - want[i]) > 1e-9 * (1.0 + want[i]))
             fail_msg("seed %llu: link %d: passed %.17g, want %.17g",
                      (unsigned long long)seed, i, passed[i], want[i]);
+    assert_non_null(r->links);
+    for (int i = 0; i < graph->num_links; i++)
+        if (fabs(r->links[i].busy_s - passed[i]) > 1e-12 * (1.0 + passed[i]) ||
+            fabs(r->links[i].most_frac - most[i]) > 0.0)
+            fail_msg("seed %llu: link %d: totals differ from samples",
+                     (unsigned long long)seed, i);
 }
 
 static void sharing_slows_moves_all_bytes_and_repeats(void **state)

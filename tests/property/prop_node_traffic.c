@@ -94,7 +94,7 @@ static tally tally_nodes(const ms_planned *p, const ms_simulation *sim, int acto
                     ms_schedule_stage_microbatches(shape));
     }
     for (int i = 1; i <= sim->graph->num_tasks; i++) {
-        const ms_task_tag *tag = &sim->graph->tags[i];
+        const ms_task_tag *tag = ms_graph_tag(sim->graph, i);
         /* tasks of no stage follow the last stage: gradient norm, tied embedding
          * matrix */
         bool after_all = tag->stage < 0;

@@ -5,9 +5,9 @@ static bool is_earlier(int other, int task)
     return other >= 0 && other < task;
 }
 
-static bool list_is_ordered(const ms_graph *graph, int task)
+static bool list_is_ordered(const ms_graph *graph, const ms_graph_part *part, int task)
 {
-    int at = graph->tasks[task].more;
+    int at = part->tasks[task - part->first].more;
     if (at == 0)
         return true;
     if (at < 0 || at >= graph->num_lists)
@@ -16,7 +16,7 @@ static bool list_is_ordered(const ms_graph *graph, int task)
     if (length < 0 || length >= graph->num_lists - at)
         return false;
     for (int i = at + 1; i <= at + length; i++)
-        if (!is_earlier(graph->lists[i], task))
+        if (!is_earlier(ms_graph_refer(part, graph->lists[i]), task))
             return false;
     return true;
 }
@@ -35,10 +35,12 @@ static bool cost_is_valid(const ms_graph *graph, const ms_task_cost *cost)
 bool ms_graph_is_ordered(const ms_graph *graph)
 {
     for (int i = 1; i <= graph->num_tasks; i++) {
-        const ms_task *task = &graph->tasks[i];
-        if (!is_earlier(task->before, i) || !is_earlier(task->cross, i) ||
-            !list_is_ordered(graph, i) || task->cost < 0 ||
-            task->cost >= graph->num_costs)
+        const ms_graph_part *part = ms_graph_part_of(graph, i);
+        if (!list_is_ordered(graph, part, i))
+            return false;
+        ms_task task = ms_graph_task(graph, i);
+        if (!is_earlier(task.before, i) || !is_earlier(task.cross, i) || task.cost < 0 ||
+            task.cost >= graph->num_costs)
             return false;
     }
     for (int i = 0; i < graph->num_costs; i++)

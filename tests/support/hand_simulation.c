@@ -61,7 +61,7 @@ static ms_actor actor_of(ms_arena *arena, const ms_simulation *s, int index)
                   .slow_factor = index == 2 ? 1.5 : 1.0,
                   .num_samples = 3};
     for (int task = 1; task <= s->graph->num_tasks; task++) {
-        const ms_task_tag *tag = &s->graph->tags[task];
+        const ms_task_tag *tag = ms_graph_tag(s->graph, task);
         if (tag->actor != index || tag->stream != MS_STREAM_COMPUTE)
             continue;
         double taken_s = s->end_s[task] - s->start_s[task];

@@ -52,17 +52,16 @@ typedef struct naive {
 
 static const ms_task_cost *cost_of(const naive *n, int task)
 {
-    return &n->graph->costs[n->graph->tasks[task].cost];
+    return ms_graph_cost_of(n->graph, task);
 }
 
 static bool is_ready(const naive *n, int i)
 {
-    const ms_task *t = &n->graph->tasks[i];
-    const int *list = &n->graph->lists[t->more];
-    for (int j = 1; t->more != 0 && j <= list[0]; j++)
-        if (n->end_s[list[j]] < 0.0)
+    ms_task t = ms_graph_task(n->graph, i);
+    for (int j = 0; j < t.num_more; j++)
+        if (n->end_s[ms_task_more(&t, j)] < 0.0)
             return false;
-    return n->end_s[t->before] >= 0.0 && n->end_s[t->cross] >= 0.0;
+    return n->end_s[t.before] >= 0.0 && n->end_s[t.cross] >= 0.0;
 }
 
 static bool is_running(const naive *n, int i)

@@ -47,12 +47,12 @@ static void tasks_wait_for_their_stream_and_for_others(void **state)
     const ms_graph *graph = ms_graph_close(b);
     assert_true(ms_graph_is_ordered(graph));
     ASSERT_INT(graph->num_tasks, 5);
-    ASSERT_INT(graph->tasks[c].before, a);
-    ASSERT_INT(graph->tasks[d].before, 0);
-    ASSERT_INT(graph->tasks[e].before, d);
-    ASSERT_INT(graph->tasks[e].cross, a);
-    ASSERT_INT(graph->lists[graph->tasks[e].more], 1);
-    ASSERT_INT(graph->lists[graph->tasks[gather].more], 2);
+    ASSERT_INT(ms_graph_task(graph, c).before, a);
+    ASSERT_INT(ms_graph_task(graph, d).before, 0);
+    ASSERT_INT(ms_graph_task(graph, e).before, d);
+    ASSERT_INT(ms_graph_task(graph, e).cross, a);
+    ASSERT_INT(ms_graph_task(graph, e).num_more, 1);
+    ASSERT_INT(ms_graph_task(graph, gather).num_more, 2);
     double start_s[6], end_s[6];
     ASSERT_NEAR(ms_graph_replay(graph, start_s, end_s), 3.25, 0.0);
     ASSERT_NEAR(start_s[c], 1.0, 0.0);
@@ -94,7 +94,7 @@ static void equal_costs_and_labels_are_one(void **state)
     ASSERT_NEAR(graph->uses[graph->costs[first].first_use + 1].bytes_per_s, 25e9, 0.0);
 }
 
-/* In a graph large enough for many memory chunks, tasks and tags come out in the order
+/* In a graph large enough for many parts, tasks and tags come out in the order
  * in which they were added. */
 static void large_graphs_keep_their_order(void **state)
 {
@@ -110,8 +110,8 @@ static void large_graphs_keep_their_order(void **state)
     const ms_graph *graph = ms_graph_close(b);
     assert_true(ms_graph_is_ordered(graph));
     for (int i = 1; i <= num; i++)
-        if (graph->tags[i].microbatch != i ||
-            graph->tasks[i].before != (i > num_streams ? i - num_streams : 0))
+        if (ms_graph_microbatch(graph, i) != i ||
+            ms_graph_task(graph, i).before != (i > num_streams ? i - num_streams : 0))
             fail_msg("task %d", i);
     double *end_s = MS_NEW_ARRAY(arena, num + 1, double);
     ASSERT_NEAR(ms_graph_replay(graph, NULL, end_s),
@@ -121,18 +121,25 @@ static void large_graphs_keep_their_order(void **state)
 static void disorder_is_seen(void **state)
 {
     (void)state;
-    ms_task tasks[3] = {{0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 1, 0}};
+    ms_stored_task tasks[3] = {{0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 1, 0}};
+    const ms_task_tag tags[3] = {0};
+    const int ports[] = {0, 2, -1}, part_at[] = {0};
+    const ms_graph_part parts[] = {{.tasks = tasks, .tags = tags, .ports = ports},
+                                   {.first = 3}};
     const int lists[] = {0, 1, 1};
     const ms_task_cost cost = {.duration_s = 1.0, .pool = -1};
     ms_graph graph = {.num_tasks = 2,
-                      .tasks = tasks,
+                      .num_parts = 1,
+                      .parts = parts,
+                      .part_at = part_at,
                       .num_lists = 3,
                       .lists = lists,
                       .num_costs = 1,
                       .costs = &cost};
-    const ms_task good = tasks[2];
-    const ms_task bad[] = {{2, 0, 0, 0}, {0, 3, 0, 0}, {-1, 0, 0, 0}, {0, 0, 2, 0},
-                           {0, 0, 3, 0}, {0, 0, 0, 1}, {0, 0, 0, -1}, {0, -1, 0, 0}};
+    const ms_stored_task good = tasks[2];
+    const ms_stored_task bad[] = {{2, 0, 0, 0},  {0, 3, 0, 0}, {-1, 0, 0, 0},
+                                  {0, 0, 2, 0},  {0, 0, 3, 0}, {0, 0, 0, 1},
+                                  {0, 0, 0, -1}, {0, -1, 0, 0}};
     assert_true(ms_graph_is_ordered(&graph));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         tasks[2] = bad[i];

@@ -99,7 +99,7 @@ static void tasks_at_once_get_lanes(void **state)
         for (int task = 1; task <= s->graph->num_tasks; task++) {
             start_s[task] = ms_rng_uniform(&rng) * 1e-7;
             end_s[task] = start_s[task] + ms_rng_uniform(&rng) * 3e-8;
-            if (s->graph->tags[task].stream == MS_STREAM_COMPUTE)
+            if (ms_graph_tag(s->graph, task)->stream == MS_STREAM_COMPUTE)
                 taken_ns += llround(end_s[task] * 1e9) - llround(start_s[task] * 1e9);
         }
         s->start_s = start_s;
@@ -120,6 +120,9 @@ static void links_have_counters(void **state)
     ms_simulation *s = ms_hand_simulation(cx->arena, 1.0);
     const ms_link_sample samples[] = {
         {1.0, 0, 0.5}, {1.1, 0, 1.0}, {1.1, 0, 0.25}, {2.0, 0, 0.0}};
+    ms_link_total *totals = MS_NEW_ARRAY(cx->arena, s->graph->num_links, ms_link_total);
+    totals[0] = (ms_link_total){0.275, 0.5};
+    s->link_totals = totals;
     s->num_link_samples = 4;
     s->link_samples = samples;
     const char *text = trace_of(cx, s, &(ms_trace_options){0});
