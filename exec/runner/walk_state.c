@@ -74,6 +74,44 @@ static bool gathers_early(const ms_walk_run *w)
     return w->r->job->overlaps && w->block == 0 && w->pass != MS_BLOCK_PASS_FORWARD;
 }
 
+/* Cost of the walk's block number `block`; NULL: there is none. */
+static const ms_block_cost *cost_of_block(const ms_walk_run *w, int block)
+{
+    return block >= 0 && block < w->stage->num_blocks
+               ? ms_walk_run_block(w, block)->plan->ops->block
+               : NULL;
+}
+
+static ms_interference interference_of(const ms_walk_run *w)
+{
+    return (ms_interference){.block = cost_of_block(w, w->block),
+                             .before = cost_of_block(w, w->block - 1),
+                             .next = cost_of_block(w, w->block + 1),
+                             .stage = w->stage->sums,
+                             .forward = w->pass == MS_BLOCK_PASS_FORWARD,
+                             .inputs = w->inputs,
+                             .weights = w->weights,
+                             .first_forward = w->first_forward,
+                             .last_backward = w->last_backward};
+}
+
+/* On virtual clocks, lengthens the gather of the next block by what the current block
+ * communicates over its links meanwhile. */
+static ms_status contend(ms_walk_run *w)
+{
+    const ms_rank *rank = &w->r->rank;
+    ms_interference at = interference_of(w);
+    ms_transfer transfer = {.kind = MS_TRANSFER_SEND,
+                            .stream = MS_STREAM_GATHER,
+                            .peer = rank->place->rank,
+                            .name = MS_MOVE_GATHER,
+                            .predicted_s = ms_contention_s(rank->planned, &at)};
+    if (rank->backend->has_values || transfer.predicted_s <= 0.0)
+        return MS_OK;
+    ms_event after = w->params;
+    return rank->backend->start(rank->cx, rank->device, &transfer, &after, 1, &w->params);
+}
+
 /* Waits for the parameter gather of the current block, then starts that of the next
  * block, which overlaps with the current block's kernels. */
 static ms_status gather_for_block(ms_walk_run *w)
@@ -93,7 +131,8 @@ static ms_status gather_for_block(ms_walk_run *w)
     if (!overlaps || w->block + 1 == w->stage->num_blocks)
         return MS_OK;
     after = ms_walk_run_after(w, &num);
-    return gather(w, w->block + 1, after, num);
+    MS_TRY(gather(w, w->block + 1, after, num));
+    return contend(w);
 }
 
 static ms_status wait_for_block(ms_walk_run *w, ms_event gathered)
@@ -224,27 +263,6 @@ static ms_reduction_time reduces_when(const ms_walk_run *w)
     const ms_planned *planned = w->r->job->planned;
     return ms_stage_reduces_when(planned->workload->stack, w->stage->sums,
                                  planned->sharding);
-}
-
-/* Cost of the walk's block number `block`; NULL: there is none. */
-static const ms_block_cost *cost_of_block(const ms_walk_run *w, int block)
-{
-    return block >= 0 && block < w->stage->num_blocks
-               ? ms_walk_run_block(w, block)->plan->ops->block
-               : NULL;
-}
-
-static ms_interference interference_of(const ms_walk_run *w)
-{
-    return (ms_interference){.block = cost_of_block(w, w->block),
-                             .before = cost_of_block(w, w->block - 1),
-                             .next = cost_of_block(w, w->block + 1),
-                             .stage = w->stage->sums,
-                             .forward = w->pass == MS_BLOCK_PASS_FORWARD,
-                             .inputs = w->inputs,
-                             .weights = w->weights,
-                             .first_forward = w->first_forward,
-                             .last_backward = w->last_backward};
 }
 
 static void wait_for_reductions(ms_walk_run *w)

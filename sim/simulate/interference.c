@@ -1,5 +1,6 @@
 #include "sim/simulate/interference.h"
 
+#include "base/number.h"
 #include "sim/step/overlap.h"
 
 static double halves_s(const ms_interference *at, const ms_block_cost *block)
@@ -30,14 +31,18 @@ static double moved_beside_s(ms_sharding sharding, const ms_interference *at)
     return comm_s;
 }
 
+static double contended_s(const ms_interference *at)
+{
+    return at->forward ? at->block->contended_forward_s
+                       : contended_halves_s(at, at->block);
+}
+
 static double by_block_s(double frac, ms_sharding sharding, const ms_interference *at)
 {
     const ms_block_cost *block = at->block;
     double comm_s = moved_beside_s(sharding, at);
-    return at->forward
-               ? ms_slowed_s(frac, block->forward_s, block->contended_forward_s, comm_s)
-               : ms_slowed_s(frac, halves_s(at, block), contended_halves_s(at, block),
-                             comm_s);
+    double busy_s = at->forward ? block->forward_s : halves_s(at, block);
+    return ms_slowed_s(frac, busy_s, contended_s(at), comm_s);
 }
 
 /* The block's share, by duration, of the seconds by which transfers of the whole stage slow
@@ -79,4 +84,12 @@ double ms_interference_s(const ms_planned *planned, const ms_interference *at,
         ms_stage_reduces_when(stack, at->stage, sharding) == MS_REDUCE_BY_UNIT)
         return by_stage_s(frac, sharding, at);
     return sharding == MS_ZERO_2 ? by_block_s(frac, sharding, at) : 0.0;
+}
+
+double ms_contention_s(const ms_planned *planned, const ms_interference *at)
+{
+    bool gathers = planned->sharding == MS_ZERO_3 && at->next != NULL &&
+                   at->next->gather_s > 0.0 && (at->forward || at->inputs) &&
+                   ms_overlaps_sync(planned->workload->stack, planned->sharding);
+    return gathers ? ms_min(contended_s(at), moved_beside_s(planned->sharding, at)) : 0.0;
 }

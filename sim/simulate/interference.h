@@ -24,4 +24,8 @@ typedef struct ms_interference {
 double ms_interference_s(const ms_planned *planned, const ms_interference *at,
                          bool gathers_once);
 
+/* Seconds by which the gather of the block at->next lasts longer, since the block at->block
+ * communicates over its links meanwhile: min(E, M) of docs/formulas 4.3. */
+double ms_contention_s(const ms_planned *planned, const ms_interference *at);
+
 #endif

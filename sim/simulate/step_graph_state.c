@@ -205,37 +205,6 @@ static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
     }
 }
 
-/* ZeRO-3: waits for the current block's parameter gather, which started with the block
- * before, and starts the next block's gather. A forward's first gather overlaps nothing;
- * that of a backward starts with the last block of the rank's previous action. */
-static void gather_for_block(ms_node_builder *b, ms_walk *w)
-{
-    bool forward = w->pass == MS_BILL_FORWARD;
-    if (!b->overlaps || (w->block == 0 && forward))
-        add_gather(b, w, ms_walk_block(w), w->ready, w->arrived, w->params);
-    else if (w->block == 0)
-        add_gather(b, w, ms_walk_block(w), b->block_start, NULL, w->params);
-    ms_walk_wait(b, w, w->params);
-    if (!b->overlaps || w->block + 1 == w->blocks->num)
-        return;
-    add_gather(b, w, ms_walk_neighbour(w, 1), w->ready, w->arrived, w->params);
-}
-
-void ms_state_begin_block(ms_node_builder *b, ms_walk *w)
-{
-    const ms_actors *actors = b->s.actors;
-    ms_sharding sharding = b->s.planned->sharding;
-    bool needs_params = w->pass == MS_BILL_FORWARD || w->inputs;
-    if (sharding == MS_ZERO_3 && needs_params)
-        gather_for_block(b, w);
-    if (ms_step_gathers_once(&b->s) && w->first_forward)
-        wait_for_gathered(b, w);
-    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++)
-        b->block_start[actors->at[i]] = w->ready[actors->at[i]];
-}
-
-/* ---- gradients ---- */
-
 /* Cost of the block that the walk runs `steps` blocks after the current one; NULL: none. */
 static const ms_block_cost *neighbour_cost(const ms_walk *w, int steps)
 {
@@ -255,6 +224,58 @@ static ms_interference interference_of(const ms_walk *w)
                              .first_forward = w->first_forward,
                              .last_backward = w->last_backward};
 }
+
+/* Adds the seconds by which the gather of the next block lasts longer beside the current
+ * block's own communication, unless the engine shares links. */
+static void add_contention(ms_node_builder *b, ms_walk *w)
+{
+    const ms_actors *actors = b->s.actors;
+    ms_interference at = interference_of(w);
+    double seconds = b->shares ? 0.0 : ms_contention_s(b->s.planned, &at);
+    if (seconds <= 0.0)
+        return;
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_GATHER, MS_MOVE_GATHER);
+    tag.kind = MS_TASK_COLLECTIVE;
+    int cost = ms_step_cost_of(&b->s, seconds);
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
+        tag.actor = actors->at[i];
+        int task = ms_graph_add(b->s.graph, stream_id(tag.actor, tag.stream), cost, tag);
+        ms_graph_wait(b->s.graph, w->params[tag.actor]);
+        w->params[tag.actor] = task;
+    }
+}
+
+/* ZeRO-3: waits for the current block's parameter gather, which started with the block
+ * before, and starts the next block's gather. A forward's first gather overlaps nothing;
+ * that of a backward starts with the last block of the rank's previous action. */
+static void gather_for_block(ms_node_builder *b, ms_walk *w)
+{
+    bool forward = w->pass == MS_BILL_FORWARD;
+    if (!b->overlaps || (w->block == 0 && forward))
+        add_gather(b, w, ms_walk_block(w), w->ready, w->arrived, w->params);
+    else if (w->block == 0)
+        add_gather(b, w, ms_walk_block(w), b->block_start, NULL, w->params);
+    ms_walk_wait(b, w, w->params);
+    if (!b->overlaps || w->block + 1 == w->blocks->num)
+        return;
+    add_gather(b, w, ms_walk_neighbour(w, 1), w->ready, w->arrived, w->params);
+    add_contention(b, w);
+}
+
+void ms_state_begin_block(ms_node_builder *b, ms_walk *w)
+{
+    const ms_actors *actors = b->s.actors;
+    ms_sharding sharding = b->s.planned->sharding;
+    bool needs_params = w->pass == MS_BILL_FORWARD || w->inputs;
+    if (sharding == MS_ZERO_3 && needs_params)
+        gather_for_block(b, w);
+    if (ms_step_gathers_once(&b->s) && w->first_forward)
+        wait_for_gathered(b, w);
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++)
+        b->block_start[actors->at[i]] = w->ready[actors->at[i]];
+}
+
+/* ---- gradients ---- */
 
 static void wait_for_reductions(ms_node_builder *b, ms_walk *w)
 {

@@ -63,8 +63,12 @@ double ms_slot_cost_s(const ms_schedule *schedule, const ms_slot_cost *cost,
 
 double ms_step_wait_s(const ms_slot_cost *cost, const ms_stage_times *stages)
 {
-    const ms_stage_times *t = &stages[cost->stage];
-    double regather_s = cost->after_backward ? t->regather_s : 0.0;
+    bool rest = cost->kind == MS_SLOT_PAIR_REST;
+    const ms_stage_times *t = &stages[rest ? cost->backward_stage : cost->stage];
+    bool gathers_again =
+        rest || cost->kind == MS_SLOT_BACKWARD || cost->kind == MS_SLOT_INPUT;
+    double again_s = cost->after_backward ? t->regather_s : t->late_gather_s;
+    double regather_s = gathers_again ? again_s : 0.0;
     if (cost->after_last == 0)
         return regather_s;
     const ms_stage_times *last = &stages[cost->after_last - 1];

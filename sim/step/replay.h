@@ -13,9 +13,10 @@ typedef struct ms_stage_times {
     double backward_s, last_backward_s; /* unsplit backward */
     double input_s;                     /* input half (I) of a split backward */
     double weight_s, last_weight_s;     /* weight half (W) of a split backward */
-    /* least seconds between a backward and a preceding backward of its rank: there no
-     * forward hides the first gather of parameters (ZeRO-3) */
-    double regather_s;
+    /* ZeRO-3: least seconds between a backward and the action before it on its rank, by
+     * its first gather of parameters: after a backward, and after a forward, which hides
+     * a part of it */
+    double regather_s, late_gather_s;
     /* ZeRO-3: seconds after the last backward, or the last W, until its reductions let
      * another stage of the rank gather parameters or reduce gradients; seconds of the
      * reductions that every W but the last waits for */

@@ -373,6 +373,7 @@ static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
     if (!overlaps)
         return;
     t->regather_s = by_unit->regather_s;
+    t->late_gather_s = by_unit->late_gather_s;
     t->reduce_s += reduce_s;
     t->reduce_tail_s = by_unit->tail_s;
     t->weight_tail_s = by_unit->weight_tail_s;

@@ -108,10 +108,8 @@ static void add_blocks(ms_unit_overlap *walk, const ms_moved_unit *before,
         double forward_s = slowed_s(walk, forward, walk->at.gather_s);
         double exposed_s = ms_max(walk->at.gather_s - forward_s, 0.0);
         t->forward_s += forward_s;
-        t->backward_s += exposed_s;
-        t->last_backward_s += exposed_s;
-        t->input_s += exposed_s;
-        t->regather_s = walk->at.gather_s - exposed_s;
+        t->regather_s = walk->at.gather_s;
+        t->late_gather_s = exposed_s;
     } else {
         t->forward_s += count * overlapped_s(walk, forward, before->gather_s);
     }

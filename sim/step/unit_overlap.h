@@ -20,8 +20,9 @@ typedef struct ms_unit_times {
     double forward_s, backward_s, last_backward_s;
     double input_s, last_weight_s; /* ZeRO-3: halves (I, last W) of a split backward */
     double tail_s, weight_tail_s;  /* ZeRO-3: reductions after the last backward, W */
-    double regather_s; /* ZeRO-3: first gather of a backward that follows a backward */
-    double weight_s;   /* ZeRO-2, ZeRO-3: weight half with its gradient reductions */
+    /* ZeRO-3: first gather of a backward, and what the forward before does not hide */
+    double regather_s, late_gather_s;
+    double weight_s; /* ZeRO-2, ZeRO-3: weight half with its gradient reductions */
     double reduced_backward_s; /* ZeRO-2: unsplit backward with its reductions */
     /* [ms_step_reduction], for reductions that run once per step, during the last
      * backward: seconds that they last beyond its end, or beyond the end of the last W;

@@ -84,6 +84,7 @@ static ms_stage_times random_times(ms_rng *rng, double send_s)
     t.last_backward_s = random_last(rng, t.backward_s);
     t.last_weight_s = random_last(rng, t.weight_s);
     t.regather_s = between(rng, 0, 3) == 0 ? random_time(rng) / 4 : 0.0;
+    t.late_gather_s = ms_rng_uniform(rng) * t.regather_s;
     if (between(rng, 0, 3) == 0) {
         t.release_s = LATEST_START * ms_rng_uniform(rng);
         t.reduce_s = 4.0 * ms_rng_uniform(rng);

@@ -46,6 +46,7 @@ static void random_times(ms_rng *rng, int num_stages, ms_stage_times *out)
                                   .weight_s = random_time(rng),
                                   .last_weight_s = random_time(rng),
                                   .regather_s = random_time(rng) / 4,
+                                  .late_gather_s = random_time(rng) / 8,
                                   .after_rank_s = random_time(rng) / 4,
                                   .pending_s = random_time(rng) / 4,
                                   .weight_pending_s = random_time(rng) / 4,
@@ -218,10 +219,10 @@ static double regather(const naive *n, int at)
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++)
         if (at == schedule->first_action[rank])
             return 0.0;
-    if (!completes(a - 1))
-        return 0.0;
     bool backward = a->kind == MS_BACKWARD || a->kind == MS_BACKWARD_INPUT;
     const ms_stage_times *t = &n->times[a->stage];
+    if (!completes(a - 1))
+        return backward ? t->late_gather_s : 0.0;
     double regather_s = backward ? t->regather_s : 0.0, pending_s = 0.0;
     if (!is_end(n, at - 1, false))
         return regather_s;
@@ -292,11 +293,13 @@ static double end_of(const naive *n, int at, double free_s)
     if ((a->kind == MS_FORWARD || a->kind == MS_OVERLAP) && is_end(n, at, true))
         start_s = fmax(start_s, n->times[a->stage].release_s);
     n->half_s[at] = start_s + half_duration(n, at);
+    double late_s =
+        a->kind == MS_OVERLAP ? n->times[a->backward_stage].late_gather_s : 0.0;
     if (!waits_apart(n, a))
-        return start_s + duration(n, at);
+        return start_s + duration(n, at) + late_s;
     double gradient_s = received(n, at, false, a->backward_stage, a->backward_microbatch);
     double rest_s = duration(n, at) - half_duration(n, at);
-    return gradient_s < 0 ? -1.0 : fmax(n->half_s[at], gradient_s) + rest_s;
+    return gradient_s < 0 ? -1.0 : fmax(n->half_s[at] + late_s, gradient_s) + rest_s;
 }
 
 static bool improve(const naive *n)

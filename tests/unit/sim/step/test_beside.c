@@ -31,9 +31,11 @@ static void what_no_layer_waits_for_does_not_delay_a_backward(void **state)
     ms_stage_times t = ms_stage_durations(b->workload, &stage, MS_ZERO_3, 0);
     double last_s = 4 / 0.75, embedding_s = 1 / 0.75;
     ASSERT_NEAR(t.forward_s, 3 + 10 + 10 + last_s, 1e-12);
-    ASSERT_NEAR(t.backward_s, 10 - last_s + 10.5 + 23 + 20 + 4, 1e-12);
-    ASSERT_NEAR(t.last_backward_s, 10 - last_s + 10.5 + 24 + embedding_s, 1e-12);
-    ASSERT_NEAR(t.reduce_tail_s, 21 - embedding_s + 4.5 + 0.5, 1e-12);
+    ASSERT_NEAR(t.late_gather_s, 10 - last_s, 1e-12);
+    ASSERT_NEAR(t.backward_s, 10.5 + 23 + 20 + 4, 1e-12);
+    ASSERT_NEAR(t.last_backward_s, 10.5 + 24 + embedding_s, 1e-12);
+    ASSERT_NEAR(t.reduce_tail_s, 21 - embedding_s + 4.5, 1e-12);
+    ASSERT_NEAR(t.after_rank_s, 0.5, 1e-12);
 }
 
 /* ---- beside communication ---- */
