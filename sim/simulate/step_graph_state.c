@@ -234,14 +234,18 @@ static void add_contention(ms_node_builder *b, ms_walk *w)
     double seconds = b->shares ? 0.0 : ms_contention_s(b->s.planned, &at);
     if (seconds <= 0.0)
         return;
-    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_GATHER, MS_MOVE_GATHER);
-    tag.kind = MS_TASK_COLLECTIVE;
+    /* no traffic of any rank: the gather itself is listed with its own seconds */
+    ms_task_tag tag = {.actor = -1,
+                       .stage = (short)w->stage,
+                       .kind = MS_TASK_JOIN,
+                       .microbatch = w->microbatch,
+                       .label = ms_graph_label(b->s.graph, "contention")};
     int cost = ms_step_cost_of(&b->s, seconds);
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
-        tag.actor = actors->at[i];
-        int task = ms_graph_add(b->s.graph, stream_id(tag.actor, tag.stream), cost, tag);
-        ms_graph_wait(b->s.graph, w->params[tag.actor]);
-        w->params[tag.actor] = task;
+        int a = actors->at[i];
+        int task = ms_graph_add(b->s.graph, stream_id(a, MS_STREAM_GATHER), cost, tag);
+        ms_graph_wait(b->s.graph, w->params[a]);
+        w->params[a] = task;
     }
 }
 
