@@ -53,8 +53,8 @@ typedef struct ms_event_result {
     const ms_link_total *links;    /* (graph->num_links); NULL: links are not shared */
 } ms_event_result;
 
-/* Simulates the graph and fills `out`. Samples and totals live in `arena`, which is otherwise left
- * as it was. Deterministic. */
+/* Simulates the graph and fills `out`. Samples and totals live in `arena`, which is
+ * otherwise left as it was. Deterministic. */
 void ms_event_run(const ms_graph *graph, const ms_event_options *options, ms_arena *arena,
                   ms_event_result *out);
 

@@ -51,7 +51,8 @@ double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
  * other exchanges tokens: the schedule has pairs, there are exchanges, and the sharding
  * moves parameters or gradients only once per step. Otherwise the backward follows the
  * forward (deepseek-ai/DualPipe without an overlapped_forward_backward of the model;
- * DeepSeek-V3 shards with ZeRO-1, Megatron-LM overlaps only exchanges of experts). */
+ * DeepSeek-V3 shards with ZeRO-1, Megatron-LM overlaps only exchanges of experts; from
+ * memory of the code). */
 bool ms_pipeline_overlaps_pairs(const ms_pipeline *pipeline, ms_sharding sharding);
 /* Seconds saved if a forward of one stage overlaps with a backward of another. */
 double ms_pipeline_pair_saved_s(const ms_pipeline *pipeline, int forward_stage,

@@ -94,8 +94,8 @@ static void equal_costs_and_labels_are_one(void **state)
     ASSERT_NEAR(graph->uses[graph->costs[first].first_use + 1].bytes_per_s, 25e9, 0.0);
 }
 
-/* In a graph large enough for many parts, tasks and tags come out in the order
- * in which they were added. */
+/* Tasks and tags of a graph large enough for many parts come out in the order in which
+ * they were added. */
 static void large_graphs_keep_their_order(void **state)
 {
     (void)state;

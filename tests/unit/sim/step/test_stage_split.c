@@ -142,6 +142,24 @@ static double sum_of(const ms_traffic *traffic, ms_traffic_cause cause, double *
     return bytes;
 }
 
+/* Pairs overlap only if tokens are exchanged, and nothing is moved per micro-batch. */
+static void pairs_overlap_exchanges_of_tokens_only(void **state)
+{
+    (void)state;
+    ms_plan dense = plan_of("llama-3.1-8b", MS_DUALPIPE, 2, 4),
+            experts = plan_with_experts(4);
+    experts.schedule = MS_DUALPIPE;
+    ms_planned *d = planned_for(test_cx(), &dense), *e = planned_for(test_cx(), &experts);
+    for (int how = 0; how < MS_NUM_SHARDINGS; how++) {
+        bool once = how != MS_ZERO_2 && how != MS_ZERO_3;
+        assert_false(ms_pipeline_overlaps_pairs(&d->pipeline, (ms_sharding)how));
+        assert_int_equal(ms_pipeline_overlaps_pairs(&e->pipeline, (ms_sharding)how),
+                         once);
+    }
+    ms_workload_close(d->workload);
+    ms_workload_close(e->workload);
+}
+
 /* DualPipe holds every parameter of llama-3.1-8b (whose head is not tied) twice, and
  * each rank sends a shard of its gradients to the other copy: 4 bytes each, a quarter
  * of them. */
@@ -218,6 +236,7 @@ int main(void)
         cmocka_unit_test(halves_add_up_to_the_whole_backward),
         cmocka_unit_test(pairs_hide_exchanges_and_no_more),
         cmocka_unit_test(pairs_without_exchanges_save_nothing),
+        cmocka_unit_test(pairs_overlap_exchanges_of_tokens_only),
         cmocka_unit_test(a_second_copy_doubles_parameters_and_exchanges_gradients),
         cmocka_unit_test(a_tied_matrix_travels_only_between_ranks),
     };
