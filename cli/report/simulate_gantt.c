@@ -75,11 +75,45 @@ static lanes make_lanes(ms_arena *arena, const ms_simulate_report *r)
     return l;
 }
 
+/* Kind of the action that a task belongs to; without streams, communication and waiting
+ * for the host are part of an action. */
+static int action_kind(const ms_simulation *s, int kind)
+{
+    ms_schedule_kind family = s->planned->schedule->shape.kind;
+    bool splits = ms_schedule_traits_of(family).splits_backward;
+    bool is_backward = kind == MS_TASK_RECOMPUTE || kind == MS_TASK_BACKWARD_INPUT;
+    if (is_backward || (kind == MS_TASK_BACKWARD_WEIGHT && !splits))
+        return splits ? MS_TASK_BACKWARD_INPUT : MS_TASK_BACKWARD;
+    return kind;
+}
+
+static ms_gantt_bar bar_of_task(const ms_simulation *s, int task)
+{
+    const ms_task_tag *tag = ms_graph_tag(s->graph, task);
+    bool is_part = s->options.detail == MS_DETAIL_NODE && tag->stage >= 0;
+    int microbatch = ms_graph_microbatch(s->graph, task);
+    return (ms_gantt_bar){.kind = tag->kind,
+                          .start = s->start_s[task] * 1e3,
+                          .end = s->end_s[task] * 1e3,
+                          .number = microbatch,
+                          .group = is_part ? 1 + tag->stage + 4096 * (1 + microbatch)
+                                           : 0};
+}
+
+/* Whether `next` continues the action whose bar is `bar`, and is in it from then on. */
+static bool continues(const ms_gantt_bar *bar, const ms_gantt_bar *next)
+{
+    bool is_wait = next->kind == MS_TASK_HOST || next->kind == MS_TASK_COLLECTIVE;
+    return next->group != 0 && bar->group == next->group &&
+           (bar->kind == next->kind || is_wait);
+}
+
 static int make_bars(ms_arena *arena, const lanes *l, ms_gantt_bar **out)
 {
     const ms_simulation *s = l->report->simulation;
+    bool by_action = l->report->gantt != MS_SIMULATE_GANTT_STREAMS;
     ms_gantt_bar *bars = MS_NEW_ARRAY(arena, s->graph->num_tasks, ms_gantt_bar);
-    int num = 0;
+    int num = 0, *last = MS_NEW_ARRAY(arena, l->num, int); /* by lane: 1 + index */
     for (int task = 1; task <= s->graph->num_tasks; task++) {
         const ms_task_tag *tag = ms_graph_tag(s->graph, task);
         if (tag->actor < 0 || tag->kind == MS_TASK_JOIN)
@@ -87,15 +121,16 @@ static int make_bars(ms_arena *arena, const lanes *l, ms_gantt_bar **out)
         int lane = l->lane_of[tag->actor * MS_NUM_STREAMS + tag->stream] - 1;
         if (lane < 0 || s->end_s[task] <= s->start_s[task])
             continue;
-        bool is_part = s->options.detail == MS_DETAIL_NODE && tag->stage >= 0;
-        int microbatch = ms_graph_microbatch(s->graph, task);
-        int action = 1 + tag->stage + 4096 * (1 + microbatch);
-        bars[num++] = (ms_gantt_bar){.lane = lane,
-                                     .kind = tag->kind,
-                                     .start = s->start_s[task] * 1e3,
-                                     .end = s->end_s[task] * 1e3,
-                                     .number = microbatch,
-                                     .group = is_part ? action : 0};
+        ms_gantt_bar bar = bar_of_task(s, task);
+        bar.lane = lane;
+        if (by_action)
+            bar.kind = action_kind(s, bar.kind);
+        if (by_action && last[lane] > 0 && continues(&bars[last[lane] - 1], &bar)) {
+            bars[last[lane] - 1].end = bar.end;
+            continue;
+        }
+        bars[num++] = bar;
+        last[lane] = num;
     }
     *out = bars;
     return num;
