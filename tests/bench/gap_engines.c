@@ -27,23 +27,6 @@ typedef struct gap {
     double gap_frac, memory_frac;
 } gap;
 
-typedef struct subject {
-    const char *model, *cluster, *stack, *kind;
-    long gpus;
-} subject;
-
-static const subject subjects[] = {
-    {"llama-3.1-8b", "hgx-h100", "generic", "dense", 64},
-    {"llama-3.2-1b", "hgx-a100-80g", "megatron", "dense", 64},
-    {"llama-3.1-70b", "gb200-nvl72", "torchtitan", "dense", 64},
-    {"qwen3-30b-a3b", "hgx-h100", "generic", "experts", 64},
-    {"mixtral-8x7b", "hgx-b200", "megatron", "experts", 64},
-    {"deepseek-v2-lite", "hgx-h100", "generic", "experts", 64},
-    {"nemotron-h-8b", "hgx-h100", "generic", "hybrid", 64},
-    {"nemotron-3-nano-30b-a3b", "hgx-h100", "generic", "hybrid", 64},
-};
-#define NUM_SUBJECTS ((int)(sizeof subjects / sizeof *subjects))
-
 typedef struct sample {
     int num_plans; /* plans that each subject draws */
     uint64_t seed;
@@ -94,16 +77,12 @@ static gap measure(ms_ctx *cx, ms_arena *kept, ms_workload *workload, const ms_p
     return g;
 }
 
-static int draw_gaps(ms_arena *kept, const subject *s, const sample *how, gap *out)
+static int draw_gaps(ms_arena *kept, const ms_plan_subject *s, const sample *how, gap *out)
 {
     ms_ctx cx = {.arena = ms_arena_open()};
-    ms_plan base = ms_plan_default(s->gpus);
-    base.model = s->model;
-    base.cluster = s->cluster;
-    base.stack = s->stack;
-    base.sequence_length = 4096;
+    ms_plan base;
     ms_workload *workload;
-    require(&cx, ms_workload_open(&cx, &base, &workload));
+    require(&cx, ms_plan_subject_open(&cx, s, &base, &workload));
     ms_rng rng = ms_rng_seed(how->seed);
     int num = 0;
     while (num < how->num_plans) {
@@ -242,10 +221,10 @@ int main(int argc, char **argv)
                   .seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1,
                   .shared = argc > 3 && strcmp(argv[3], "shared") == 0};
     ms_arena *kept = ms_arena_open();
-    gap *gaps = calloc((size_t)(how.num_plans * NUM_SUBJECTS), sizeof *gaps);
+    gap *gaps = calloc((size_t)(how.num_plans * MS_NUM_PLAN_SUBJECTS), sizeof *gaps);
     int num = 0;
-    for (int i = 0; i < NUM_SUBJECTS; i++)
-        num += draw_gaps(kept, &subjects[i], &how, gaps + num);
+    for (int i = 0; i < MS_NUM_PLAN_SUBJECTS; i++)
+        num += draw_gaps(kept, &ms_plan_subjects[i], &how, gaps + num);
     print_classes(gaps, num);
     qsort(gaps, (size_t)num, sizeof *gaps, compare_gaps);
     printf("\nplans that differ most\n");

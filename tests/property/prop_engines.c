@@ -1,6 +1,7 @@
-/* The closed-form step time that predictions and searches use, against the event
- * engine with shared links: of random plans that shard parameters (ZeRO-3), including
- * experts across nodes, most take the same time by both, and none a very different one
+/* The closed-form step time that predictions and searches use: of random plans of all
+ * kinds, the replay of nodes takes the same time where nothing is shared; against the
+ * event engine with shared links, of plans that shard parameters (ZeRO-3), including
+ * experts across nodes, most take the same time, and none a very different one
  * (docs/formulas 6.9). */
 #include "sim/simulate/simulation.h"
 
@@ -14,6 +15,52 @@
 #define MEDIAN_FRAC 0.008
 #define MOST_FRAC   0.05
 #define WORST_FRAC  0.12
+
+/* ---- nothing is shared ---- */
+
+#define PLANS_OF_EACH TEST_CASES(250, 25)
+#define WITHIN_FRAC   0.01 /* the difference that counts as agreement */
+#define AGREE_FRAC    0.99 /* least share of plans that agree */
+
+static double nodes_alone_frac(ms_ctx *cx, ms_workload *workload, const ms_plan *plan)
+{
+    const ms_simulate_options options = {
+        .engine = MS_ENGINE_REPLAY, .detail = MS_DETAIL_NODE, .unshared = true};
+    ms_planned planned;
+    ms_simulation nodes;
+    ms_planned_open(cx, workload, plan, &planned);
+    ASSERT_OK(ms_simulate(cx, &planned, &options, &nodes), cx);
+    double frac = fabs(nodes.step_s / nodes.predicted_step_s - 1.0);
+    if (frac > WORST_FRAC)
+        fail_msg("%s, %s: nodes %.4g s, actions %.4g s", plan->model,
+                 ms_plan_text(cx->arena, plan), nodes.step_s, nodes.predicted_step_s);
+    return frac;
+}
+
+static void nodes_and_actions_take_the_same_time(void **state)
+{
+    (void)state;
+    int num_agreeing = 0, num = MS_NUM_PLAN_SUBJECTS * PLANS_OF_EACH;
+    for (int i = 0; i < MS_NUM_PLAN_SUBJECTS; i++) {
+        ms_ctx *cx = test_cx();
+        ms_plan base;
+        ms_workload *workload;
+        ASSERT_OK(ms_plan_subject_open(cx, &ms_plan_subjects[i], &base, &workload), cx);
+        ms_rng rng = ms_rng_seed(404 + (uint64_t)i);
+        for (int drawn = 0; drawn < PLANS_OF_EACH; drawn++) {
+            ms_arena_mark mark = ms_arena_save(cx->arena);
+            ms_plan plan = ms_random_plan(&rng, workload, &base, base.gpus);
+            num_agreeing += nodes_alone_frac(cx, workload, &plan) <= WITHIN_FRAC;
+            ms_arena_rewind(cx->arena, mark);
+        }
+        ms_workload_close(workload);
+    }
+    if (num_agreeing < AGREE_FRAC * num)
+        fail_msg("%d of %d plans take the same time by nodes and by actions",
+                 num_agreeing, num);
+}
+
+/* ---- links are shared ---- */
 
 static bool divides_nodes(long size)
 {
@@ -96,6 +143,7 @@ static void predictions_are_what_events_take(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nodes_and_actions_take_the_same_time),
         cmocka_unit_test(predictions_are_what_events_take),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

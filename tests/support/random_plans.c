@@ -57,3 +57,25 @@ ms_plan ms_random_plan(ms_rng *rng, const ms_workload *workload, const ms_plan *
         }
     }
 }
+
+const ms_plan_subject ms_plan_subjects[MS_NUM_PLAN_SUBJECTS] = {
+    {"llama-3.1-8b", "hgx-h100", "generic", "dense", 64},
+    {"llama-3.2-1b", "hgx-a100-80g", "megatron", "dense", 64},
+    {"llama-3.1-70b", "gb200-nvl72", "torchtitan", "dense", 64},
+    {"qwen3-30b-a3b", "hgx-h100", "generic", "experts", 64},
+    {"mixtral-8x7b", "hgx-b200", "megatron", "experts", 64},
+    {"deepseek-v2-lite", "hgx-h100", "generic", "experts", 64},
+    {"nemotron-h-8b", "hgx-h100", "generic", "hybrid", 64},
+    {"nemotron-3-nano-30b-a3b", "hgx-h100", "generic", "hybrid", 64},
+};
+
+ms_status ms_plan_subject_open(ms_ctx *cx, const ms_plan_subject *subject, ms_plan *base,
+                               ms_workload **workload)
+{
+    *base = ms_plan_default(subject->gpus);
+    base->model = subject->model;
+    base->cluster = subject->cluster;
+    base->stack = subject->stack;
+    base->sequence_length = 4096;
+    return ms_workload_open(cx, base, workload);
+}
