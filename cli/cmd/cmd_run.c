@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "cli/cmd/run_backend.h"
 #include "cli/cmd/run_files.h"
+#include "cli/cmd/run_replay.h"
 #include "cli/options/commands.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/output.h"
@@ -104,6 +105,8 @@ static ms_status read_request(request *r)
 {
     ms_ctx *cx = r->cx;
     MS_TRY(ms_run_flags_fill_defaults(cx, &r->flags));
+    if (r->flags.replay != NULL)
+        MS_TRY(ms_run_replay_check(cx, &r->flags));
     MS_TRY(ms_plan_options_word(cx, &r->options, r->args->words.words[0]));
     MS_TRY(ms_run_flags_plan(cx, &r->flags, &r->options, &r->plan));
     const char *output = r->args->common.output;
@@ -453,10 +456,26 @@ static void note_cores(const request *r)
                 num_cores, num_cores == 1 ? "" : "s");
 }
 
+static ms_status replay(request *r)
+{
+    MS_TRY(predict(r));
+    MS_TRY(ms_run_files_check_writable(r->cx, &r->flags, r->args->common.output));
+    return ms_run_replay(r->cx, &(ms_run_prepared){.args = r->args,
+                                                   .flags = &r->flags,
+                                                   .plan = &r->plan,
+                                                   .planned = &r->planned,
+                                                   .prediction = &r->prediction,
+                                                   .world = &r->world,
+                                                   .how = &r->how,
+                                                   .choice = &r->choice});
+}
+
 static ms_status run(request *r)
 {
     ms_ctx *cx = r->cx;
     MS_TRY(report_once(r, open_plan(r)));
+    if (r->flags.replay != NULL)
+        return replay(r);
     ms_status found = prepare(r);
     bool agrees = ms_run_is_one_of_many(&r->choice);
     name_rank(r);

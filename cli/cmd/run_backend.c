@@ -2,6 +2,7 @@
 
 #include "cli/options/output.h"
 #include "exec/backends/backends.h"
+#include "exec/backends/modelled.h"
 #include "exec/launch/launch.h"
 
 #include <string.h>
@@ -134,12 +135,30 @@ static void note_unclear(ms_ctx *cx, const ms_launch *env)
                      : "no launcher is known that sets these");
 }
 
+/* Replays need no other rank: backend loop's kernels in this process. */
+static ms_status choose_replay(ms_ctx *cx, const ms_run_flags *flags, ms_run_choice *out)
+{
+    int backend = flags->backend.value;
+    out->backend = &ms_backend_modelled;
+    if (out->environment.size > 1)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "--replay needs one process, but %ld were started",
+                       out->environment.size);
+    if (backend == MS_BACKEND_AUTO || backend == MS_BACKEND_LOOP)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "backend %s replays no single rank",
+            ms_backend_names[backend]);
+    return ms_hint(cx, "--backend loop does");
+}
+
 ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
                         ms_run_choice *out)
 {
     *out = (ms_run_choice){.environment = ms_launch_environment()};
     const ms_launch *env = &out->environment;
     note_unclear(cx, env);
+    if (flags->replay != NULL)
+        return choose_replay(cx, flags, out);
     if (env->size > 1 && !ms_run_launcher_has_mpi(env))
         return refuse_launcher(cx, env);
     if (flags->backend.value == MS_BACKEND_CUDA)

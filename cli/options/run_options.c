@@ -27,6 +27,9 @@ const ms_option ms_run_option_table[] = {
     ROW(MS_OPT_CHOICE, transport, "--transport", ms_cuda_transport_names,
         "transport of backend cuda: nccl, or host (host memory), for tests of "
         "correctness with several ranks on one GPU (default nccl)"),
+    ROW(MS_OPT_TEXT, replay, "--replay", "stages|rank=R",
+        "execute one rank of each kind of pipeline rank, or rank R, alone; other ranks "
+        "and links are modelled, and the whole job's step is put together"),
     ROW(MS_OPT_INTEGER, steps, "--steps", "N", 1, MAX_STEPS,
         "training steps, warm-up included (default 5; 1 with null)"),
     ROW(MS_OPT_INTEGER, warm_up, "--warm-up", "N", 0, MAX_STEPS,

@@ -11,6 +11,7 @@ typedef struct ms_run_flags {
     ms_opt_choice transport, dtype;
     ms_opt_integer steps, warm_up, seed;
     const char *tokens, *load_weights;
+    const char *replay; /* "stages", "rank=R"; NULL: all ranks run */
     const char *save_weights, *save_grads, *save_batch, *trace;
     ms_opt_quantity learning_rate, beta1, beta2, epsilon, weight_decay, clip, deviation;
     ms_opt_quantity timeout_s;

@@ -141,13 +141,13 @@ static void print_times(FILE *out, ms_arena *arena, const ms_run_report *r)
     ms_table_print(table, out);
 }
 
-static void print_kinds(FILE *out, ms_arena *arena, const ms_run_report *r)
+void ms_run_print_kinds(FILE *out, ms_arena *arena, const ms_node_kinds *kinds,
+                        const char *whose)
 {
-    const ms_measured *m = &r->measured;
     ms_table *table = MS_TABLE(arena, "Lrrrr", "kind of node", "count", "measured (ms)",
                                "predicted (ms)", "predicted/measured");
-    for (int i = 0; i < m->kinds.num && i < MAX_KINDS; i++) {
-        const ms_node_kind *kind = &m->kinds.kinds[i];
+    for (int i = 0; i < kinds->num && i < MAX_KINDS; i++) {
+        const ms_node_kind *kind = &kinds->kinds[i];
         ms_table_cells(table, "%s\t%.6g\t%.3f", ms_node_kind_text(arena, kind),
                        kind->count, 1e3 * kind->measured_s);
         if (isnan(kind->predicted_s))
@@ -156,11 +156,11 @@ static void print_kinds(FILE *out, ms_arena *arena, const ms_run_report *r)
             ms_table_cell(table, "%.3f", 1e3 * kind->predicted_s);
         ratio_cell(table, kind->measured_s, kind->predicted_s);
     }
-    if (m->kinds.num == 0)
+    if (kinds->num == 0)
         return;
-    fputs("\nnodes of one step, all ranks together", out);
-    if (m->kinds.num > MAX_KINDS)
-        ms_print(out, "; %d of %d kinds, --json has all", MAX_KINDS, m->kinds.num);
+    ms_print(out, "\nnodes of one step, %s", whose);
+    if (kinds->num > MAX_KINDS)
+        ms_print(out, "; %d of %d kinds, --json has all", MAX_KINDS, kinds->num);
     fputc('\n', out);
     ms_table_print(table, out);
 }
@@ -254,7 +254,7 @@ void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *r)
         print_times(out, arena, r);
     print_memory(out, arena, r);
     if (r->has_values)
-        print_kinds(out, arena, r);
+        ms_run_print_kinds(out, arena, &r->measured.kinds, "all ranks together");
     if (r->check != NULL)
         print_check(out, arena, r);
 }

@@ -32,6 +32,10 @@ typedef struct ms_run_report {
 void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *report);
 void ms_run_write_json(ms_jout *out, const ms_run_report *report);
 
+/* Prints a table of the longest kinds of nodes; `whose` names the ranks. */
+void ms_run_print_kinds(FILE *out, ms_arena *arena, const ms_node_kinds *kinds,
+                        const char *whose);
+
 /* Why measured times do not tell speed: "correctness only" (messages go through host
  * memory), "functional only" (ranks share a GPU over NCCL); NULL if they do. */
 const char *ms_run_restriction(const ms_run_report *report);

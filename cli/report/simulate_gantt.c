@@ -96,8 +96,8 @@ static ms_gantt_bar bar_of_task(const ms_simulation *s, int task)
                           .start = s->start_s[task] * 1e3,
                           .end = s->end_s[task] * 1e3,
                           .number = microbatch,
-                          .group = is_part ? 1 + tag->stage + 4096 * (1 + microbatch)
-                                           : 0};
+                          .group =
+                              is_part ? 1 + tag->stage + 4096 * (1 + microbatch) : 0};
 }
 
 /* Whether `next` continues the action whose bar is `bar`, and is in it from then on. */
@@ -113,7 +113,8 @@ static int make_bars(ms_arena *arena, const lanes *l, ms_gantt_bar **out)
     const ms_simulation *s = l->report->simulation;
     bool by_action = l->report->gantt != MS_SIMULATE_GANTT_STREAMS;
     ms_gantt_bar *bars = MS_NEW_ARRAY(arena, s->graph->num_tasks, ms_gantt_bar);
-    int num = 0, *last = MS_NEW_ARRAY(arena, l->num, int); /* by lane: 1 + index */
+    int num = 0,
+        *last = MS_NEW_ARRAY(arena, l->num, int); /* [lane] 1 + index of its last bar */
     for (int task = 1; task <= s->graph->num_tasks; task++) {
         const ms_task_tag *tag = ms_graph_tag(s->graph, task);
         if (tag->actor < 0 || tag->kind == MS_TASK_JOIN)

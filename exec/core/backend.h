@@ -95,7 +95,8 @@ typedef struct ms_backend_job {
     double timeout_s;
     /* Non-zero once a signal interrupted the run; NULL if never. */
     volatile const int *interrupted;
-    void *state; /* the backend's own data */
+    long replayed_rank; /* the only rank that a modelled backend carries */
+    void *state;        /* the backend's own data */
 } ms_backend_job;
 
 struct ms_backend {

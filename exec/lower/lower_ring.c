@@ -81,11 +81,12 @@ static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
                 .transfer = ms_lower_transfer(call, &comm),
                 .key_count = call->in[1]->count,
                 .count = call->in[1]->count + call->in[2]->count};
-    /* the node's prediction is for the attention, not for transfers */
-    r->transfer.predicted = NULL;
-    r->transfer.predicted_s = 0.0;
     r->transfer.count = r->count;
     r->block_bytes = ms_lower_bytes(call->in[1], r->count);
+    /* the node's prediction is for the attention, not for transfers */
+    r->transfer.predicted = NULL;
+    r->transfer.predicted_s = ms_collective_s(
+        &rank->planned->links.law[MS_BILL_CP][MS_SEND], (double)r->block_bytes);
     /* At least what the plan was predicted to use, as some software stacks send more. */
     double used = (backward ? 3.0 : 2.0) * (double)r->block_bytes;
     double bytes = fmax(used, ms_ring_buffer_bytes(call->program, call->node));

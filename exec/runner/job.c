@@ -121,7 +121,8 @@ static double records_per_microbatch(const ms_job *job)
 ms_status ms_job_check_records(ms_ctx *cx, const ms_job *job)
 {
     const ms_plan *plan = job->planned->plan;
-    double pipelines = (double)plan->gpus / (double)plan->size[MS_PP];
+    double pipelines =
+        job->options->replays ? 1.0 : (double)plan->gpus / (double)plan->size[MS_PP];
     double records =
         records_per_microbatch(job) * (double)ms_plan_microbatches(plan) * pipelines;
     if (records <= (double)MS_MAX_RECORDS ||

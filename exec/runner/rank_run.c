@@ -318,14 +318,13 @@ ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
     return ms_rank_run_complete_gradients(r);
 }
 
-ms_status ms_rank_run_read_clock(ms_rank_run *r, double *start_s, double *end_s)
+ms_status ms_rank_run_read_clock(ms_rank_run *r, double *stamps, long num)
 {
     const ms_rank *rank = &r->rank;
     const ms_backend *backend = rank->backend;
     if (backend->read_clock == NULL)
         return MS_OK;
-    MS_TRY(backend->read_clock(rank->cx, rank->device, start_s, 1));
-    MS_TRY(backend->read_clock(rank->cx, rank->device, end_s, 1));
+    MS_TRY(backend->read_clock(rank->cx, rank->device, stamps, num));
     for (long i = r->first_slice; i < r->recorder.num; i++) {
         ms_recorded *slice = &r->recorder.slices[i];
         MS_TRY(backend->read_clock(rank->cx, rank->device, &slice->start_s, 1));

@@ -74,6 +74,24 @@ static void note_step(run *state, const ms_rank_run *r, long step, double step_s
     state->steps_done[rank] = step + 1;
 }
 
+/* Stores how long each action of the step and the parts after them took. */
+static void note_actions(run *state, const ms_rank_run *r, long step, double start_s,
+                         const double end_s[MS_NUM_STEP_ENDS])
+{
+    int num = state->out->num_actions;
+    if (state->out->action_s == NULL)
+        return;
+    double *action_s = state->out->action_s + step * (num + MS_NUM_STEP_ENDS);
+    for (int i = 0; i < num; i++) { /* two samples an action, the second at its end */
+        action_s[i] = r->samples[2 * i + 1].time_s - start_s;
+        start_s = r->samples[2 * i + 1].time_s;
+    }
+    for (int i = 0; i < MS_NUM_STEP_ENDS; i++) {
+        action_s[num + i] = end_s[i] - start_s;
+        start_s = end_s[i];
+    }
+}
+
 static void show_progress(const ms_rank_run *r, long step, double loss)
 {
     const ms_runner_options *options = r->job->options;
@@ -94,14 +112,18 @@ static ms_status take_steps(run *state, ms_rank_run *r)
         MS_TRY(ms_rank_run_step(r, step, &outcome));
         if (step == 0 && options->wants_gradients && values)
             MS_TRY(ms_collection_fill(r, &state->gradients, MS_UNIT_GRADIENTS));
+        double stamps[1 + MS_NUM_STEP_ENDS] = {start_s,
+                                               r->rank.backend->now_s(r->rank.device)};
         MS_TRY(ms_rank_run_end_step(r, &outcome));
-        double end_s = r->rank.backend->now_s(r->rank.device);
-        MS_TRY(ms_rank_run_read_clock(r, &start_s, &end_s));
+        stamps[1 + MS_STEP_UPDATES] = r->rank.backend->now_s(r->rank.device);
+        MS_TRY(ms_rank_run_read_clock(r, stamps, 1 + MS_NUM_STEP_ENDS));
+        double end_s = stamps[1 + MS_STEP_UPDATES];
+        note_actions(state, r, step, stamps[0], stamps + 1);
         if (first || !r->rank.backend->carries(state->job.backend, 0)) {
             state->out->losses[step] = outcome.loss;
             state->out->gradient_norms[step] = outcome.gradient_norm;
         }
-        note_step(state, r, step, end_s - start_s);
+        note_step(state, r, step, end_s - stamps[0]);
         if (first)
             show_progress(r, step, outcome.loss);
         start_s = runs_ahead ? r->rank.backend->now_s(r->rank.device) : end_s;
@@ -203,6 +225,13 @@ static void open_outcome(ms_ctx *cx, run *state, ms_outcome *out)
     }
     out->ranks = MS_NEW_ARRAY(cx->arena, out->num_ranks, ms_rank_outcome);
     state->samples = MS_NEW_ARRAY(cx->arena, out->num_ranks, ms_ledger_sample *);
+    if (state->job.options->replays) {
+        const ms_backend_job *job = state->job.backend;
+        int pp = (int)job->world->places[job->replayed_rank].pp;
+        out->num_actions = ms_samples_of_rank(state->job.planned->schedule, pp) / 2;
+        out->action_s = MS_NEW_ARRAY(
+            cx->arena, num_steps * (out->num_actions + MS_NUM_STEP_ENDS), double);
+    }
     for (long i = 0; i < out->num_ranks; i++)
         state->samples[i] =
             MS_NEW_ARRAY(cx->arena, max_samples(&state->job), ms_ledger_sample);

@@ -39,6 +39,7 @@ typedef struct ms_runner_options {
     const ms_safe_file *load; /* initial weights; NULL: random ones */
     /* index of the first measured and recorded step; earlier ones are warm-up */
     long first_recorded_step;
+    bool replays; /* the backend carries one rank alone: the outcome has its actions */
     volatile const int *interrupted; /* set by a signal handler; NULL: never */
     /* seconds after an interrupt in which the running step may still finish */
     double grace_s;
@@ -58,6 +59,13 @@ typedef struct ms_rank_outcome {
     ms_recorder recorder;
 } ms_rank_outcome;
 
+/* Parts of a step after its actions. */
+enum {
+    MS_STEP_REDUCES, /* waiting until gradients are complete */
+    MS_STEP_UPDATES, /* norm of gradients and optimizer */
+    MS_NUM_STEP_ENDS
+};
+
 typedef struct ms_outcome {
     /* steps finished by all ranks of this process; fewer than num_steps if interrupted */
     long steps_done;
@@ -68,6 +76,11 @@ typedef struct ms_outcome {
     double *step_s;         /* (steps_done): time of the slowest rank */
     long num_ranks;         /* ranks of this process */
     ms_rank_outcome *ranks;
+    /* replays: seconds of one rank's actions, in the order of its list, then from the
+     * last one until gradients are complete, then of the update, in each step, shape
+     * (steps_done, num_actions + MS_NUM_STEP_ENDS); NULL: not wanted */
+    int num_actions;
+    double *action_s;
     /* whole tensors that were wanted, in the process of rank 0 */
     ms_safe_file weights, gradients, updated;
 } ms_outcome;

@@ -66,6 +66,21 @@ ms_status ms_walk_run_wait_arrivals(ms_walk_run *w)
     return MS_OK;
 }
 
+ms_status ms_walk_run_spend(ms_walk_run *w, double seconds)
+{
+    const ms_rank *rank = &w->r->rank;
+    if (seconds <= 0.0)
+        return MS_OK;
+    if (rank->backend->has_values) {
+        rank->backend->idle(rank->device, seconds);
+        return MS_OK;
+    }
+    MS_TRY(rank->backend->wait(rank->cx, rank->device, w->ready));
+    rank->backend->idle(rank->device, seconds);
+    w->ready = rank->backend->mark(rank->device);
+    return MS_OK;
+}
+
 /* ---- entries with values ---- */
 
 static double predicted_s(const ms_block_op *op)
@@ -97,26 +112,17 @@ static ms_recorded slice_of(const ms_program *program, const ms_block_entry *ent
 static ms_status execute(ms_walk_run *w, const ms_block_entry *entry)
 {
     ms_block_run run = block_run_at(w);
-    if (entry->node < 0)
-        return MS_OK;
     double start_s = ms_rank_run_clock(w->r);
-    MS_TRY(ms_block_execute(&run, entry));
-    ms_rank_run_record(w->r, slice_of(run.block->plan->program, entry), start_s);
-    return MS_OK;
+    if (entry->node >= 0) {
+        MS_TRY(ms_block_execute(&run, entry));
+        ms_rank_run_record(w->r, slice_of(run.block->plan->program, entry), start_s);
+    }
+    return entry->op != NULL && entry->op->moves
+               ? ms_walk_run_spend(w, entry->op->interference_s)
+               : MS_OK;
 }
 
 /* ---- entries on a virtual clock ---- */
-
-ms_status ms_walk_run_spend(ms_walk_run *w, double seconds)
-{
-    const ms_rank *rank = &w->r->rank;
-    if (seconds <= 0.0 || rank->backend->has_values)
-        return MS_OK;
-    MS_TRY(rank->backend->wait(rank->cx, rank->device, w->ready));
-    rank->backend->idle(rank->device, seconds);
-    w->ready = rank->backend->mark(rank->device);
-    return MS_OK;
-}
 
 static ms_status move(ms_walk_run *w, const ms_block_op *op)
 {

@@ -77,7 +77,8 @@ static gap measure(ms_ctx *cx, ms_arena *kept, ms_workload *workload, const ms_p
     return g;
 }
 
-static int draw_gaps(ms_arena *kept, const ms_plan_subject *s, const sample *how, gap *out)
+static int draw_gaps(ms_arena *kept, const ms_plan_subject *s, const sample *how,
+                     gap *out)
 {
     ms_ctx cx = {.arena = ms_arena_open()};
     ms_plan base;
