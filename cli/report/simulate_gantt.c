@@ -77,10 +77,9 @@ static lanes make_lanes(ms_arena *arena, const ms_simulate_report *r)
 
 /* Kind of the action that a task belongs to; without streams, communication and waiting
  * for the host are part of an action. */
-static int action_kind(const ms_simulation *s, int kind)
+static int action_kind(const ms_plan *plan, int kind)
 {
-    ms_schedule_kind family = s->planned->schedule->shape.kind;
-    bool splits = ms_schedule_traits_of(family).splits_backward;
+    bool splits = ms_schedule_traits_of(plan->schedule).splits_backward;
     bool is_backward = kind == MS_TASK_RECOMPUTE || kind == MS_TASK_BACKWARD_INPUT;
     if (is_backward || (kind == MS_TASK_BACKWARD_WEIGHT && !splits))
         return splits ? MS_TASK_BACKWARD_INPUT : MS_TASK_BACKWARD;
@@ -125,7 +124,7 @@ static int make_bars(ms_arena *arena, const lanes *l, ms_gantt_bar **out)
         ms_gantt_bar bar = bar_of_task(s, task);
         bar.lane = lane;
         if (by_action)
-            bar.kind = action_kind(s, bar.kind);
+            bar.kind = action_kind(l->report->plan, bar.kind);
         if (by_action && last[lane] > 0 && continues(&bars[last[lane] - 1], &bar)) {
             bars[last[lane] - 1].end = bar.end;
             continue;

@@ -70,6 +70,14 @@ static ms_status open_workspace(ring *r, bool backward)
     return MS_OK;
 }
 
+/* Predicted seconds of a hop; 0 for a program that is executed without a plan. */
+static double hop_s(const ms_rank *rank, double bytes)
+{
+    return rank->planned == NULL
+               ? 0.0
+               : ms_collective_s(&rank->planned->links.law[MS_BILL_CP][MS_SEND], bytes);
+}
+
 /* Allocates memory that predictions count: two blocks, in backward also a gradient's. */
 static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
 {
@@ -85,8 +93,7 @@ static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
     r->block_bytes = ms_lower_bytes(call->in[1], r->count);
     /* the node's prediction is for the attention, not for transfers */
     r->transfer.predicted = NULL;
-    r->transfer.predicted_s = ms_collective_s(
-        &rank->planned->links.law[MS_BILL_CP][MS_SEND], (double)r->block_bytes);
+    r->transfer.predicted_s = hop_s(rank, (double)r->block_bytes);
     /* At least what the plan was predicted to use, as some software stacks send more. */
     double used = (backward ? 3.0 : 2.0) * (double)r->block_bytes;
     double bytes = fmax(used, ms_ring_buffer_bytes(call->program, call->node));
