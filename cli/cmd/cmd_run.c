@@ -388,16 +388,9 @@ static ms_status write_shortfall(request *r, const ms_run_memory *shortfall)
 /* Sets `place`'s GPUs, and for --check the prediction of the reference rank. */
 static void place_on_gpus(const request *r, ms_run_place *place)
 {
-    const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
     ms_ctx apart = {.arena = r->cx->arena, .verbosity = -1};
-    ms_cuda_facts facts;
-    int num_gpus;
-    if (driver == NULL || driver->find(&apart, &num_gpus) != MS_OK ||
-        driver->describe(&apart, 0, &facts) != MS_OK)
-        return;
-    place->num_gpus = num_gpus;
-    place->gpu_bytes = facts.memory_bytes;
-    if (!r->flags.check)
+    ms_run_place_on_gpus(r->cx, place);
+    if (!r->flags.check || place->num_gpus == 0)
         return;
     ms_plan plan = ms_run_reference_plan(&r->plan);
     if (!ms_backend_find("loop")->computes[r->how.type])

@@ -139,16 +139,19 @@ static void note_unclear(ms_ctx *cx, const ms_launch *env)
 static ms_status choose_replay(ms_ctx *cx, const ms_run_flags *flags, ms_run_choice *out)
 {
     int backend = flags->backend.value;
-    out->backend = &ms_backend_modelled;
+    bool on_gpu = backend == MS_BACKEND_CUDA;
+    out->backend = on_gpu ? ms_cuda_backend_by(MS_CUDA_MODELLED) : &ms_backend_modelled;
     if (out->environment.size > 1)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "--replay needs one process, but %ld were started",
                        out->environment.size);
+    if (on_gpu)
+        return find_gpus(cx);
     if (backend == MS_BACKEND_AUTO || backend == MS_BACKEND_LOOP)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "backend %s replays no single rank",
             ms_backend_names[backend]);
-    return ms_hint(cx, "--backend loop does");
+    return ms_hint(cx, "--backend loop and cuda do");
 }
 
 ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,

@@ -4,6 +4,7 @@
 #include "cli/options/output.h"
 #include "cli/options/run_memory.h"
 #include "exec/runner/outcome_collect.h"
+#include "sim/simulate/interference.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,12 @@ ms_status ms_run_replay_check(ms_ctx *cx, const ms_run_flags *f)
                              f->save_batch != NULL ? "--save-batch" : NULL,
                              f->trace != NULL ? "--trace" : NULL};
     MS_TRY(read_ranks(cx, f->replay, &rank));
+    if (f->transport.given && f->transport.value != MS_CUDA_MODELLED) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "--transport is %s, and --replay has no others",
+                ms_cuda_transport_names[f->transport.value]);
+        return ms_hint(cx, "--transport modelled is the default with --replay");
+    }
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         if (refused[i] == NULL)
             continue;
@@ -53,6 +60,8 @@ static ms_status check_memory(ms_ctx *cx, const ms_run_prepared *run, long rank)
     ms_run_place place = {.world = run->world, .first_rank = rank, .num_ranks = 1};
     if (run->flags->force)
         return MS_OK;
+    if (run->choice->backend->on_gpu)
+        ms_run_place_on_gpus(cx, &place);
     ms_run_memory shortfall =
         ms_run_memory_of(cx, run->planned->workload, run->prediction, &place);
     return shortfall.reason != NULL ? ms_run_memory_fail(cx, &shortfall) : MS_OK;
@@ -63,16 +72,20 @@ static ms_status replay_rank(ms_ctx *cx, const ms_run_prepared *run, long rank,
 {
     ms_runner_options how = *run->how;
     how.replays = how.balanced_routing = true;
-    ms_backend_job job = {.backend = run->choice->backend,
-                          .world = run->world,
-                          .type = how.type,
-                          .timeout_s = run->flags->timeout_s.value,
-                          .interrupted = how.interrupted,
-                          .replayed_rank = rank};
+    ms_backend_job job = {
+        .backend = run->choice->backend,
+        .world = run->world,
+        .type = how.type,
+        .timeout_s = run->flags->timeout_s.value,
+        .interrupted = how.interrupted,
+        .replayed_rank = rank,
+        .held_sms = run->flags->no_hold ? 0 : ms_comm_sms(run->planned->workload)};
     *out = (ms_replayed){.rank = rank, .pipeline_rank = (int)run->world->places[rank].pp};
     MS_TRY(check_memory(cx, run, rank));
     MS_TRY(job.backend->open(cx, &job));
     ms_status status = ms_runner_run(cx, &job, run->planned, &how, &out->outcome);
+    out->on_gpu = status == MS_OK && job.backend->on_gpu &&
+                  ms_cuda_job_used(&job, rank, &out->device);
     job.backend->close(&job);
     MS_TRY(status);
     double tokens = (double)run->plan->global_batch * (double)run->plan->sequence_length;

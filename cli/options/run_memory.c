@@ -1,7 +1,21 @@
 #include "cli/options/run_memory.h"
 
 #include "exec/core/host_memory.h"
+#include "exec/cuda/cuda_driver.h"
 #include "sim/step/prediction_text.h"
+
+void ms_run_place_on_gpus(const ms_ctx *cx, ms_run_place *place)
+{
+    const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
+    ms_ctx apart = {.arena = cx->arena, .verbosity = -1};
+    ms_cuda_facts facts;
+    int num_gpus;
+    if (driver == NULL || driver->find(&apart, &num_gpus) != MS_OK ||
+        driver->describe(&apart, 0, &facts) != MS_OK)
+        return;
+    place->num_gpus = num_gpus;
+    place->gpu_bytes = facts.memory_bytes;
+}
 
 static double peak_bytes(const ms_prediction *prediction, const ms_run_place *place,
                          long rank)

@@ -25,6 +25,9 @@ typedef struct ms_run_memory {
     const char *reason; /* one sentence on what is short; NULL: memory suffices */
 } ms_run_memory;
 
+/* Sets the GPUs of `place`; leaves it without where the driver finds none. */
+void ms_run_place_on_gpus(const ms_ctx *cx, ms_run_place *place);
+
 ms_run_memory ms_run_memory_of(ms_ctx *cx, ms_workload *workload,
                                const ms_prediction *prediction,
                                const ms_run_place *place);

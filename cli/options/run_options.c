@@ -26,10 +26,13 @@ const ms_option ms_run_option_table[] = {
         " (default auto: mpi if possible, else loop)"),
     ROW(MS_OPT_CHOICE, transport, "--transport", ms_cuda_transport_names,
         "transport of backend cuda: nccl, or host (host memory), for tests of "
-        "correctness with several ranks on one GPU (default nccl)"),
+        "correctness with several ranks on one GPU (default nccl); modelled, with "
+        "--replay alone"),
     ROW(MS_OPT_TEXT, replay, "--replay", "stages|rank=R",
         "execute one rank of each kind of pipeline rank, or rank R, alone; other ranks "
         "and links are modelled, and the whole job's step is put together"),
+    ROW(MS_OPT_FLAG, no_hold, "--no-hold",
+        "with --replay on a GPU: modelled transfers hold no multiprocessors"),
     ROW(MS_OPT_INTEGER, steps, "--steps", "N", 1, MAX_STEPS,
         "training steps, warm-up included (default 5; 1 with null)"),
     ROW(MS_OPT_INTEGER, warm_up, "--warm-up", "N", 0, MAX_STEPS,
@@ -148,7 +151,14 @@ static ms_status fill_dtype(ms_ctx *cx, ms_run_flags *f)
         f->dtype.value = on_gpu ? MS_REAL_BF16 : MS_REAL_FP32;
         ms_note_default(cx, "--dtype %s", dtype_names[f->dtype.value]);
     }
-    if (f->transport.given && !on_gpu)
+    if (f->transport.value == MS_CUDA_MODELLED && f->replay == NULL) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "--transport modelled is for one rank alone, and all would run");
+        return ms_hint(cx, "--replay stages, or --replay rank=R");
+    }
+    if (f->no_hold && (f->replay == NULL || !on_gpu))
+        ms_note(cx, "--no-hold has no effect: no modelled transfer holds part of a GPU");
+    if (f->transport.given && !on_gpu && f->replay == NULL)
         ms_note(cx, "--transport has no effect: only backend cuda has transports");
     bool on_cpu = f->dtype.value == MS_REAL_FP32 || f->dtype.value == MS_REAL_FP64;
     if (on_cpu || on_gpu || f->backend.value == MS_BACKEND_NULL)

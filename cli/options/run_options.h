@@ -15,7 +15,7 @@ typedef struct ms_run_flags {
     const char *save_weights, *save_grads, *save_batch, *trace;
     ms_opt_quantity learning_rate, beta1, beta2, epsilon, weight_decay, clip, deviation;
     ms_opt_quantity timeout_s;
-    bool balanced_routing, check, force;
+    bool balanced_routing, check, force, no_hold;
 } ms_run_flags;
 
 extern const ms_option ms_run_option_table[];

@@ -76,6 +76,21 @@ static void print_actions(FILE *out, ms_arena *arena, const ms_replay_report *r)
     ms_table_print(table, out);
 }
 
+static void print_devices(FILE *out, const ms_replay_report *r)
+{
+    const double gib = 1 << 30;
+    for (int i = 0; i < r->num_replayed; i++) {
+        const ms_replayed *one = &r->replayed[i];
+        const ms_cuda_used *used = &one->device;
+        if (!one->on_gpu)
+            continue;
+        ms_print(out,
+                 "device   rank %ld: %s, %.1f of %.1f GiB in use, %.1f in the arena\n",
+                 one->rank, used->facts.name, used->device_used_bytes / gib,
+                 used->device_total_bytes / gib, used->memory.most_held_bytes / gib);
+    }
+}
+
 static void print_memory(FILE *out, ms_arena *arena, const ms_replay_report *r)
 {
     ms_table *table = MS_TABLE(arena, "rrrrrr", "rank", "pp", "peak", "predicted",
@@ -112,6 +127,7 @@ void ms_replay_print(FILE *out, ms_arena *arena, const ms_replay_report *r)
         fputs("\nno rank was replayed\n", out);
         return;
     }
+    print_devices(out, r);
     print_actions(out, arena, r);
     print_memory(out, arena, r);
     const ms_replayed *longest = slowest(r);
@@ -165,6 +181,10 @@ static void write_rank(ms_jout *out, const ms_replay_report *r, const ms_replaye
     ms_jout_number_field(out, "predicted_peak_bytes",
                          r->prediction->stages[one->pipeline_rank].peak_bytes);
     ms_jout_number_field(out, "scratch_peak_bytes", ledger->workspace_peak_bytes);
+    if (one->on_gpu) {
+        ms_jout_number_field(out, "device_used_bytes", one->device.device_used_bytes);
+        ms_jout_number_field(out, "arena_bytes", one->device.memory.most_held_bytes);
+    }
     write_actions(out, r, one);
     ms_node_kinds_write_json(out, &one->measured.kinds, true);
     ms_jout_end_object(out);

@@ -13,6 +13,8 @@ typedef struct ms_replayed {
     int num_alike; /* pipeline ranks that take its durations, itself included */
     ms_outcome outcome;
     ms_measured measured;
+    bool on_gpu; /* `device` is set */
+    ms_cuda_used device;
 } ms_replayed;
 
 typedef struct ms_replay_report {

@@ -1,5 +1,6 @@
 /* The backend "cuda" for this machine's GPUs, with compiled kernels and libraries. */
 #include "exec/backends/backends.h"
+#include "exec/backends/modelled.h"
 
 #ifdef MS_WITH_CUDA
 static size_t workspace_bytes(const ms_program *program, const ms_node *node,
@@ -13,7 +14,9 @@ static ms_cuda_backend make(ms_cuda_transport transport)
     ms_cuda_backend made = {.table = ms_cuda_backend_table,
                             .driver = ms_cuda_driver_of_libraries,
                             .kernels = &ms_cuda_all_kernels,
-                            .transport = transport};
+                            .transport = transport,
+                            .inner = transport == MS_CUDA_MODELLED ? &ms_backend_modelled
+                                                                   : NULL};
     made.table.workspace_bytes = workspace_bytes;
     return made;
 }

@@ -5,8 +5,10 @@
 
 #include <assert.h>
 
-const char *const ms_cuda_transport_names[] = {
-    [MS_CUDA_BY_NCCL] = "nccl", [MS_CUDA_BY_HOST] = "host", NULL};
+const char *const ms_cuda_transport_names[] = {[MS_CUDA_BY_NCCL] = "nccl",
+                                               [MS_CUDA_BY_HOST] = "host",
+                                               [MS_CUDA_MODELLED] = "modelled",
+                                               NULL};
 
 /* Least bytes per request for GPU memory, unless the backend sets least_block_bytes. */
 #define LEAST_BLOCK_BYTES ((size_t)256 << 20)
@@ -232,7 +234,7 @@ static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)
             (int)(((rank - first) % job->num_devices + job->num_devices) %
                   job->num_devices);
     if (num_here <= job->num_devices || num_ranks == 1 ||
-        job->backend->transport == MS_CUDA_BY_HOST)
+        job->backend->transport != MS_CUDA_BY_NCCL)
         return MS_OK;
     return share_gpus(cx, job, num_here);
 }
@@ -254,7 +256,8 @@ static ms_status open_inner(ms_ctx *cx, ms_cuda_job *job)
                                       .type = outer->type == MS_REAL_FP64 ? MS_REAL_FP64
                                                                           : MS_REAL_FP32,
                                       .timeout_s = outer->timeout_s,
-                                      .interrupted = outer->interrupted};
+                                      .interrupted = outer->interrupted,
+                                      .replayed_rank = outer->replayed_rank};
     return job->inner->open(cx, &job->inner_job);
 }
 

@@ -22,9 +22,10 @@
 typedef enum ms_cuda_transport {
     MS_CUDA_BY_NCCL,
     MS_CUDA_BY_HOST,
+    MS_CUDA_MODELLED, /* one rank alone */
     MS_NUM_CUDA_TRANSPORTS
 } ms_cuda_transport;
-/* names "nccl" and "host"; NULL-terminated */
+/* names "nccl", "host" and "modelled"; NULL-terminated */
 extern const char *const ms_cuda_transport_names[];
 
 /* The cuda backend's table of functions, and its settings. */

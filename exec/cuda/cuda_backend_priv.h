@@ -144,7 +144,8 @@ struct ms_device_rank {
     ms_cuda_event *staged[2];
     ms_cuda_kept_batch batches[MS_CUDA_BATCHES];
     unsigned long num_uses;
-    const long *positions; /* host array that `device_positions` copies */
+    unsigned long num_modelled; /* modelled transfers started so far */
+    const long *positions;      /* host array that `device_positions` copies */
     int *device_positions;
 };
 
@@ -221,6 +222,12 @@ ms_status ms_cuda_resolve_event(ms_ctx *cx, ms_device_rank *d, ms_event event);
 ms_cuda_pending *ms_cuda_pending_add(ms_ctx *cx, ms_device_rank *d,
                                      const ms_transfer *transfer);
 void ms_cuda_pending_drop(ms_device_rank *d, ms_cuda_pending *pending);
+
+/* Starts a transfer of a rank that executes alone: cuda_backend_modelled.c. */
+ms_status ms_cuda_model_start(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
+                              const ms_event *after, int num_after, ms_event *done);
+/* Keeps the compute stream busy for the time of a transfer of the host program. */
+void ms_cuda_model_host(ms_device_rank *d, double seconds);
 
 /* ---- messages between GPUs: cuda_backend_messages.c ---- */
 ms_status ms_cuda_send(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,

@@ -243,6 +243,11 @@ ms_status ms_cuda_start(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transf
     int lane = -1;
     *done = 0;
     MS_TRY(ms_cuda_check_rank(cx, d));
+    if (d->job->backend->transport == MS_CUDA_MODELLED) {
+        if (!transfer->on_host)
+            return ms_cuda_model_start(cx, d, transfer, after, num_after, done);
+        ms_cuda_model_host(d, transfer->predicted_s);
+    }
     bool is_message = transfer->kind >= MS_TRANSFER_SEND;
     if (is_message)
         lane = ms_cuda_lane_find(d, transfer->peer, transfer->kind == MS_TRANSFER_SEND);

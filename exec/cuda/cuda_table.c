@@ -67,6 +67,7 @@ const ms_cuda_kernels ms_cuda_all_kernels = {
     .round_sum = ms_cuda_array_round_sum,
     .scale = ms_cuda_array_scale,
     .copy_box = ms_cuda_array_copy_box,
+    .model_transfer = ms_cuda_model_transfer,
     .initialise = ms_cuda_initialise,
     .add_sum = ms_cuda_array_add_sum,
     .add_squares = ms_cuda_array_add_squares,

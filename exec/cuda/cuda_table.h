@@ -4,6 +4,7 @@
 #define MS_EXEC_CUDA_CUDA_TABLE_H
 
 #include "exec/cuda/cuda_call.h"
+#include "exec/cuda/cuda_modelled.h"
 
 typedef struct ms_cuda_kernels {
     /* launch functions; NULL for communication, the optimizer and CPU-only operations */
@@ -20,6 +21,7 @@ typedef struct ms_cuda_kernels {
     void (*scale)(ms_cuda_stream *stream, ms_scalar scalar, void *x, double factor,
                   long count);
     void (*copy_box)(ms_cuda_stream *stream, const ms_box_copy *copy);
+    void (*model_transfer)(ms_cuda_stream *stream, const ms_cuda_modelled *how);
     void (*initialise)(ms_cuda_stream *stream, ms_scalar scalar, void *to,
                        const ms_initial_piece *piece);
     /* *slot += sum of x; `scratch` is device memory of sum_bytes */

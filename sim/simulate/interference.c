@@ -93,3 +93,9 @@ double ms_contention_s(const ms_planned *planned, const ms_interference *at)
                    ms_overlaps_sync(planned->workload->stack, planned->sharding);
     return gathers ? ms_min(contended_s(at), moved_beside_s(planned->sharding, at)) : 0.0;
 }
+
+int ms_comm_sms(const ms_workload *workload)
+{
+    double sms = (double)workload->cluster->device.num_sms;
+    return (int)(0.5 + workload->stack->interference_frac.value * sms);
+}

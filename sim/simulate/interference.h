@@ -24,6 +24,9 @@ typedef struct ms_interference {
 double ms_interference_s(const ms_planned *planned, const ms_interference *at,
                          bool gathers_once);
 
+/* Multiprocessors that a collective holds: the stack's interference fraction of all. */
+int ms_comm_sms(const ms_workload *workload);
+
 /* Seconds by which the gather of the block at->next lasts longer, since the block at->block
  * communicates over its links meanwhile: min(E, M) of docs/formulas 4.3. */
 double ms_contention_s(const ms_planned *planned, const ms_interference *at);

@@ -1,6 +1,8 @@
 /* Adds to a step's task graph the links, HBM and SMs that concurrent tasks share. */
 #include "sim/simulate/step_graph_priv.h"
 
+#include "sim/simulate/interference.h"
+
 #include "base/number.h"
 
 #include <math.h>
@@ -38,8 +40,7 @@ void ms_step_share(ms_step_builder *s, ms_link_uses *uses)
         pool[a] = ms_graph_pool(s->graph, (int)workload->cluster->device.num_sms);
     }
     s->uses = uses;
-    s->comm_sms = (int)(0.5 + workload->stack->interference_frac.value *
-                                  (double)workload->cluster->device.num_sms);
+    s->comm_sms = ms_comm_sms(workload);
     s->class_link = class_link;
     s->memory_link = memory_link;
     s->pool = pool;

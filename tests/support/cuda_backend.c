@@ -1,5 +1,7 @@
 #include "tests/support/cuda_backend.h"
 
+#include "exec/backends/modelled.h"
+
 #include "tests/support/cuda_fake.h"
 
 static const ms_cuda_driver *fake_driver(void)
@@ -19,7 +21,8 @@ ms_cuda_backend ms_test_cuda_backend(ms_cuda_transport transport)
                             .driver = fake_driver,
                             .kernels = &ms_cuda_all_kernels,
                             .transport = transport,
-                            .inner = &ms_backend_loop,
+                            .inner = transport == MS_CUDA_MODELLED ? &ms_backend_modelled
+                                                                   : &ms_backend_loop,
                             .least_block_bytes = 1};
     made.table.workspace_bytes = workspace_bytes;
     return made;

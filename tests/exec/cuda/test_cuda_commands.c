@@ -214,7 +214,41 @@ static void run_is_in_bf16_unless_told(void **state)
     ms_json_close(doc);
 }
 
+/* One GPU stands in for four: a rank of each kind of stage executes alone. */
+static void run_replays_ranks(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    begin(1);
+    ASSERT_OK(command(cx, "run --backend cuda" MODEL BATCH
+                          " --pp 2 --tp 2 --replay stages --steps 3 --json"),
+              cx);
+    ms_cuda_fake_end();
+    ms_jval root;
+    ms_jdoc *doc = load(cx, "out", &root);
+    ASSERT_TEXT(text(cx, root, "schema"), "meshsim.rank_replay/1");
+    ASSERT_TEXT(text(cx, root, "transport"), "modelled");
+    ASSERT_TEXT(text(cx, root, "dtype"), "bf16");
+    ASSERT_INT(ms_json_length(at(cx, root, "ranks")), 2);
+    assert_true(number(cx, root, "step_s") > 0.0);
+    ms_json_close(doc);
+}
+
 /* ---- refused commands ---- */
+
+static void ranks_alone_have_no_other_transport(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ASSERT_INT(command(cx, "run --backend cuda" MODEL BATCH " --transport modelled"),
+               MS_EINPUT);
+    assert_non_null(strstr(test_messages(cx), "is for one rank alone"));
+    cx = test_cx();
+    ASSERT_INT(
+        command(cx, "run --backend cuda" MODEL BATCH " --transport nccl --replay stages"),
+        MS_EINPUT);
+    assert_non_null(strstr(test_messages(cx), "--replay has no others"));
+}
 
 static void ranks_do_not_share_a_gpu_by_nccl(void **state)
 {
@@ -348,6 +382,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run_writes_what_it_did),
         cmocka_unit_test(run_is_in_bf16_unless_told),
+        cmocka_unit_test(run_replays_ranks),
+        cmocka_unit_test(ranks_alone_have_no_other_transport),
         cmocka_unit_test(ranks_do_not_share_a_gpu_by_nccl),
         cmocka_unit_test(ranks_need_room_on_their_gpu),
         cmocka_unit_test(calibration_needs_a_cluster_that_is_known),
