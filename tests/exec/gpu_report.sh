@@ -1,15 +1,16 @@
 #!/bin/bash
-# Every check and measurement of the CUDA backend that needs a GPU, in at most nine minutes: a table, and JSON.
+# Every check and measurement of the CUDA backend that needs a GPU, in jobs of at most nine minutes: a table, and JSON.
 #
-#   tests/exec/gpu_report.sh [--dry] [--rehearse] [--only PART,...] [--out FOLDER] [--seconds N]
+#   tests/exec/gpu_report.sh [--dry] [--rehearse] [--job 1|2|3] [--only PART,...] [--out FOLDER] [--seconds N]
 #
-# Leaves gpu_report.json, gpu_report.txt (the table), gpu_report_logs.tar.gz and the profile that was calibrated in FOLDER ($OUT, else
-# build/gpu-report). A part that fails or takes too long is recorded, and the next one begins; what was not reached is "not measured".
+# Leaves gpu_report.json, gpu_report.txt (the table), the folder gpu_report_logs and the profile that was calibrated in FOLDER ($OUT, else
+# build/gpu-report). All are written after each part: a kill at any moment loses no more than the part at work. A part that fails or takes too
+# long is recorded, and the next one begins; what was not reached is "not measured".
 #
 #   --dry        nothing is run: every line says "not measured"
 #   --rehearse   on CPU cores, by the backend loop and with small models: tries this script where there is no GPU
-#   --only       of: kernels models meshes steps predictions calibrate sanitizer torch; one alone has all the time, and calibrate
-#                then measures its whole grid
+#   --job        1: kernels steps predictions; 2: calibrate models meshes; 3: replays torch sanitizer; together they are all parts
+#   --only       of these parts; one alone has all the time, and calibrate then measures its whole grid
 #   --seconds    that all may take, 540
 #
 # Needs build/bundle (`make bundle`, made anywhere), or nvcc and what the build needs: then it builds. MESHSIM names another program, TESTS another
@@ -21,15 +22,17 @@ out=${OUT:-$repository/build/gpu-report}
 budget_s=540
 dry=0
 backend=cuda
-all_parts="kernels models meshes steps predictions calibrate sanitizer torch"
+declare -A parts_of=([1]="kernels steps predictions" [2]="calibrate models meshes" [3]="replays torch sanitizer")
+all_parts="${parts_of[1]} ${parts_of[2]} ${parts_of[3]}" # in the order of their value
 parts=$all_parts
 while [ $# -gt 0 ]; do
     case "$1" in
     --dry) dry=1 ;;
     --rehearse) backend=loop ;;
-    --only | --out | --seconds)
+    --job | --only | --out | --seconds)
         [ $# -gt 1 ] || { echo "$1 needs a value" >&2 && exit 2; }
         case "$1" in
+        --job) parts=${parts_of[$2]:-} && [ -n "$parts" ] || { echo "there is no job \"$2\": 1, 2 or 3" >&2 && exit 2; } ;;
         --only) parts=${2//,/ } ;;
         --out) out=$2 ;;
         --seconds) budget_s=$2 ;;
@@ -51,8 +54,8 @@ PATH=$PATH:/usr/local/nvidia/bin:/usr/local/cuda/bin
 mkdir -p "$out" && out=$(cd "$out" && pwd) && [ -w "$out" ] || { echo "no results can be written to $out" >&2 && exit 1; }
 cd "$repository" || exit 1
 work=$(mktemp -d)
-logs=$work/logs
-mkdir "$logs"
+logs=$out/gpu_report_logs
+mkdir -p "$logs" || exit 1
 : >"$work/rows"
 tab=$'\t'
 
@@ -96,6 +99,12 @@ predictions.3b.memory|3B: predicted/measured memory
 calibrate|calibration on microbenchmarks alone
 calibrate.1b.step|1B: predicted/measured step, calibrated profile
 calibrate.3b.step|3B: predicted/measured step, calibrated profile
+replays.70b.step|Llama 70B on 512 GPUs, one standing in: recomposed step
+replays.70b.actions|70B: predicted/measured stage actions, median
+replays.70b.memory|70B: measured/predicted peak, the worst rank
+replays.405b.step|Llama 405B on 16,384 GPUs: recomposed step
+replays.405b.actions|405B: predicted/measured stage actions, median
+replays.405b.memory|405B: measured/predicted peak, the worst rank
 sanitizer.memcheck.llama|compute-sanitizer memcheck, small Llama
 sanitizer.memcheck.moe|compute-sanitizer memcheck, small MoE
 sanitizer.racecheck.llama|compute-sanitizer racecheck, small Llama
@@ -110,14 +119,28 @@ torch.3b.memory|3B in PyTorch with compile: peak memory"
 # result ID STATUS [VALUE UNIT LIMIT DETAIL]; STATUS: passed, failed, measured, "not measured". The last one of an ID counts.
 result()
 {
-    printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "${3:-}" "${4:-}" "${5:-}" "$(tr '\t\n' '  ' <<<"${6:-}" | cut -c 1-300)" >>"$work/rows"
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "${3:-}" "${4:-}" "${5:-}" "$(tr '\t\n|' '   ' <<<"${6:-}" | cut -c 1-300)" "$(gpu_now)" >>"$work/rows"
     echo "$(left) s left: $1: $2${3:+ $3 ${4:-}}${6:+ ($6)}" >&2
 }
+
+# The GPU's state when a result is recorded: SM and memory clocks (MHz), power (W), temperature (C), reasons for slower clocks
+gpu_now()
+{
+    tail -n 1 "$logs/clocks.csv" 2>/dev/null | tr '\t|' '  '
+}
+
+watch_gpu()
+{
+    nvidia-smi --query-gpu=clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_throttle_reasons.active --format=csv,noheader -lms 500 \
+        >"$logs/clocks.csv" 2>"$logs/clocks.log" </dev/null &
+    watcher=$!
+}
+watcher=
 
 # ---- time
 
 # At most, where others are to come: a part that hangs leaves them their time.
-declare -A seconds_of=([kernels]=120 [models]=70 [meshes]=110 [steps]=150 [predictions]=10 [calibrate]=310 [sanitizer]=160 [torch]=200)
+declare -A seconds_of=([kernels]=180 [steps]=250 [predictions]=20 [calibrate]=330 [models]=70 [meshes]=110 [replays]=240 [torch]=170 [sanitizer]=120)
 end_of_part_s=$budget_s
 
 left()
@@ -452,7 +475,7 @@ part_calibrate()
     [ -n "$cluster" ] || { result calibrate "not measured" "" "" "" "no cluster of this GPU is known" && return; }
     # the whole grid takes up to 300 s; what follows needs some, too
     local needed=310 part
-    for part in sanitizer torch; do
+    for part in models meshes replays torch sanitizer; do
         case " $parts " in *" $part "*) needed=$((needed + seconds_of[$part])) ;; esac
     done
     [ "$(left)" -ge $needed ] || quick=(--quick)
@@ -464,6 +487,7 @@ part_calibrate()
     result calibrate measured $((SECONDS - start)) s 300 "${quick[*]:-the whole grid}"
     for size in 1b 3b; do
         local json=$work/calibrated.$size.json measured predicted
+        [ -s "$work/run.$size.json" ] || step $size # an earlier job measured it elsewhere
         measured=$(field "$work/run.$size.json" measured.step_s)
         is_number "$measured" || continue
         # shellcheck disable=SC2046
@@ -475,6 +499,56 @@ part_calibrate()
             result calibrate.$size.step failed "" "" "" "$(tail -n 1 "$log")"
         fi
     done
+}
+
+# ---- one GPU standing in for many
+
+declare -A replayed=(
+    [70b]="--model 70b --gpus 512 --pp 8 --tp 8 --seq 8192 --global-batch 64 --cluster ${cluster:-cpu}"
+    [405b]="--model 405b --gpus 16384 --pp 16 --tp 8 --seq 8192 --global-batch 2048 --cluster ${cluster:-cpu}")
+if [ $backend != cuda ]; then
+    replayed=(
+        [70b]="--model llama-15m --gpus 8 --pp 2 --tp 2 --seq 64 --global-batch 8 --cluster cpu"
+        [405b]="--model llama-15m --gpus 16 --pp 4 --tp 2 --seq 64 --global-batch 8 --cluster cpu")
+fi
+
+# ratios FILE: median of predicted/measured of actions, largest difference from 1 in percent, largest measured/predicted peak
+ratios()
+{
+    awk -F'": ' '
+        { value = $2 + 0 }
+        $1 ~ / "peak_bytes$/ { peak = value }
+        $1 ~ /"predicted_peak_bytes$/ { r = peak / value; if (r > most) most = r }
+        $1 ~ /"action$/ { inside = 1 }
+        $1 ~ /"measured_s$/ && inside { measured = value }
+        $1 ~ /"predicted_s$/ && inside { x[n++] = value / measured; inside = 0 }
+        END {
+            for (i = 1; i < n; i++) for (j = i; j > 0 && x[j - 1] > x[j]; j--) { t = x[j]; x[j] = x[j - 1]; x[j - 1] = t }
+            for (i = 0; i < n; i++) { d = x[i] > 1 ? x[i] - 1 : 1 - x[i]; if (d > worst) worst = d }
+            if (n) printf "%.6g %.3g %.6g\n", (x[int((n - 1) / 2)] + x[int(n / 2)]) / 2, 100 * worst, most
+        }' "$1" 2>/dev/null
+}
+
+replay()
+{
+    local size=$1 rc=0 json=$work/replay.$1.json log=$logs/replays.$1.log middle worst most seconds
+    # shellcheck disable=SC2086
+    limited 115 "$log" "$program" run --backend $backend --dtype $dtype --stack meshsim ${replayed[$size]} --replay stages --steps 3 --json -o "$json" || rc=$?
+    read -r middle worst most < <(ratios "$json")
+    seconds=$(field "$json" step_s)
+    if [ $rc -ne 0 ] || ! is_number "$seconds" || ! is_number "$middle"; then
+        result "replays.$size.step" failed "" "" "" "$(why "$log" $rc)"
+        return
+    fi
+    result "replays.$size.step" measured "$(calculate "1e3 * $seconds")" ms "" "predicted $(calculate "1e3 * $(field "$json" predicted_step_s)") ms"
+    result "replays.$size.actions" measured "$middle" "of it" "" "worst $worst % off"
+    result "replays.$size.memory" measured "$most" "of it"
+}
+
+part_replays()
+{
+    replay 70b
+    replay 405b
 }
 
 # ---- compute-sanitizer
@@ -561,8 +635,8 @@ part_torch()
 final_rows()
 {
     awk -F'\t' -v OFS='\t' '
-        FILENAME != "-" { last[$1] = $2 OFS $3 OFS $4 OFS $5 OFS $6; next }
-        { split($0, e, "|"); print e[1], e[2], (e[1] in last) ? last[e[1]] : "not measured" OFS OFS OFS OFS }' \
+        FILENAME != "-" { last[$1] = $2 OFS $3 OFS $4 OFS $5 OFS $6 OFS $7; next }
+        { split($0, e, "|"); print e[1], e[2], (e[1] in last) ? last[e[1]] : "not measured" OFS OFS OFS OFS OFS }' \
         "$work/rows" - <<<"$expected"
 }
 
@@ -571,8 +645,8 @@ print_table()
     echo
     echo "${gpu_text:-no GPU}: $1, $SECONDS s"
     printf '%-58s %14s %-12s %10s  %s\n' "what" "value" "" "limit" "status"
-    local id what status value unit limit detail
-    while IFS='|' read -r id what status value unit limit detail; do
+    local id what status value unit limit detail clocks
+    while IFS='|' read -r id what status value unit limit detail clocks; do
         printf '%-58s %14s %-12s %10s  %s\n' "${what:0:58}" "$value" "$unit" "$limit" "$status${detail:+: ${detail:0:60}}"
     done < <(final_rows | tr '\t' '|')
     for id in 1b 3b; do
@@ -609,7 +683,7 @@ embed()
 
 write_json()
 {
-    local separator= id what status value unit limit detail name passed failed skipped seconds
+    local separator= id what status value unit limit detail clocks name passed failed skipped seconds
     echo '{'
     echo '  "schema": "meshsim.gpu-report/1",'
     printf '  "date": %s,\n  "backend": %s,\n  "gpu": %s,\n  "complete": %s,\n  "elapsed_s": %d,\n' \
@@ -619,6 +693,9 @@ write_json()
         embed "run_$id" "$work/run.$id.json"
         embed "torch_$id" "$work/torch.$id.json"
     done
+    for id in 70b 405b; do
+        embed "replay_$id" "$work/replay.$id.json"
+    done
     echo '  "tests": ['
     [ ! -s "$work/tests" ] || while IFS=$tab read -r name passed failed skipped seconds; do
         printf '%s    {"name": %s, "passed": %d, "failed": %d, "skipped": %d, "seconds": %d}' "$separator" "$(text "$name")" "$passed" "$failed" "$skipped" "$seconds"
@@ -626,25 +703,34 @@ write_json()
     done <"$work/tests"
     printf '\n  ],\n  "rows": [\n'
     separator=
-    while IFS='|' read -r id what status value unit limit detail; do
-        printf '%s    {"id": %s, "what": %s, "status": %s, "value": %s, "unit": %s, "limit": %s, "detail": %s}' "$separator" \
-            "$(text "$id")" "$(text "$what")" "$(text "$status")" "$(number "$value")" "$(text "$unit")" "$(number "$limit")" "$(text "$detail")"
+    while IFS='|' read -r id what status value unit limit detail clocks; do
+        printf '%s    {"id": %s, "what": %s, "status": %s, "value": %s, "unit": %s, "limit": %s, "detail": %s, "gpu_state": %s}' "$separator" \
+            "$(text "$id")" "$(text "$what")" "$(text "$status")" "$(number "$value")" "$(text "$unit")" "$(number "$limit")" "$(text "$detail")" "$(text "$clocks")"
         separator=$',\n'
     done < <(final_rows | tr '\t' '|')
     printf '\n  ]\n}\n'
 }
 
+# save COMPLETE: what is known so far; a file appears when it is whole
+save()
+{
+    local as="of $backend"
+    [ $dry -eq 0 ] || as="dry"
+    [ $backend = cuda ] || as="rehearsal on CPU cores, no measurement of a GPU"
+    write_json "$1" >"$work/json" && cp "$work/json" "$out/.gpu_report.json" && mv "$out/.gpu_report.json" "$out/gpu_report.json"
+    {
+        print_table "$as"
+        final_rows | cut -f 3 | sort | uniq -c | awk '{ n = $1; $1 = ""; printf "%s%d%s", s, n, $0; s = ", " } END { print "" }'
+    } >"$work/table" && cp "$work/table" "$out/.gpu_report.txt" && mv "$out/.gpu_report.txt" "$out/gpu_report.txt"
+}
+
 # Also when it is ended before its time.
 finish()
 {
-    local complete=${1:-false} as="of $backend"
     trap - EXIT
-    [ $dry -eq 0 ] || as="dry"
-    [ $backend = cuda ] || as="rehearsal on CPU cores, no measurement of a GPU"
-    write_json "$complete" >"$out/gpu_report.json"
-    tar cz -C "$work" logs >"$out/gpu_report_logs.tar.gz"
-    print_table "$as" | tee "$out/gpu_report.txt"
-    final_rows | cut -f 3 | sort | uniq -c | awk '{ n = $1; $1 = ""; printf "%s%d%s", s, n, $0; s = ", " } END { print "" }' | tee -a "$out/gpu_report.txt"
+    [ -z "$watcher" ] || kill "$watcher" 2>/dev/null
+    save "${1:-false}"
+    cat "$out/gpu_report.txt"
     local bad
     bad=$(final_rows | cut -f 3 | grep -cvE '^(passed|measured)$')
     rm -rf "$work"
@@ -673,9 +759,11 @@ limited 20 "$logs/info.log" "$program" info --json -o "$work/info.json"
 if [ $backend = cuda ] && grep -q '"cluster": ' "$work/info.json" 2>/dev/null; then
     cluster=$(sed -nE 's/^ *"cluster": "(.*)".*/\1/p;/"cluster": null/q' "$work/info.json" | head -n 1)
 fi
+[ $backend != cuda ] || watch_gpu
 for part in $parts; do
     # one that is asked for alone has all
     [ "$parts" = "$part" ] || end_of_part_s=$((SECONDS + seconds_of[$part]))
     "part_$part"
+    save false
 done
 finish true

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "tests/test.h"
 
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,10 +23,22 @@ static void write_script(const char *name, const char *text)
     ASSERT_INT(chmod(path, 0700), 0);
 }
 
+/* Kills the report script, an ancestor, by SIGKILL where a stand-in runs in the part
+ * $KILL_AT; stand-ins begin with it and call it with the name of their part. */
+#define KILL                                                                                 \
+    "kill_at() {\n"                                                                          \
+    "  [ \"$1\" = \"$KILL_AT\" ] || return\n"                                                \
+    "  p=$PPID\n"                                                                            \
+    "  until tr '\\0' ' ' </proc/$p/cmdline | grep -q '^[^ ]*bash [^ ]*gpu_report.sh'; do\n" \
+    "    p=$(awk '/^PPid/ { print $2 }' /proc/$p/status)\n"                                  \
+    "  done\n"                                                                               \
+    "  kill -KILL $p; sleep 1\n"                                                             \
+    "}\n"
+
 /* Script in place of meshsim, with fixed results: a large gradient error with cp method
  * ring, out of memory with --pp 2, a gradient error of null with --ep 2. $INFO: its JSON
  * description of the GPU. */
-static const char meshsim[] =
+static const char meshsim[] = KILL
     "out=; last=; what=$1\n"
     "for word in \"$@\"; do [ \"$last\" != -o ] || out=$word; last=$word; done\n"
     "gradient=3e-6; loss=1e-7\n"
@@ -34,11 +47,19 @@ static const char meshsim[] =
     "*' --pp 2 '*) echo 'error: out of memory on GPU 0' >&2; exit 1 ;;\n"
     "*' --ep 2 '*) gradient=null ;;\n"
     "*' ring '*) gradient=0.25; code=4 ;;\n"
-    "*llama-3.2-3b*'--steps'*) sleep 100 ;;\n"
+    "*' --replay '*) kill_at replays ;;\n"
+    "*llama-3.2-3b*'--steps'*) kill_at steps; [ -n \"$KILL_AT\" ] || sleep 100 ;;\n"
+    "*gpu/moe.json*'--dp-shard'*) kill_at meshes ;;\n"
+    "*gpu/moe.json*) kill_at models ;;\n"
+    "*calibrate*) kill_at calibrate ;;\n"
     "esac\n"
     "case $what in\n"
     "info) [ -z \"$out\" ] || printf '    \"cluster\": %s\\n' \"${INFO:-\\\"hgx-h200\\\"}\" >\"$out\" ;;\n"
-    "run) printf '{\\n  \"measured\": {\\n    \"step_s\": 0.5,\\n    \"least_step_s\": 0.4,\\n"
+    "run) printf '{\\n  \"step_s\": 0.75,\\n  \"predicted_step_s\": 0.5,\\n  \"ranks\": [\\n"
+    "    {\\n      \"peak_bytes\": 300,\\n      \"predicted_peak_bytes\": 200,\\n"
+    "      \"actions\": [\\n        {\\n          \"action\": \"forward\",\\n"
+    "          \"measured_s\": 0.5,\\n          \"predicted_s\": 0.25\\n        }\\n"
+    "      ]\\n    }\\n  ],\\n  \"measured\": {\\n    \"step_s\": 0.5,\\n    \"least_step_s\": 0.4,\\n"
     "    \"tokens_per_s\": 65536,\\n    \"peak_bytes\": [\\n      1073741824,\\n"
     "      2147483648\\n    ],\\n    \"other\": 1\\n  },\\n  \"predicted\": {\\n"
     "    \"step_s\": 0.4,\\n    \"peak_bytes\": [\\n      2147483648\\n    ]\\n  },\\n"
@@ -60,8 +81,12 @@ static int make_programs(void **state)
     write_script("meshsim", meshsim);
     write_script("no-gpu", "exit 9\n");
     write_script("a-gpu", "echo 'Some GPU, 1.2'\n");
-    write_script("test_cuda_good", "echo '[ RUN      ] a'; echo '[       OK ] a'\n"
-                                   "echo '[ RUN      ] b'; echo '[  SKIPPED ] b'\n");
+    write_script("python3",
+                 KILL "case \"$*\" in *gpu_report_torch*) kill_at torch ;; esac\n");
+    write_script("compute-sanitizer", KILL "kill_at sanitizer\nexit 1\n");
+    write_script("test_cuda_good",
+                 KILL "kill_at kernels; echo '[ RUN      ] a'; echo '[       OK ] a'\n"
+                      "echo '[ RUN      ] b'; echo '[  SKIPPED ] b'\n");
     return 0;
 }
 
@@ -282,6 +307,64 @@ static void steps_are_measured_until_no_time_is_left(void **state)
     assert_row(&r, "models.llama.fp32", "failed", NAN);
 }
 
+static void a_rank_stands_in_for_a_job(void **state)
+{
+    (void)state;
+    ASSERT_INT(report("a-gpu", "--only replays"), 1);
+    result r = read_result(test_cx());
+    assert_row(&r, "replays.70b.step", "measured", 750);
+    assert_row(&r, "replays.70b.actions", "measured", 0.5);
+    assert_row(&r, "replays.405b.memory", "measured", 1.5);
+}
+
+/* The parts in their order, each with a row that it leaves. */
+static const struct {
+    const char *part, *row;
+} parts[] = {
+    {"kernels", "kernels"},       {"steps", "steps.1b.tokens"},
+    {"predictions", NULL}, /* takes no time of its own */
+    {"calibrate", "calibrate"},   {"models", "models.gpt.fp8"},
+    {"meshes", "meshes.cp2dp2"},  {"replays", "replays.70b.step"},
+    {"torch", "torch.1b.tokens"}, {"sanitizer", "sanitizer.racecheck.moe"},
+};
+#define NUM_PARTS ((int)(sizeof parts / sizeof *parts))
+
+static bool is_there(const result *r, const char *id)
+{
+    return id != NULL && strcmp(row_of(r, id)->status, "not measured") != 0;
+}
+
+/* A kill that nothing can catch, in each part: what parts before it found is there. */
+static void a_kill_loses_only_the_part_at_work(void **state)
+{
+    (void)state;
+    for (int killed = 1; killed < NUM_PARTS; killed++) {
+        if (parts[killed].row == NULL)
+            continue;
+        ASSERT_INT(setenv("KILL_AT", parts[killed].part, 1), 0);
+        ASSERT_INT(report("a-gpu", ""), 128 + SIGKILL);
+        result r = read_result(test_cx());
+        assert_false(r.complete);
+        for (int i = 0; i < NUM_PARTS; i++)
+            if (parts[i].row != NULL && is_there(&r, parts[i].row) != (i < killed))
+                fail_msg("killed in %s: %s is %s", parts[killed].part, parts[i].row,
+                         row_of(&r, parts[i].row)->status);
+    }
+    ASSERT_INT(unsetenv("KILL_AT"), 0);
+}
+
+/* Three jobs have each part once. */
+static void jobs_are_all_parts(void **state)
+{
+    (void)state;
+    ASSERT_INT(report("a-gpu", "--job 4"), 2);
+    ASSERT_INT(report("a-gpu", "--job 3"), 1);
+    result r = read_result(test_cx());
+    for (int i = 0; i < NUM_PARTS; i++)
+        if (parts[i].row != NULL)
+            assert_int_equal(is_there(&r, parts[i].row), i >= NUM_PARTS - 3);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +376,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(parts_fail_alone),
         cmocka_unit_test(a_failing_test_program_is_named),
         cmocka_unit_test(steps_are_measured_until_no_time_is_left),
+        cmocka_unit_test(a_rank_stands_in_for_a_job),
+        cmocka_unit_test(a_kill_loses_only_the_part_at_work),
+        cmocka_unit_test(jobs_are_all_parts),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
