@@ -223,6 +223,14 @@ ms_algorithm ms_collective_algorithm(const ms_collective_law *law, double size_b
                                     : law->algorithm[fastest(law, size_bytes)].kind;
 }
 
+double ms_collective_wire_s(const ms_collective_law *law, double size_bytes)
+{
+    if (law->num_algorithms == 0 || size_bytes <= 0.0)
+        return 0.0;
+    double beta_s_per_byte = law->algorithm[fastest(law, size_bytes)].beta_s_per_byte;
+    return ms_min(beta_s_per_byte * size_bytes, ms_collective_s(law, size_bytes));
+}
+
 double ms_collective_latency_s(const ms_collective_law *law, double size_bytes)
 {
     return law->num_algorithms == 0 ? 0.0

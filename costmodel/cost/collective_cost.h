@@ -47,6 +47,9 @@ double ms_collective_by_s(const ms_collective_law *law, ms_algorithm algorithm,
                           double size_bytes);
 /* The fastest algorithm for a size; MS_ALGORITHM_NONE for a group of one rank. */
 ms_algorithm ms_collective_algorithm(const ms_collective_law *law, double size_bytes);
+/* Seconds in which the bytes move at the rate of the slowest links (beta S), by the
+ * algorithm fastest for this size: ms_collective_s without latency and ramp. */
+double ms_collective_wire_s(const ms_collective_law *law, double size_bytes);
 /* Seconds before the first byte moves (alpha), by the algorithm fastest for this size. */
 double ms_collective_latency_s(const ms_collective_law *law, double size_bytes);
 

@@ -25,8 +25,8 @@ static double longest_path_s(const ms_pair_forward *f, const ms_pair_backward *b
     return run(&compute_s, combined, f->result_s);
 }
 
-double ms_pair_s(const ms_pair_forward *f, const ms_pair_backward *b,
-                 double interference_frac)
+static double device_s(const ms_pair_forward *f, const ms_pair_backward *b,
+                       double interference_frac)
 {
     double compute_s = f->attention_s + f->experts_s + f->result_s + b->result_s +
                        b->experts_s + b->weight_s + b->attention_s;
@@ -34,4 +34,20 @@ double ms_pair_s(const ms_pair_forward *f, const ms_pair_backward *b,
     double path_s = longest_path_s(f, b);
     double saved_s = fmax(compute_s + exchange_s - path_s, 0.0);
     return path_s + interference_frac * saved_s + f->exposed_s + b->exposed_s;
+}
+
+double ms_pair_host_s(const ms_pair_forward *f, const ms_pair_backward *b,
+                      double interference_frac)
+{
+    double forward_s = f->attention_s + f->experts_s + f->result_s + f->exposed_s;
+    double backward_s =
+        b->result_s + b->experts_s + b->weight_s + b->attention_s + b->exposed_s;
+    double launched_s = fmax(forward_s, f->host_s) + fmax(backward_s, b->host_s);
+    return fmax(launched_s - device_s(f, b, interference_frac), 0.0);
+}
+
+double ms_pair_s(const ms_pair_forward *f, const ms_pair_backward *b,
+                 double interference_frac)
+{
+    return device_s(f, b, interference_frac) + ms_pair_host_s(f, b, interference_frac);
 }

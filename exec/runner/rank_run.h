@@ -99,6 +99,10 @@ typedef struct ms_walk_run {
     int max_arrived;
     ms_event *arrived; /* the num_arrived events, in the micro-batch's arena */
     ms_event params;   /* end of the next block's parameter gather; 0 if none */
+    /* overlapped pair: its number of pairs of layers, and for how long (seconds) each of
+     * this half's layers waits for the host, in the order of execution */
+    long num_pairs;
+    double *pair_host_s;
     /* predicted start of the next entry, by which two interleaved walks are ordered */
     double when_s;
 } ms_walk_run;

@@ -3,6 +3,7 @@
 #include "exec/runner/rank_run.h"
 
 #include "base/number.h"
+#include "sim/simulate/interference.h"
 
 #include <math.h>
 
@@ -296,6 +297,10 @@ ms_status ms_walk_run_pair(ms_walk_run *forward, ms_walk_run *backward)
 {
     double free_s = 0.0;
     bool more[2];
+    const ms_planned *planned = forward->r->rank.planned;
+    forward->num_pairs = backward->num_pairs = ms_pair_host_waits(
+        forward->flight->arena, planned, forward->stage->model_stage,
+        backward->stage->model_stage, &forward->pair_host_s, &backward->pair_host_s);
     MS_TRY(begin_walk(forward));
     MS_TRY(begin_walk(backward));
     MS_TRY(find_entry(forward, &more[0]));

@@ -82,9 +82,18 @@ static const ms_block_cost *cost_of_block(const ms_walk_run *w, int block)
                : NULL;
 }
 
+static bool is_layer(const ms_walk_run *w, int block)
+{
+    return ms_walk_run_block(w, block)->plan->program->key.block == MS_BLOCK_LAYER;
+}
+
 static ms_interference interference_of(const ms_walk_run *w)
 {
-    return (ms_interference){.block = cost_of_block(w, w->block),
+    long layer = w->block - !is_layer(w, 0);
+    bool in_pair = is_layer(w, w->block) && layer < w->num_pairs;
+    return (ms_interference){.in_pair = in_pair,
+                             .pair_host_s = in_pair ? w->pair_host_s[layer] : 0.0,
+                             .block = cost_of_block(w, w->block),
                              .before = cost_of_block(w, w->block - 1),
                              .next = cost_of_block(w, w->block + 1),
                              .stage = w->stage->sums,
@@ -279,7 +288,9 @@ ms_status ms_state_after_block(ms_walk_run *w)
     bool forward = w->pass == MS_BLOCK_PASS_FORWARD;
     if (sharding == MS_ZERO_3 && (forward || w->inputs))
         ms_unit_release(&w->r->rank, block->unit);
-    MS_TRY(ms_walk_run_spend(w, ms_interference_s(job->planned, &at, job->gathers_once)));
+    double slowed_s = ms_interference_s(job->planned, &at, job->gathers_once);
+    MS_TRY(ms_walk_run_spend(w, slowed_s));
+    MS_TRY(ms_walk_run_spend(w, ms_host_wait_s(&at, slowed_s)));
     if (forward || !w->weights)
         return MS_OK;
     if (ms_shards_grads(sharding)) {

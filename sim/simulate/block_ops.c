@@ -152,7 +152,7 @@ static void gather_hidden_seconds(op_list *l, int first, int last)
         double all_s = op->exposed_s + op->hidden_s;
         op->exposed_s = later ? ms_min(exposed_s, all_s) : ms_max(all_s - hidden_s, 0.0);
         op->hidden_s = all_s - op->exposed_s;
-        op->waits_later = later && op->exposed_s <= 0.0;
+        op->waits_later = op->exposed_s <= 0.0 && (later || i < last);
         exposed_s -= op->exposed_s;
         hidden_s -= op->hidden_s;
         op->overlapped_s = overlapped_s;
@@ -223,37 +223,23 @@ static void add_node(op_list *l, const ms_node *node)
         add_ring(l, op, node);
 }
 
-static void add_timed_op(op_list *l, int kind, bool weight, const char *name,
-                         double seconds)
-{
-    if (seconds > 0.0) {
-        l->ops[l->num++] = (ms_block_op){.kind = (unsigned char)kind,
-                                         .weight = weight,
-                                         .name = name,
-                                         .compute_s = seconds};
-    }
-}
-
-static void add_accumulation_and_host(op_list *l, const ms_block_cost *block)
+/* Adds the sums of gradients of a backward in a stack that makes them apart. */
+static void add_accumulation(op_list *l)
 {
     const ms_workload *workload = l->planned->workload;
-    if (l->pass == MS_BILL_FORWARD) {
-        add_timed_op(l, MS_TASK_HOST, false, "host", block->forward_host_s);
-        return;
-    }
     double accumulate_bytes = workload->stack->accumulate_bytes.value *
                               (l->bill->dense_params + l->bill->expert_params);
-    add_timed_op(l, MS_TASK_BACKWARD_WEIGHT, true, MS_MOVE_ACCUMULATE,
-                 ms_stream_s(&workload->pricer, accumulate_bytes));
-    double weight_frac =
-        block->backward_s > 0.0 ? block->weight_s / block->backward_s : 0.0;
-    add_timed_op(l, MS_TASK_HOST, false, "host",
-                 block->backward_host_s * (1.0 - weight_frac));
-    add_timed_op(l, MS_TASK_HOST, true, "host", block->backward_host_s * weight_frac);
+    double seconds = ms_stream_s(&workload->pricer, accumulate_bytes);
+    if (l->pass != MS_BILL_BACKWARD || seconds <= 0.0)
+        return;
+    l->ops[l->num++] = (ms_block_op){.kind = MS_TASK_BACKWARD_WEIGHT,
+                                     .weight = true,
+                                     .name = MS_MOVE_ACCUMULATE,
+                                     .compute_s = seconds};
 }
 
-/* Maximum operations besides one per node: ring transfers, host waits, gradient sums. */
-#define MORE_OPS (4 * (MS_MAX_RING_TRANSFERS + 1) + 4)
+/* Maximum operations besides one per node: ring transfers, gradient sums. */
+#define MORE_OPS (4 * (MS_MAX_RING_TRANSFERS + 1) + 1)
 
 static void collect_ops(ms_arena *arena, const ms_planned *planned,
                         const ms_held_block *held, ms_block_ops *out)
@@ -270,7 +256,7 @@ static void collect_ops(ms_arena *arena, const ms_planned *planned,
             if (program->nodes[n].pass != MS_PASS_OPTIMIZER)
                 add_node(&l, &program->nodes[n]);
         gather_all_hidden_seconds(&l);
-        add_accumulation_and_host(&l, out->block);
+        add_accumulation(&l);
         out->num_ops[pass] = l.num;
         out->ops[pass] = l.ops;
     }

@@ -9,12 +9,12 @@
 #include "sim/step/planned.h"
 #include "sim/step/traffic.h"
 
-/* An operation of a block: a kernel, a wait for the host, or a collective. */
+/* An operation of a block: a kernel or a collective. */
 typedef struct ms_block_op {
     unsigned char kind; /* kind of the operation (ms_task_kind) */
     bool weight;        /* runs in the weight-gradient half (W) of a split backward */
     const char *name;
-    double compute_s;    /* seconds of a kernel or of the host; 0 for collectives */
+    double compute_s;    /* seconds of a kernel; 0 for collectives */
     const ms_node *node; /* layer program's node of the kernel; NULL: none */
     /* true: a collective, described by the fields below: `count` equal ones, one after
      * the other. count 0: only the exposed seconds of earlier collectives. */

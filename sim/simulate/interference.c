@@ -3,16 +3,24 @@
 #include "base/number.h"
 #include "sim/step/overlap.h"
 
-static double halves_s(const ms_interference *at, const ms_block_cost *block)
+/* Seconds of the pass of one or more blocks. */
+static ms_work work_of(const ms_interference *at, const ms_block_cost *block)
 {
-    return (at->inputs ? block->backward_s - block->weight_s : 0.0) +
-           (at->weights ? block->weight_s : 0.0);
+    if (at->forward)
+        return (ms_work){block->forward_s, block->forward_host_s,
+                         block->contended_forward_s};
+    if (at->inputs && at->weights)
+        return (ms_work){block->backward_s, block->backward_host_s,
+                         block->contended_backward_s};
+    return at->inputs
+               ? (ms_work){block->input_s, block->input_host_s, block->contended_input_s}
+               : (ms_work){block->weight_s, block->weight_host_s,
+                           block->contended_weight_s};
 }
 
-static double contended_halves_s(const ms_interference *at, const ms_block_cost *block)
+static double slowed_s(double frac, ms_work w, double comm_s)
 {
-    return (at->inputs ? block->contended_backward_s - block->contended_weight_s : 0.0) +
-           (at->weights ? block->contended_weight_s : 0.0);
+    return ms_slowed_s(frac, w.busy_s - w.host_s, w.contended_s, comm_s);
 }
 
 /* Seconds of the gathers and reductions of other blocks that move while the block runs. */
@@ -31,18 +39,9 @@ static double moved_beside_s(ms_sharding sharding, const ms_interference *at)
     return comm_s;
 }
 
-static double contended_s(const ms_interference *at)
-{
-    return at->forward ? at->block->contended_forward_s
-                       : contended_halves_s(at, at->block);
-}
-
 static double by_block_s(double frac, ms_sharding sharding, const ms_interference *at)
 {
-    const ms_block_cost *block = at->block;
-    double comm_s = moved_beside_s(sharding, at);
-    double busy_s = at->forward ? block->forward_s : halves_s(at, block);
-    return ms_slowed_s(frac, busy_s, contended_s(at), comm_s);
+    return slowed_s(frac, work_of(at, at->block), moved_beside_s(sharding, at));
 }
 
 /* The block's share, by duration, of the seconds by which transfers of the whole stage slow
@@ -50,18 +49,15 @@ static double by_block_s(double frac, ms_sharding sharding, const ms_interferenc
 static double by_stage_s(double frac, ms_sharding sharding, const ms_interference *at)
 {
     const ms_block_cost *sum = &at->stage->sum;
-    double whole_s = at->forward ? sum->forward_s : halves_s(at, sum);
-    double own_s = at->forward ? at->block->forward_s : halves_s(at, at->block);
-    if (whole_s <= 0.0)
-        return 0.0;
-    if (at->forward)
-        return own_s / whole_s *
-               ms_slowed_s(frac, whole_s, sum->contended_forward_s, sum->gather_s);
+    ms_work whole = work_of(at, sum), own = work_of(at, at->block);
+    double whole_s = whole.busy_s - whole.host_s;
     double tied_s = sharding == MS_ZERO_2 ? at->stage->tied_reduce_s : 0.0;
-    double comm_s = sharding == MS_ZERO_0 ? sum->all_reduce_s
-                                          : sum->reduce_s + tied_s + sum->replicate_s;
-    return own_s / whole_s *
-           ms_slowed_s(frac, whole_s, contended_halves_s(at, sum), comm_s);
+    double reduce_s = sharding == MS_ZERO_0 ? sum->all_reduce_s
+                                            : sum->reduce_s + tied_s + sum->replicate_s;
+    return whole_s > 0.0
+               ? (own.busy_s - own.host_s) / whole_s *
+                     slowed_s(frac, whole, at->forward ? sum->gather_s : reduce_s)
+               : 0.0;
 }
 
 double ms_interference_s(const ms_planned *planned, const ms_interference *at,
@@ -91,7 +87,45 @@ double ms_contention_s(const ms_planned *planned, const ms_interference *at)
     bool gathers = planned->sharding == MS_ZERO_3 && at->next != NULL &&
                    at->next->gather_s > 0.0 && (at->forward || at->inputs) &&
                    ms_overlaps_sync(planned->workload->stack, planned->sharding);
-    return gathers ? ms_min(contended_s(at), moved_beside_s(planned->sharding, at)) : 0.0;
+    return gathers ? ms_min(work_of(at, at->block).contended_s,
+                            moved_beside_s(planned->sharding, at))
+                   : 0.0;
+}
+
+double ms_launch_s(const ms_interference *at)
+{
+    ms_work w = work_of(at, at->block);
+    return w.host_s > 0.0 ? w.busy_s : 0.0;
+}
+
+double ms_host_wait_s(const ms_interference *at, double interference_s)
+{
+    double host_s = at->in_pair ? at->pair_host_s : work_of(at, at->block).host_s;
+    return ms_max(host_s - interference_s, 0.0);
+}
+
+static ms_stage_layout layout_of(const ms_planned *planned, int stage)
+{
+    return ms_split_layout(planned->pipeline.split, stage,
+                           ms_plan_layer_mode(planned->plan),
+                           planned->plan->recompute_layers);
+}
+
+/* A pair's wait counts a third in its forward, like the time of a host (ms_host_s). */
+long ms_pair_host_waits(ms_arena *arena, const ms_planned *planned, int f, int b,
+                        double **forward_s, double **backward_s)
+{
+    ms_stage_layout forward = layout_of(planned, f), backward = layout_of(planned, b);
+    long num = ms_num_layer_pairs(&forward, &backward);
+    *forward_s = MS_NEW_ARRAY(arena, num, double);
+    *backward_s = MS_NEW_ARRAY(arena, num, double);
+    for (long i = 0; i < num; i++) {
+        double host_s = ms_layer_pair_host_s(planned->workload, &planned->blocks,
+                                             &forward, &backward, i);
+        (*forward_s)[i] = host_s / 3.0;
+        (*backward_s)[i] = host_s - (*forward_s)[i];
+    }
+    return num;
 }
 
 int ms_comm_sms(const ms_workload *workload)

@@ -315,6 +315,33 @@ static void fill_actors(ms_ctx *cx, const ms_actors *from, const ms_step_graph *
 
 /* ---- running ---- */
 
+/* When a wait for the host begins, s: when the tasks end that it follows, launches aside. */
+static double host_wait_start_s(const ms_graph *graph, ms_task t, const double *end_s)
+{
+    double start_s = end_s[t.before];
+    for (int i = -1; i < t.num_more; i++) {
+        int wait = i < 0 ? t.cross : ms_task_more(&t, i);
+        if (wait != 0 && ms_graph_tag(graph, wait)->kind != MS_TASK_HOST)
+            start_s = ms_max(start_s, end_s[wait]);
+    }
+    return start_s;
+}
+
+/* Where launches are tasks beside the kernels, lets waits for them begin with the kernels'
+ * end: the engine starts and ends such a wait with the launch. */
+static void begin_host_waits(const ms_graph *graph, double *start_s, const double *end_s)
+{
+    const ms_graph_part *part = graph->parts;
+    for (int i = 1; i <= graph->num_tasks; i++) {
+        while (i >= part[1].first)
+            part++;
+        const ms_task_tag *tag = &part->tags[i - part->first];
+        if (tag->kind == MS_TASK_HOST && is_compute(tag) && start_s[i] == end_s[i])
+            start_s[i] =
+                host_wait_start_s(graph, ms_graph_task_of(graph, part, i), end_s);
+    }
+}
+
 static void run_engine(ms_ctx *cx, const ms_graph *graph, ms_simulation *sim)
 {
     size_t size = ((size_t)graph->num_tasks + 1) * sizeof(double);
@@ -333,6 +360,7 @@ static void run_engine(ms_ctx *cx, const ms_graph *graph, ms_simulation *sim)
                               .end_s = end_s,
                               .wants_samples = sim->options.wants_link_samples};
     ms_event_run(graph, &options, cx->arena, &result);
+    begin_host_waits(graph, start_s, end_s);
     sim->num_events = result.num_events;
     sim->num_rate_changes = result.num_rate_changes;
     sim->link_totals = result.links;

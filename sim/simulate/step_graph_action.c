@@ -30,7 +30,8 @@ static const unsigned char kind_of_slot[] = {
 
 static double block_compute_s(const ms_block_cost *sum, ms_slot_kind kind)
 {
-    double weight_frac = sum->backward_s > 0.0 ? sum->weight_s / sum->backward_s : 0.0;
+    double halves_s = sum->input_s + sum->weight_s;
+    double weight_frac = halves_s > 0.0 ? sum->weight_s / halves_s : 0.0;
     switch (kind) {
     case MS_SLOT_FORWARD:
     case MS_SLOT_PAIR_FORWARD:

@@ -2,6 +2,7 @@
 #include "sim/simulate/step_graph_node.h"
 
 #include "base/number.h"
+#include "sim/simulate/interference.h"
 
 static const unsigned char stream_of_group[] = {[MS_TRAFFIC_TP] = MS_STREAM_TP,
                                                 [MS_TRAFFIC_CP] = MS_STREAM_CP,
@@ -60,25 +61,39 @@ static void add_kernel(ms_node_builder *b, ms_walk *w, const ms_block_op *op)
     }
 }
 
-void ms_add_interference(ms_node_builder *b, ms_walk *w, double seconds)
+/* Adds a wait of the compute stream, on each simulated rank where it takes any time. */
+static void add_wait(ms_node_builder *b, ms_walk *w, ms_task_kind kind, const char *label,
+                     double seconds, const int *others)
 {
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
-    if (b->shares || seconds <= 0.0)
-        return;
     ms_task_tag tag = {.stage = (short)w->stage,
                        .stream = MS_STREAM_COMPUTE,
-                       .kind = MS_TASK_COLLECTIVE,
+                       .kind = (unsigned char)kind,
                        .microbatch = w->microbatch,
-                       .label = ms_graph_label(s->graph, "interference")};
+                       .label = ms_graph_label(s->graph, label)};
     int cost = ms_step_cost_of(s, seconds);
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
-        int a = actors->at[i];
+        int a = actors->at[i], other = others != NULL ? others[a] : 0;
+        if (seconds <= 0.0 && other == 0)
+            continue;
         tag.actor = a;
         int task = ms_step_add(s, tag, cost);
         ms_graph_wait(s->graph, w->ready[a]);
+        ms_graph_wait(s->graph, other);
         w->ready[a] = task;
     }
+}
+
+void ms_add_interference(ms_node_builder *b, ms_walk *w, double seconds)
+{
+    if (!b->shares)
+        add_wait(b, w, MS_TASK_COLLECTIVE, "interference", seconds, NULL);
+}
+
+void ms_add_host(ms_node_builder *b, ms_walk *w, double seconds, const int *others)
+{
+    add_wait(b, w, MS_TASK_HOST, "host", seconds, others);
 }
 
 /* ---- collectives ---- */
@@ -359,6 +374,11 @@ static void set_ends(ms_node_builder *b, int slot, const ms_walk *w)
 static void walk_pair(ms_node_builder *b, int slot, ms_walk *forward, ms_walk *backward)
 {
     double free_s = 0.0;
+    const ms_schedule_shape *shape = &b->s.schedule->shape;
+    forward->num_pairs = backward->num_pairs = ms_pair_host_waits(
+        b->s.scratch, b->s.planned, ms_schedule_model_stage(shape, forward->stage),
+        ms_schedule_model_stage(shape, backward->stage), &forward->pair_host_s,
+        &backward->pair_host_s);
     begin_walk(b, forward);
     begin_walk(b, backward);
     bool more[2] = {find_op(b, forward), find_op(b, backward)};
@@ -495,6 +515,7 @@ ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
         .overlaps_pairs =
             ms_pipeline_overlaps_pairs(&planned->pipeline, planned->sharding)};
     b.first_kernel = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
+    b.launched = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
     b.block_start = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
     ms_repeat_open(&b);
     prepare_blocks(&b);

@@ -21,7 +21,8 @@ typedef struct ms_node_builder {
     /* [placed stage], (blocks, actors of its rank): the tasks that gather each block's
      * parameters once per step; NULL: none */
     int **gathered;
-    int *block_start;  /* (num_actors): the task after which the current block began */
+    int *block_start; /* (num_actors): the task after which the current block began */
+    int *launched;    /* (num_actors): launch of the current block by the host; 0: none */
     int *first_kernel; /* (num_actors): first kernel of the current action; 0: none yet */
     int most_ops;
     /* (num_actors, 6): work memory: tasks for which those of a block wait */
@@ -49,6 +50,10 @@ typedef struct ms_walk {
     int *params; /* (num_actors): gather task of the next block; 0: none */
     /* (operations of a block, actors of the rank): what kernels waited for */
     ms_kernel_start *starts;
+    /* overlapped pair: its number of pairs of layers, and for how long (seconds) each of
+     * this half's layers waits for the host, in the order in which they run */
+    long num_pairs;
+    double *pair_host_s;
     /* estimated start of the next operation, s; in an overlapped pair the forward or
      * backward with the smaller value continues */
     double next_op_s;
@@ -79,5 +84,8 @@ void ms_repeat_end_block(ms_node_builder *b, const ms_walk *w);
 /* Adds a task on the compute stream for the seconds by which concurrent transfers slow
  * down kernels. No effect if the engine shares links and SMs. */
 void ms_add_interference(ms_node_builder *b, ms_walk *w, double seconds);
+/* Adds a task on the compute stream for a wait for the host, which ends `seconds` after it
+ * began, or with the tasks others[actor] (0, or NULL: none). */
+void ms_add_host(ms_node_builder *b, ms_walk *w, double seconds, const int *others);
 
 #endif

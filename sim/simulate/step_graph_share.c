@@ -134,9 +134,8 @@ static double product_tiles(const ms_profile *profile, ms_gemm_shape shape)
 int ms_step_kernel_cost(ms_step_builder *s, const ms_block_op *op,
                         const ms_program *program, int actor)
 {
-    double factor = op->kind == MS_TASK_HOST ? 1.0 : s->actors->slow_factor[actor];
-    double seconds = op->compute_s * factor;
-    if (s->uses == NULL || op->kind == MS_TASK_HOST || seconds <= 0.0)
+    double seconds = op->compute_s * s->actors->slow_factor[actor];
+    if (s->uses == NULL || seconds <= 0.0)
         return ms_step_cost_of(s, seconds);
     const ms_pricer *pricer = &s->planned->workload->pricer;
     ms_task_cost cost = {.duration_s = seconds, .pool = s->pool[actor], .num_uses = 1};

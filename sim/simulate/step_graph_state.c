@@ -214,7 +214,13 @@ static const ms_block_cost *neighbour_cost(const ms_walk *w, int steps)
 
 static ms_interference interference_of(const ms_walk *w)
 {
-    return (ms_interference){.block = ms_walk_block(w)->block,
+    const ms_block_ops *first = ms_walk_neighbour(w, -w->block);
+    long layer = w->block - (first->program->key.block != MS_BLOCK_LAYER);
+    bool in_pair =
+        ms_walk_block(w)->program->key.block == MS_BLOCK_LAYER && layer < w->num_pairs;
+    return (ms_interference){.in_pair = in_pair,
+                             .pair_host_s = in_pair ? w->pair_host_s[layer] : 0.0,
+                             .block = ms_walk_block(w)->block,
                              .before = neighbour_cost(w, -1),
                              .next = neighbour_cost(w, 1),
                              .stage = w->sums,
@@ -266,6 +272,34 @@ static void gather_for_block(ms_node_builder *b, ms_walk *w)
     add_contention(b, w);
 }
 
+/* Where the engine shares links, the host launches a block while its kernels, slowed by
+ * other tasks, run: its end waits for both. In a pair, whose halves take turns, as without
+ * sharing, the block waits at its end for a time that is known before. */
+static void begin_launch(ms_node_builder *b, const ms_walk *w)
+{
+    ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
+    ms_interference at = interference_of(w);
+    double seconds = b->shares && !at.in_pair ? ms_launch_s(&at) : 0.0;
+    ms_task_tag tag = {.actor = -1,
+                       .stage = (short)w->stage,
+                       .kind = MS_TASK_HOST,
+                       .microbatch = w->microbatch,
+                       .label = ms_graph_label(s->graph, "launches")};
+    int cost = ms_step_cost_of(s, seconds);
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
+        int a = actors->at[i];
+        b->launched[a] = 0;
+        if (seconds <= 0.0)
+            continue;
+        int before = ms_graph_last(s->graph, stream_id(a, MS_STREAM_COMPUTE));
+        b->launched[a] = ms_step_add_streamless(s, tag, cost);
+        ms_graph_wait(s->graph, before);
+        ms_graph_wait(s->graph, w->ready[a]);
+        ms_graph_wait(s->graph, w->arrived[a]);
+    }
+}
+
 void ms_state_begin_block(ms_node_builder *b, ms_walk *w)
 {
     const ms_actors *actors = b->s.actors;
@@ -277,6 +311,7 @@ void ms_state_begin_block(ms_node_builder *b, ms_walk *w)
         wait_for_gathered(b, w);
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++)
         b->block_start[actors->at[i]] = w->ready[actors->at[i]];
+    begin_launch(b, w);
 }
 
 /* ---- gradients ---- */
@@ -301,8 +336,10 @@ void ms_state_end_block(ms_node_builder *b, ms_walk *w)
     ms_sharding sharding = b->s.planned->sharding;
     const ms_block_ops *block = ms_walk_block(w);
     ms_interference at = interference_of(w);
-    ms_add_interference(
-        b, w, ms_interference_s(b->s.planned, &at, ms_step_gathers_once(&b->s)));
+    double slowed_s = ms_interference_s(b->s.planned, &at, ms_step_gathers_once(&b->s));
+    ms_add_interference(b, w, slowed_s);
+    bool beside = b->shares && !at.in_pair;
+    ms_add_host(b, w, beside ? 0.0 : ms_host_wait_s(&at, slowed_s), b->launched);
     if (w->pass == MS_BILL_FORWARD || !w->weights)
         return;
     if (ms_shards_grads(sharding)) {

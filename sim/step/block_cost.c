@@ -129,11 +129,12 @@ static void price_sync(const ms_workload *workload, const ms_bill *bill,
 
 /* ---- links that are shared with gathers and reductions ---- */
 
-/* Link use and seconds of the gathers of a block's parameters (unsharded: of the
- * all-reduces of its gradients), for dense and for expert parameters. */
+/* Gathers of a block's parameters (unsharded: all-reduces of its gradients), dense [0]
+ * and expert [1] ones: link use and seconds of their transfers without latency, and the
+ * seconds of both with it. */
 typedef struct sync_share {
-    ms_link_share dense, expert;
-    double dense_s, expert_s;
+    ms_link_share share[2];
+    double wire_s[2], all_s;
 } sync_share;
 
 static sync_share share_of_sync(const ms_workload *workload, const ms_bill *bill,
@@ -141,69 +142,88 @@ static sync_share share_of_sync(const ms_workload *workload, const ms_bill *bill
 {
     bool sharded = links->sync_span[MS_SYNC_FSDP].size > 1 ||
                    links->sync_span[MS_SYNC_EXPERT_FSDP].size > 1;
-    ms_sync_group dense = sharded ? MS_SYNC_FSDP : MS_SYNC_ALL,
-                  expert = sharded ? MS_SYNC_EXPERT_FSDP : MS_SYNC_EXPERT_ALL;
+    const ms_sync_group groups[] = {sharded ? MS_SYNC_FSDP : MS_SYNC_ALL,
+                                    sharded ? MS_SYNC_EXPERT_FSDP : MS_SYNC_EXPERT_ALL};
+    const double params[] = {bill->dense_params, bill->expert_params};
     const ms_collective_law *laws = sharded ? links->gather : links->all_reduce;
     ms_collective collective = sharded ? MS_ALL_GATHER : MS_ALL_REDUCE;
     double bytes = sharded ? workload->stack->param_comm_bytes.value
                            : workload->stack->grad_comm_bytes.value;
-    double dense_bytes = bytes * bill->dense_params,
-           expert_bytes = bytes * bill->expert_params;
-    sync_share share = {.dense_s = ms_collective_s(&laws[dense], dense_bytes),
-                        .expert_s = ms_collective_s(&laws[expert], expert_bytes)};
-    share.dense = ms_link_share_of(workload, &links->sync_span[dense], collective,
-                                   dense_bytes, share.dense_s);
-    share.expert = ms_link_share_of(workload, &links->sync_span[expert], collective,
-                                    expert_bytes, share.expert_s);
-    return share;
+    sync_share sync = {0};
+    for (int i = 0; i < 2; i++) {
+        double size_bytes = bytes * params[i];
+        sync.wire_s[i] = ms_collective_wire_s(&laws[groups[i]], size_bytes);
+        sync.all_s += ms_collective_s(&laws[groups[i]], size_bytes);
+        sync.share[i] = ms_link_share_of(workload, &links->sync_span[groups[i]],
+                                         collective, size_bytes, sync.wire_s[i]);
+    }
+    return sync;
 }
 
+/* Seconds of exposed communication that lose bandwidth to gathers at the same time. Only
+ * transfers lose, no latency: a collective whose latency is shorter loses no more. */
 static double contended_s(const ms_workload *workload, const ms_bill_comm *comm,
-                          const ms_links *links, bool async_tp, const sync_share *sync)
+                          const ms_links *links, const sync_share *sync)
 {
-    double all_s = sync->dense_s + sync->expert_s;
-    double seconds =
-        ms_collective_s(&links->law[comm->axis][comm->collective], comm->size_bytes);
-    if (all_s <= 0.0 || seconds <= 0.0)
+    const ms_collective_law *law = &links->law[comm->axis][comm->collective];
+    double seconds = ms_collective_s(law, comm->size_bytes),
+           wire_s = ms_collective_wire_s(law, comm->size_bytes);
+    if (sync->all_s <= 0.0 || seconds <= 0.0)
         return 0.0;
     ms_link_share own =
         ms_link_share_of(workload, &links->span[comm->axis],
-                         (ms_collective)comm->collective, comm->size_bytes, seconds);
-    double frac = (sync->dense_s * ms_contended_frac(own, sync->dense) +
-                   sync->expert_s * ms_contended_frac(own, sync->expert)) /
-                  all_s;
-    return frac * ms_comm_exposed_s(workload, comm, links, async_tp);
+                         (ms_collective)comm->collective, comm->size_bytes, wire_s);
+    double both_s = sync->wire_s[0] * ms_contended_frac(own, sync->share[0]) +
+                    sync->wire_s[1] * ms_contended_frac(own, sync->share[1]);
+    return wire_s * comm->count * both_s / sync->all_s;
 }
 
 static double pass_contended_s(const ms_workload *workload, const ms_bill *bill, int pass,
-                               const ms_links *links, bool async_tp,
-                               const sync_share *sync)
+                               const ms_links *links, const sync_share *sync)
 {
     double seconds = 0.0;
     for (int i = 0; i < bill->num_comms[pass]; i++)
-        seconds += contended_s(workload, &bill->comms[pass][i], links, async_tp, sync);
+        seconds += contended_s(workload, &bill->comms[pass][i], links, sync);
     return seconds;
 }
 
 static void price_contention(const ms_workload *workload, const ms_bill *bill,
-                             const ms_links *links, bool async_tp, ms_block_cost *block)
+                             const ms_links *links, ms_block_cost *block)
 {
     if (links->alone)
         return;
     sync_share sync = share_of_sync(workload, bill, links);
-    double weight_s =
-        pass_contended_s(workload, bill, MS_BILL_WEIGHT, links, async_tp, &sync);
+    double weight_s = pass_contended_s(workload, bill, MS_BILL_WEIGHT, links, &sync);
     block->contended_forward_s =
-        pass_contended_s(workload, bill, MS_BILL_FORWARD, links, async_tp, &sync);
+        ms_min(pass_contended_s(workload, bill, MS_BILL_FORWARD, links, &sync),
+               block->forward_s - block->forward_host_s);
     block->contended_backward_s =
-        pass_contended_s(workload, bill, MS_BILL_BACKWARD, links, async_tp, &sync);
-    block->contended_weight_s = ms_min(weight_s, block->contended_backward_s);
+        ms_min(pass_contended_s(workload, bill, MS_BILL_BACKWARD, links, &sync),
+               block->backward_s - block->backward_host_s);
+    block->contended_weight_s = ms_min(weight_s, block->weight_s - block->weight_host_s);
+    block->contended_input_s = ms_min(ms_max(block->contended_backward_s - weight_s, 0.0),
+                                      block->input_s - block->input_host_s);
 }
 
 static double exchange_s(const ms_bill *bill, const ms_links *links, int exchange)
 {
     return ms_collective_s(&links->law[MS_BILL_EP][MS_ALL_TO_ALL],
                            bill->segments.exchange_bytes[exchange]);
+}
+
+/* Sets the seconds of both halves of a backward from those of their kernels and exposed
+ * communication, `input_s` and `weight_s`. The host launches kernel after kernel at one
+ * pace, whatever the kernels take. */
+static void price_halves(ms_block_cost *block, const ms_bill *bill, double input_s,
+                         double weight_s)
+{
+    double host_s = block->backward_launch_s;
+    int kernels = bill->kernels[MS_BILL_BACKWARD];
+    double weight_frac = kernels > 0 ? (double)bill->weight_kernels / kernels : 0.0;
+    block->input_s = ms_with_host_s(input_s, (1.0 - weight_frac) * host_s);
+    block->weight_s = ms_with_host_s(weight_s, weight_frac * host_s);
+    block->input_host_s = block->input_s - input_s;
+    block->weight_host_s = block->weight_s - weight_s;
 }
 
 /* Prices a block. `layers`: number of layers that keep the host as busy as the block. */
@@ -223,29 +243,28 @@ static ms_block_cost price_block(const ms_workload *workload, const ms_bill *bil
                      pass_exposed_s(workload, bill, MS_BILL_FORWARD, links, async_tp);
     double backward = block.backward_compute_s +
                       pass_exposed_s(workload, bill, MS_BILL_BACKWARD, links, async_tp);
-    block.forward_s = ms_with_host_s(
-        forward, ms_host_s(workload, bill, links, layers, MS_BILL_FORWARD));
-    block.backward_s = ms_with_host_s(
-        backward, ms_host_s(workload, bill, links, layers, MS_BILL_BACKWARD));
-    /* the weight half (W) gets its proportional share of the waiting for the host */
-    double weight = bill->weight_s + accumulate_s +
-                    pass_exposed_s(workload, bill, MS_BILL_WEIGHT, links, async_tp);
-    block.weight_s = backward > 0.0 ? weight * block.backward_s / backward : 0.0;
+    block.forward_launch_s = ms_host_s(workload, bill, links, layers, MS_BILL_FORWARD);
+    block.backward_launch_s = ms_host_s(workload, bill, links, layers, MS_BILL_BACKWARD);
+    block.forward_s = ms_with_host_s(forward, block.forward_launch_s);
+    block.backward_s = ms_with_host_s(backward, block.backward_launch_s);
     block.forward_host_s = block.forward_s - forward;
     block.backward_host_s = block.backward_s - backward;
+    double weight = bill->weight_s + accumulate_s +
+                    pass_exposed_s(workload, bill, MS_BILL_WEIGHT, links, async_tp);
+    price_halves(&block, bill, ms_max(backward - weight, 0.0), weight);
     block.exchange_forward_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH) +
                                exchange_s(bill, links, MS_EXCHANGE_COMBINE);
     block.exchange_backward_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE_BACKWARD) +
                                 exchange_s(bill, links, MS_EXCHANGE_DISPATCH_BACKWARD);
     price_sync(workload, bill, links, &block);
-    price_contention(workload, bill, links, async_tp, &block);
+    price_contention(workload, bill, links, &block);
     return block;
 }
 
 /* ---- pairs of layers ---- */
 
 /* Fills a layer's times as halves of overlapped pairs (overlapped_pair.h in
- * costmodel/cost). Only token exchanges are hidden in these: other communication and host waits stay exposed. */
+ * costmodel/cost). Only token exchanges are hidden in these: other communication stays exposed. */
 static void price_pair(const ms_bill *bill, const ms_links *links,
                        const ms_block_cost *block, ms_pair_forward *f,
                        ms_pair_backward *b)
@@ -256,9 +275,10 @@ static void price_pair(const ms_bill *bill, const ms_links *links,
                            .result_s = s->forward_s[MS_SEGMENT_RESULT],
                            .dispatch_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH),
                            .combine_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE)};
-    f->exposed_s = ms_max(block->forward_s - f->attention_s - f->experts_s - f->result_s -
-                              f->dispatch_s - f->combine_s,
+    f->exposed_s = ms_max(block->forward_s - block->forward_host_s - f->attention_s -
+                              f->experts_s - f->result_s - f->dispatch_s - f->combine_s,
                           0.0);
+    f->host_s = block->forward_launch_s;
     *b = (ms_pair_backward){
         .result_s = s->input_s[MS_SEGMENT_RESULT] + s->weight_s[MS_SEGMENT_RESULT],
         .experts_s = s->input_s[MS_SEGMENT_EXPERTS],
@@ -267,9 +287,11 @@ static void price_pair(const ms_bill *bill, const ms_links *links,
             s->input_s[MS_SEGMENT_ATTENTION] + s->weight_s[MS_SEGMENT_ATTENTION],
         .combine_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE_BACKWARD),
         .dispatch_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH_BACKWARD)};
-    b->exposed_s = ms_max(block->backward_s - b->result_s - b->experts_s - b->weight_s -
-                              b->attention_s - b->combine_s - b->dispatch_s,
-                          0.0);
+    b->exposed_s =
+        ms_max(block->backward_s - block->backward_host_s - b->result_s - b->experts_s -
+                   b->weight_s - b->attention_s - b->combine_s - b->dispatch_s,
+               0.0);
+    b->host_s = block->backward_launch_s;
 }
 
 double ms_shared_head_params(const ms_workload *workload, const ms_bill *head)

@@ -34,15 +34,21 @@ typedef struct ms_block_cost {
     double forward_s, backward_s;
     double forward_compute_s, backward_compute_s;
     double forward_host_s, backward_host_s; /* seconds that waiting for the host adds */
+    double forward_launch_s,
+        backward_launch_s; /* seconds in which the host launches it */
     double gather_s,
         reduce_s;        /* gather of parameters, reduction of gradients to shards */
     double replicate_s;  /* all-reduce of gradient shards over dp_replicate */
     double all_reduce_s; /* all-reduce of whole gradients over all data-parallel ranks */
     double tp_sync_s;    /* all-reduce over tp, once per step, of partial gradients */
-    double weight_s;     /* part of backward_s: gradients of weights */
+    /* backward in two halves: gradients of inputs, of weights. Each half waits for its own
+     * launches, so that both together may take longer than backward_s. */
+    double input_s, weight_s;
+    double input_host_s, weight_host_s;
     /* parts of forward_s, backward_s and weight_s: communication that loses bandwidth to
      * concurrent gathers and reductions on the same links */
-    double contended_forward_s, contended_backward_s, contended_weight_s;
+    double contended_forward_s, contended_backward_s, contended_input_s,
+        contended_weight_s;
     /* parts of forward_s and backward_s: token exchanges of expert parallelism */
     double exchange_forward_s, exchange_backward_s;
     double dense_params, expert_params;

@@ -16,21 +16,49 @@ static ms_layer_mode mode_of_layer(const ms_stage_layout *layout, long layer)
     return rest ? MS_RECOMPUTE_NONE : layout->mode;
 }
 
+/* A layer of stage `f` in its forward, and the layer of stage `b` that overlaps it in its
+ * backward. */
+typedef struct layer_pair {
+    const ms_pair_forward *forward;
+    const ms_pair_backward *backward;
+    double alone_s; /* seconds of both, one after the other */
+} layer_pair;
+
+static layer_pair layer_pair_at(const ms_workload *workload, const ms_block_costs *blocks,
+                                const ms_stage_layout *f, const ms_stage_layout *b,
+                                long i)
+{
+    const unsigned char *kinds = workload->model->kind_of_layer;
+    long j = b->num_layers - 1 - i;
+    int kind = kinds[f->first_layer + i], back = kinds[b->first_layer + j];
+    ms_layer_mode mode = mode_of_layer(f, i), back_mode = mode_of_layer(b, j);
+    return (layer_pair){.forward = &blocks->pair_forward[kind][mode],
+                        .backward = &blocks->pair_backward[back][back_mode],
+                        .alone_s = blocks->layer[kind][mode].forward_s +
+                                   blocks->layer[back][back_mode].backward_s};
+}
+
+long ms_num_layer_pairs(const ms_stage_layout *f, const ms_stage_layout *b)
+{
+    return f->num_layers < b->num_layers ? f->num_layers : b->num_layers;
+}
+
+double ms_layer_pair_host_s(const ms_workload *workload, const ms_block_costs *blocks,
+                            const ms_stage_layout *f, const ms_stage_layout *b, long i)
+{
+    layer_pair pair = layer_pair_at(workload, blocks, f, b, i);
+    return ms_pair_host_s(pair.forward, pair.backward,
+                          workload->stack->interference_frac.value);
+}
+
 double ms_pair_saved_s(const ms_workload *workload, const ms_block_costs *blocks,
                        const ms_stage_layout *f, const ms_stage_layout *b)
 {
-    const unsigned char *kinds = workload->model->kind_of_layer;
     double interference = workload->stack->interference_frac.value, saved_s = 0.0;
-    long num = f->num_layers < b->num_layers ? f->num_layers : b->num_layers;
-    for (long i = 0; i < num; i++) {
-        long j = b->num_layers - 1 - i;
-        int kind = kinds[f->first_layer + i], back = kinds[b->first_layer + j];
-        ms_layer_mode mode = mode_of_layer(f, i), back_mode = mode_of_layer(b, j);
-        double pair_s = ms_pair_s(&blocks->pair_forward[kind][mode],
-                                  &blocks->pair_backward[back][back_mode], interference);
-        saved_s += ms_max(blocks->layer[kind][mode].forward_s +
-                              blocks->layer[back][back_mode].backward_s - pair_s,
-                          0.0);
+    for (long i = 0; i < ms_num_layer_pairs(f, b); i++) {
+        layer_pair pair = layer_pair_at(workload, blocks, f, b, i);
+        double pair_s = ms_pair_s(pair.forward, pair.backward, interference);
+        saved_s += ms_max(pair.alone_s - pair_s, 0.0);
     }
     return saved_s;
 }
@@ -48,9 +76,11 @@ static void add_block(ms_stage *stage, const ms_block_cost *block, double count)
     ms_block_cost *sum = &stage->sum;
     sum->forward_s += count * block->forward_s;
     sum->backward_s += count * block->backward_s;
+    sum->input_s += count * block->input_s;
     sum->weight_s += count * block->weight_s;
     sum->contended_forward_s += count * block->contended_forward_s;
     sum->contended_backward_s += count * block->contended_backward_s;
+    sum->contended_input_s += count * block->contended_input_s;
     sum->contended_weight_s += count * block->contended_weight_s;
     sum->exchange_forward_s += count * block->exchange_forward_s;
     sum->exchange_backward_s += count * block->exchange_backward_s;
@@ -58,6 +88,8 @@ static void add_block(ms_stage *stage, const ms_block_cost *block, double count)
     sum->backward_compute_s += count * block->backward_compute_s;
     sum->forward_host_s += count * block->forward_host_s;
     sum->backward_host_s += count * block->backward_host_s;
+    sum->input_host_s += count * block->input_host_s;
+    sum->weight_host_s += count * block->weight_host_s;
     sum->gather_s += count * block->gather_s;
     sum->reduce_s += count * block->reduce_s;
     sum->replicate_s += count * block->replicate_s;
@@ -205,15 +237,18 @@ static ms_unit_overlap open_overlap(const ms_workload *workload, ms_stage *stage
     double interference = workload->stack->interference_frac.value;
     ms_unit_overlap walk = {.interference_frac = interference, .out = &stage->by_unit};
     if (!stage->pipelined)
-        walk.slow_forward_frac = slowed_frac(interference, sum->forward_s,
-                                             sum->contended_forward_s, sum->gather_s);
+        walk.slow_forward_frac =
+            slowed_frac(interference, sum->forward_s - sum->forward_host_s,
+                        sum->contended_forward_s, sum->gather_s);
     const double reduce_s[] = {[MS_REDUCES_SHARDS] = sum->reduce_s + sum->replicate_s,
                                [MS_REDUCES_WHOLE] = sum->all_reduce_s};
     for (int i = 0; i < MS_NUM_STEP_REDUCTIONS; i++) {
-        walk.slow_backward_frac[i] = slowed_frac(interference, sum->backward_s,
-                                                 sum->contended_backward_s, reduce_s[i]);
-        walk.slow_weight_frac[i] = slowed_frac(interference, sum->weight_s,
-                                               sum->contended_weight_s, reduce_s[i]);
+        walk.slow_backward_frac[i] =
+            slowed_frac(interference, sum->backward_s - sum->backward_host_s,
+                        sum->contended_backward_s, reduce_s[i]);
+        walk.slow_weight_frac[i] =
+            slowed_frac(interference, sum->weight_s - sum->weight_host_s,
+                        sum->contended_weight_s, reduce_s[i]);
     }
     return walk;
 }
@@ -302,6 +337,17 @@ ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *s
                                                         : MS_REDUCE_AFTER_STAGE;
 }
 
+/* Seconds of a pass of the stage slowed by comm_s of transfers: at least those of its
+ * blocks one by one, blocks_s, whose kernels are slowed while the host launches them. */
+static double slowed_pass_s(double interference_frac, ms_work sum, double comm_s,
+                            double blocks_s)
+{
+    double gpu_s = sum.busy_s - sum.host_s;
+    double slowed_s =
+        gpu_s + ms_slowed_s(interference_frac, gpu_s, sum.contended_s, comm_s);
+    return ms_max(ms_max(sum.busy_s, slowed_s), blocks_s);
+}
+
 /* Durations if parameters are gathered once, at the start of the step: all ranks of a
  * pipeline gather at the same time, while most of them wait for their first input. */
 static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
@@ -312,9 +358,10 @@ static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
         t->release_s = sum->gather_s;
         return;
     }
-    if (!stage->pipelined)
-        t->first_forward_s += ms_slowed_s(stack->interference_frac.value, sum->forward_s,
-                                          sum->contended_forward_s, sum->gather_s);
+    ms_work whole = {sum->forward_s, sum->forward_host_s, sum->contended_forward_s};
+    double slowed_s = slowed_pass_s(stack->interference_frac.value, whole, sum->gather_s,
+                                    stage->by_unit.slowed_forward_s);
+    t->first_forward_s = stage->pipelined ? t->first_forward_s : slowed_s;
     t->release_s = ms_max(stage->by_unit.gathering_s, stage->by_unit.first_gather_s);
 }
 
@@ -329,11 +376,15 @@ static void reduce_per_step(const ms_stack *stack, const ms_stage *stage,
     if (ms_stage_reduces_when(stack, stage, sharding) != MS_REDUCE_BY_UNIT)
         return;
     double interference = stack->interference_frac.value;
-    t->last_backward_s += ms_slowed_s(interference, t->last_backward_s,
-                                      sum->contended_backward_s, reduce_s);
-    t->last_weight_s +=
-        ms_slowed_s(interference, t->last_weight_s, sum->contended_weight_s, reduce_s);
     const ms_unit_times *by_unit = &stage->by_unit;
+    t->last_backward_s = slowed_pass_s(
+        interference,
+        (ms_work){sum->backward_s, sum->backward_host_s, sum->contended_backward_s},
+        reduce_s, by_unit->slowed_backward_s[kind]);
+    t->last_weight_s = slowed_pass_s(
+        interference,
+        (ms_work){sum->weight_s, sum->weight_host_s, sum->contended_weight_s}, reduce_s,
+        by_unit->slowed_weight_s[kind]);
     t->reduce_tail_s = ms_max(by_unit->late_s[kind], by_unit->last_unit_s[kind]);
     t->weight_tail_s = ms_max(by_unit->weight_late_s[kind], by_unit->last_unit_s[kind]);
 }
@@ -395,7 +446,7 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
                         .first_forward_s = sum->forward_s,
                         .backward_s = sum->backward_s,
                         .last_backward_s = sum->backward_s,
-                        .input_s = sum->backward_s - sum->weight_s,
+                        .input_s = sum->input_s,
                         .weight_s = sum->weight_s,
                         .last_weight_s = sum->weight_s,
                         .send_forward_s = send_s,

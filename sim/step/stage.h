@@ -64,8 +64,14 @@ ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *s
 void ms_stage_make(const ms_workload *workload, const ms_block_costs *blocks,
                    const ms_stage_layout *layout, ms_stage *out);
 
-/* Seconds saved if a forward of stage `f` overlaps with a backward of stage `b`. Layers
+/* Number of layers that a forward of stage `f` overlaps with a backward of stage `b`. They
  * run in pairs: the first layer of `f` with the last layer of `b`, and so on. */
+long ms_num_layer_pairs(const ms_stage_layout *f, const ms_stage_layout *b);
+/* Seconds for which pair `i` of them waits for the host. */
+double ms_layer_pair_host_s(const ms_workload *workload, const ms_block_costs *blocks,
+                            const ms_stage_layout *f, const ms_stage_layout *b, long i);
+
+/* Seconds saved if a forward of stage `f` overlaps with a backward of stage `b`. */
 double ms_pair_saved_s(const ms_workload *workload, const ms_block_costs *blocks,
                        const ms_stage_layout *f, const ms_stage_layout *b);
 

@@ -3,25 +3,30 @@
 #include "base/number.h"
 #include "sim/step/overlap.h"
 
-/* Seconds of one pass of a block; contended_s: the part that is communication on the
- * links of the transfers of parameters and gradients. */
-typedef struct work {
-    double busy_s, contended_s;
-} work;
-
-static double overlapped_s(const ms_unit_overlap *walk, work w, double comm_s)
+/* Seconds until work, and communication beside it, are both done. The host launches the
+ * work meanwhile, however much communication slows it. */
+static double overlapped_s(const ms_unit_overlap *walk, ms_work w, double comm_s)
 {
-    return comm_s > 0.0
-               ? ms_overlap_s(walk->interference_frac, w.busy_s, w.contended_s, comm_s)
-               : w.busy_s;
+    return comm_s > 0.0 ? ms_max(w.busy_s,
+                                 ms_overlap_s(walk->interference_frac,
+                                              w.busy_s - w.host_s, w.contended_s, comm_s))
+                        : w.busy_s;
 }
 
 /* Seconds of work slowed by communication at the same time, which may end later. */
-static double slowed_s(const ms_unit_overlap *walk, work w, double comm_s)
+static double slowed_s(const ms_unit_overlap *walk, ms_work w, double comm_s)
 {
-    return w.busy_s + (comm_s > 0.0 ? ms_slowed_s(walk->interference_frac, w.busy_s,
-                                                  w.contended_s, comm_s)
-                                    : 0.0);
+    double gpu_s = w.busy_s - w.host_s;
+    return comm_s > 0.0
+               ? ms_max(w.busy_s, gpu_s + ms_slowed_s(walk->interference_frac, gpu_s,
+                                                      w.contended_s, comm_s))
+               : w.busy_s;
+}
+
+/* Seconds of work whose kernels and communication take longer by a fraction. */
+static double lengthened_s(ms_work w, double frac)
+{
+    return ms_max(w.busy_s, (w.busy_s - w.host_s) * (1.0 + frac));
 }
 
 /* Adds `count` blocks that each compute for work_s and then transfer for moved_s: compute
@@ -40,8 +45,8 @@ static double last_reduce_s(const ms_moved_unit *unit)
 }
 
 /* Adds transfers of the current blocks that delay no block's compute. */
-static void add_transfers(ms_unit_overlap *walk, work whole, work weight,
-                          const ms_moved_unit *before, double count)
+static void add_transfers(ms_unit_overlap *walk, ms_work forward, ms_work whole,
+                          ms_work weight, const ms_moved_unit *before, double count)
 {
     const ms_block_cost *block = walk->at.block;
     double shards_s = block->reduce_s + block->replicate_s, before_s = before->reduce_s;
@@ -52,20 +57,20 @@ static void add_transfers(ms_unit_overlap *walk, work whole, work weight,
     const double moved_s[] = {
         [MS_REDUCES_SHARDS] = shards_s, [MS_REDUCES_WHOLE] = block->all_reduce_s};
     for (int i = 0; i < MS_NUM_STEP_REDUCTIONS; i++) {
-        pass_lane(&walk->last[i], whole.busy_s * (1.0 + walk->slow_backward_frac[i]),
+        pass_lane(&walk->last[i], lengthened_s(whole, walk->slow_backward_frac[i]),
                   moved_s[i], count);
-        pass_lane(&walk->last_half[i], weight.busy_s * (1.0 + walk->slow_weight_frac[i]),
+        pass_lane(&walk->last_half[i], lengthened_s(weight, walk->slow_weight_frac[i]),
                   moved_s[i], count);
         walk->out->last_unit_s[i] = moved_s[i];
     }
-    pass_lane(&walk->gathers, block->forward_s * (1.0 + walk->slow_forward_frac),
+    pass_lane(&walk->gathers, lengthened_s(forward, walk->slow_forward_frac),
               block->gather_s, count);
     walk->out->first_gather_s = block->gather_s;
 }
 
 /* Adds `count` blocks to a step's last backward. The next block's gather comes after the
  * previous block's reduction; without a gather, reductions may outlast compute. */
-static void add_last_backward(ms_unit_overlap *walk, work whole, double each_s,
+static void add_last_backward(ms_unit_overlap *walk, ms_work whole, double each_s,
                               double gather_s, double count)
 {
     ms_unit_times *t = walk->out;
@@ -99,10 +104,12 @@ static void add_blocks(ms_unit_overlap *walk, const ms_moved_unit *before,
 {
     const ms_block_cost *block = walk->at.block;
     ms_unit_times *t = walk->out;
-    work forward = {block->forward_s, block->contended_forward_s},
-         whole = {block->backward_s, block->contended_backward_s},
-         weight = {block->weight_s, block->contended_weight_s},
-         input = {whole.busy_s - weight.busy_s, whole.contended_s - weight.contended_s};
+    ms_work forward = {block->forward_s, block->forward_host_s,
+                       block->contended_forward_s},
+            whole = {block->backward_s, block->backward_host_s,
+                     block->contended_backward_s},
+            weight = {block->weight_s, block->weight_host_s, block->contended_weight_s},
+            input = {block->input_s, block->input_host_s, block->contended_input_s};
     /* the stage's last block: the backward gathers it again */
     if (before->block == NULL) {
         double forward_s = slowed_s(walk, forward, walk->at.gather_s);
@@ -116,7 +123,7 @@ static void add_blocks(ms_unit_overlap *walk, const ms_moved_unit *before,
     t->backward_s +=
         count * overlapped_s(walk, whole, before->reduce_s + after->gather_s);
     t->input_s += count * overlapped_s(walk, input, after->gather_s);
-    add_transfers(walk, whole, weight, before, count);
+    add_transfers(walk, forward, whole, weight, before, count);
     add_last_backward(walk, whole, last_reduce_s(before), after->gather_s, count);
     if (after->block == NULL)
         add_ends(walk);
@@ -151,8 +158,11 @@ void ms_unit_overlap_end(ms_unit_overlap *walk)
     walk->out->weight_s = walk->weight.moved_s;
     walk->out->last_weight_s = walk->last_weight.worked_s;
     walk->out->weight_tail_s = walk->last_weight.moved_s - walk->last_weight.worked_s;
+    walk->out->slowed_forward_s = walk->gathers.worked_s;
     walk->out->gathering_s = walk->gathers.moved_s - walk->gathers.worked_s;
     for (int i = 0; i < MS_NUM_STEP_REDUCTIONS; i++) {
+        walk->out->slowed_backward_s[i] = walk->last[i].worked_s;
+        walk->out->slowed_weight_s[i] = walk->last_half[i].worked_s;
         walk->out->late_s[i] = walk->last[i].moved_s - walk->last[i].worked_s;
         walk->out->weight_late_s[i] =
             walk->last_half[i].moved_s - walk->last_half[i].worked_s;

@@ -29,10 +29,20 @@ typedef struct ms_unit_times {
      * seconds of the reduction of its last block */
     double late_s[MS_NUM_STEP_REDUCTIONS], weight_late_s[MS_NUM_STEP_REDUCTIONS];
     double last_unit_s[MS_NUM_STEP_REDUCTIONS];
+    /* first forward, last backward and last W with transfers that run once per step */
+    double slowed_forward_s, slowed_backward_s[MS_NUM_STEP_REDUCTIONS],
+        slowed_weight_s[MS_NUM_STEP_REDUCTIONS];
     /* Gathers that start with the step: seconds that they add to the first forward;
      * seconds of the gather of that forward's first block. */
     double gathering_s, first_gather_s;
 } ms_unit_times;
+
+/* Seconds of one pass of one or more blocks. host_s: the part that waits for the host;
+ * contended_s: the part that is communication on the links of the transfers of parameters
+ * and gradients. */
+typedef struct ms_work {
+    double busy_s, host_s, contended_s;
+} ms_work;
 
 /* One or more equal blocks, with the gather and reduction seconds of one. */
 typedef struct ms_moved_unit {

@@ -25,8 +25,8 @@ static double backward_s(const ms_pair_backward *b)
 static void short_exchanges_hide(void **state)
 {
     (void)state;
-    ms_pair_forward f = {3, 3, 0, 2, 2, 0};
-    ms_pair_backward b = {0, 3, 3, 3, 2, 2, 0};
+    ms_pair_forward f = {3, 3, 0, 2, 2, 0, 0};
+    ms_pair_backward b = {0, 3, 3, 3, 2, 2, 0, 0};
     ASSERT_NEAR(ms_pair_s(&f, &b, 0), 15, 1e-12);
 }
 
@@ -38,8 +38,8 @@ static void short_exchanges_hide(void **state)
 static void long_exchanges_follow_each_other(void **state)
 {
     (void)state;
-    ms_pair_forward f = {1, 1, 1, 10, 10, 0};
-    ms_pair_backward b = {1, 1, 1, 1, 10, 10, 0};
+    ms_pair_forward f = {1, 1, 1, 10, 10, 0, 0};
+    ms_pair_backward b = {1, 1, 1, 1, 10, 10, 0, 0};
     ASSERT_NEAR(ms_pair_s(&f, &b, 0), 42, 1e-12);
     ASSERT_NEAR(ms_pair_s(&f, &b, 0.2), 43, 1e-12);
     ASSERT_NEAR(ms_pair_s(&f, &b, 1), 47, 1e-12);
@@ -53,7 +53,7 @@ static void one_layer_without_experts_hides_what_it_can(void **state)
 {
     (void)state;
     ms_pair_forward f = {.attention_s = 5};
-    ms_pair_backward b = {1, 4, 2, 6, 3, 3, 0};
+    ms_pair_backward b = {1, 4, 2, 6, 3, 3, 0, 0};
     ASSERT_NEAR(ms_pair_s(&f, &b, 0), 19, 1e-12);
     f.exposed_s = 0.5;
     b.exposed_s = 1.5;
@@ -63,10 +63,27 @@ static void one_layer_without_experts_hides_what_it_can(void **state)
 static void layers_without_exchanges_take_their_sum(void **state)
 {
     (void)state;
-    ms_pair_forward f = {3, 2, 1, 0, 0, 0.25};
-    ms_pair_backward b = {1, 4, 2, 6, 0, 0, 0.5};
+    ms_pair_forward f = {3, 2, 1, 0, 0, 0.25, 0};
+    ms_pair_backward b = {1, 4, 2, 6, 0, 0, 0.5, 0};
     ASSERT_NEAR(ms_pair_s(&f, &b, 0), 19.75, 1e-12);
     ASSERT_NEAR(ms_pair_s(&f, &b, 0.5), 19.75, 1e-12);
+}
+
+/* Forward and backward have 6 s of compute each. A host that launches either in 5 s delays
+ * nothing; one that launches the forward in 10 s takes 10 s for it and is done with the
+ * backward after another 6. Faster exchanges, which the pair hides, make that no longer. */
+static void a_pair_lasts_as_long_as_its_launches(void **state)
+{
+    (void)state;
+    ms_pair_forward f = {2, 2, 2, 1, 1, 0, 5};
+    ms_pair_backward b = {0, 2, 2, 2, 2, 2, 0, 5};
+    double device_s = ms_pair_s(&f, &b, 0);
+    ASSERT_NEAR(ms_pair_host_s(&f, &b, 0), 0, 0);
+    f.host_s = 10;
+    ASSERT_NEAR(ms_pair_s(&f, &b, 0), 10 + 6, 1e-12);
+    ASSERT_NEAR(ms_pair_host_s(&f, &b, 0), 16 - device_s, 1e-12);
+    f.dispatch_s = f.combine_s = 0.5;
+    ASSERT_NEAR(ms_pair_s(&f, &b, 0), 16, 1e-12);
 }
 
 static double some(ms_rng *rng)
@@ -82,10 +99,10 @@ static void pairs_stay_between_their_bounds(void **state)
     (void)state;
     ms_rng rng = ms_rng_seed(11);
     for (int i = 0; i < 2000; i++) {
-        ms_pair_forward f = {some(&rng), some(&rng), some(&rng),
-                             some(&rng), some(&rng), some(&rng)};
+        ms_pair_forward f = {some(&rng), some(&rng), some(&rng), some(&rng),
+                             some(&rng), some(&rng), 0};
         ms_pair_backward b = {some(&rng), some(&rng), some(&rng), some(&rng),
-                              some(&rng), some(&rng), some(&rng)};
+                              some(&rng), some(&rng), some(&rng), 0};
         double both = forward_s(&f) + backward_s(&b), exposed = f.exposed_s + b.exposed_s;
         double exchanges = f.dispatch_s + f.combine_s + b.combine_s + b.dispatch_s;
         double seconds = ms_pair_s(&f, &b, 0);
@@ -107,6 +124,7 @@ int main(void)
         cmocka_unit_test(long_exchanges_follow_each_other),
         cmocka_unit_test(one_layer_without_experts_hides_what_it_can),
         cmocka_unit_test(layers_without_exchanges_take_their_sum),
+        cmocka_unit_test(a_pair_lasts_as_long_as_its_launches),
         cmocka_unit_test(pairs_stay_between_their_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
