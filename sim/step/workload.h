@@ -64,7 +64,8 @@ typedef struct ms_bill_set {
     ms_bill_key key;
     ms_bill embed, head;
     const ms_bill *layer[MS_MAX_LAYER_KINDS][MS_NUM_LAYER_MODES]; /* NULL: not priced */
-    ms_split_entry *splits[MS_SPLIT_BUCKETS];                     /* a hash table */
+    const ms_saved *keep[MS_MAX_LAYER_KINDS]; /* (MS_NUM_BUDGETS); NULL: not chosen */
+    ms_split_entry *splits[MS_SPLIT_BUCKETS]; /* a hash table */
 } ms_bill_set;
 
 typedef struct ms_workload {
