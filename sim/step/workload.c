@@ -28,6 +28,22 @@ static void count_layers(ms_workload *workload)
     }
 }
 
+static void open_cache(ms_workload *workload)
+{
+    workload->arena = ms_arena_open();
+    workload->bill_keys = workload->split_keys = (ms_map){.arena = workload->arena};
+    workload->bill_capacity = workload->split_capacity = 0;
+    workload->bill_sets = NULL;
+    workload->splits = NULL;
+    count_layers(workload);
+}
+
+void ms_workload_forget(ms_workload *workload)
+{
+    ms_arena_close(workload->arena);
+    open_cache(workload);
+}
+
 void ms_workload_set_memory_rule(ms_workload *workload, const ms_memory_rule *rule)
 {
     workload->memory =
@@ -52,10 +68,8 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
     workload->compute = plan->compute;
     workload->recompute_budget_frac = plan->recompute_budget_frac;
     ms_workload_set_memory_rule(workload, &(ms_memory_rule){0});
-    workload->arena = ms_arena_open();
-    workload->bill_keys.arena = workload->split_keys.arena = workload->arena;
     pthread_mutex_init(&workload->lock, NULL);
-    count_layers(workload);
+    open_cache(workload);
     *out = workload;
     return MS_OK;
 }

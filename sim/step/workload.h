@@ -108,6 +108,9 @@ typedef struct ms_workload_inputs {
 ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
                            const ms_plan *plan, ms_workload **out);
 void ms_workload_close(ms_workload *workload);
+/* Frees the cache of priced programs and splits, which fills again when it is needed:
+ * nothing may refer to it. */
+void ms_workload_forget(ms_workload *workload);
 /* Sets the rule by which plans of the workload fit device memory from now on. */
 void ms_workload_set_memory_rule(ms_workload *workload, const ms_memory_rule *rule);
 
