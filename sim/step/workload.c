@@ -28,6 +28,27 @@ static void count_layers(ms_workload *workload)
     }
 }
 
+static bool repeats(const ms_model *model, long layer, long period)
+{
+    return layer >= period &&
+           model->kind_of_layer[layer] == model->kind_of_layer[layer - period];
+}
+
+/* Finds the shortest period of the second half of the model, and where it begins. */
+static void find_period(ms_workload *workload)
+{
+    const ms_model *model = workload->model;
+    long num = model->num_layers, period = 0, first = num;
+    while (first > num / 2 && period < MS_MAX_PERIOD) {
+        period++;
+        for (first = num; repeats(model, first - 1, period);)
+            first--;
+    }
+    bool found = first <= num / 2;
+    workload->period = found ? (int)period : 0;
+    workload->first_periodic = found ? (int)(first - period) : (int)num;
+}
+
 static void open_cache(ms_workload *workload)
 {
     workload->arena = ms_arena_open();
@@ -36,6 +57,7 @@ static void open_cache(ms_workload *workload)
     workload->bill_sets = NULL;
     workload->splits = NULL;
     count_layers(workload);
+    find_period(workload);
 }
 
 void ms_workload_forget(ms_workload *workload)

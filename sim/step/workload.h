@@ -68,6 +68,9 @@ typedef struct ms_bill_set {
     ms_split_entry *splits[MS_SPLIT_BUCKETS]; /* a hash table */
 } ms_bill_set;
 
+/* Longest period, in layers, of patterns that stages add up at once. */
+#define MS_MAX_PERIOD 64
+
 typedef struct ms_workload {
     const ms_model *model;
     const ms_cluster *cluster;
@@ -85,7 +88,10 @@ typedef struct ms_workload {
     int *layers_before
         [MS_MAX_LAYER_KINDS]; /* [kind][i]: number of layers of `kind` before layer i */
     int *first_alike;         /* (num_layers): first of adjacent layers of equal kind */
-    pthread_mutex_t lock;     /* guards the cache */
+    /* layers from first_periodic to the model's last repeat those `period` before, the
+     * first period excepted; 0: no period of at most MS_MAX_PERIOD layers */
+    int period, first_periodic;
+    pthread_mutex_t lock; /* guards the cache */
     ms_arena *arena;
     ms_map bill_keys;
     ms_bill_set **bill_sets; /* (bill_capacity): one per key in bill_keys */
