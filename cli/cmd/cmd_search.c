@@ -212,29 +212,43 @@ static ms_status find_tie_band(const ms_search_request *r, const ms_workload *wo
     return MS_OK;
 }
 
-/* Runs the search and fills the report, which points to results in cx->arena; MS_OK also
- * if nothing was found. */
-static ms_status find(const ms_search_request *r, const ms_search_options *options,
-                      ms_workload *workload, ms_search_report *report)
+/* Fills what the report says before the search. */
+static ms_status open_report(const ms_search_request *r, const ms_search_options *options,
+                             const ms_workload *workload, ms_search_report *report)
+{
+    *report = (ms_search_report){.space = r->space,
+                                 .limits = r->limits,
+                                 .memory = &workload->memory,
+                                 .rules = &workload->rules,
+                                 .unit = workload->cluster->device.unit,
+                                 .num_threads = options->num_threads};
+    return find_tie_band(r, workload, report);
+}
+
+/* Completes a search that has begun and fills the report, which points to results in
+ * cx->arena; MS_OK also if nothing was found. */
+static ms_status finish(const ms_search_request *r, const ms_search_options *options,
+                        ms_workload *workload, ms_search_state *begun,
+                        ms_search_report *report)
 {
     ms_ctx *cx = r->cx;
     ms_search_result *result = MS_NEW(cx->arena, ms_search_result);
-    ms_search_report made = {.space = r->space,
-                             .limits = r->limits,
-                             .memory = &workload->memory,
-                             .rules = &workload->rules,
-                             .unit = workload->cluster->device.unit,
-                             .result = result,
-                             .num_threads = options->num_threads};
-    ms_why *why;
-    MS_TRY(find_tie_band(r, workload, &made));
-    MS_TRY(begin_why(r, options, workload, &why));
-    ms_status status = ms_search(cx, workload, r->space, options, result);
+    ms_status status = ms_search_complete(begun, result);
     if (status != MS_OK && status != MS_ENOFIT)
         return status;
-    ms_search_tie(cx, workload, r->space, options, made.tie_band_frac, result);
-    *report = made;
-    MS_TRY(complete(cx, workload, r->search->engine.value == MS_ENGINE_EVENT, report));
+    ms_search_tie(cx, workload, r->space, options, report->tie_band_frac, result);
+    report->result = result;
+    return complete(cx, workload, r->search->engine.value == MS_ENGINE_EVENT, report);
+}
+
+static ms_status find(const ms_search_request *r, const ms_search_options *options,
+                      ms_workload *workload, ms_search_report *report)
+{
+    ms_why *why;
+    MS_TRY(open_report(r, options, workload, report));
+    MS_TRY(begin_why(r, options, workload, &why));
+    ms_search_state *begun = ms_search_begin(r->cx, workload, r->space, options);
+    MS_TRY(finish(r, options, workload, begun, report));
     return finish_why(r, options, workload, why, report);
 }
 
@@ -325,6 +339,8 @@ typedef struct stack_search {
     ms_space space;
     ms_search_request request;
     ms_workload *workload; /* NULL: not opened */
+    ms_search_options how;
+    ms_search_state *begun; /* NULL: bad input for this stack */
     ms_search_report report;
 } stack_search;
 
@@ -381,7 +397,8 @@ static ms_status open_stacks(const ms_search_request *r, const char *const *name
     return status;
 }
 
-static ms_status search_stack(stack_search *s, const ms_args *args)
+/* Begins a stack's search, which finds a first plan. */
+static ms_status begin_stack(stack_search *s, const ms_args *args)
 {
     const ms_plan *base = &s->space.base;
     MS_TRY(ms_plan_check_cluster(&s->cx, base, s->workload->cluster));
@@ -389,37 +406,59 @@ static ms_status search_stack(stack_search *s, const ms_args *args)
     MS_TRY(ms_search_request_space(&s->request));
     MS_TRY(set_memory_rule(&s->request, s->workload));
     /* the fastest plan, and the one to take of those in its tie band */
-    ms_search_options options = make_options(&s->request, args, 2);
-    return find(&s->request, &options, s->workload, &s->report);
+    s->how = make_options(&s->request, args, 2);
+    MS_TRY(open_report(&s->request, &s->how, s->workload, &s->report));
+    s->begun = ms_search_begin(&s->cx, s->workload, &s->space, &s->how);
+    return MS_OK;
 }
 
-/* Searches the ceiling, whose errors are those of every stack, and then each stack; bad
- * input for a stack alone is the reason why it has no plan. */
+/* Completes a stack's search, and frees its cache; bad input for this stack alone is the
+ * reason why it has no plan. */
+static ms_status complete_stack(stack_search *s, bool is_ceiling, ms_stack_best *best)
+{
+    if (s->begun == NULL) {
+        *best = (ms_stack_best){.stack = s->space.base.stack,
+                                .outcome = MS_STACK_NOT_LEGAL,
+                                .reason = s->cx.first->message};
+        return MS_OK;
+    }
+    MS_TRY(finish(&s->request, &s->how, s->workload, s->begun, &s->report));
+    *best = ms_stacks_best(&s->cx, s->workload, &s->report, is_ceiling);
+    ms_workload_forget(s->workload);
+    return MS_OK;
+}
+
+static ms_status fail_as(ms_ctx *cx, const stack_search *s, ms_status status)
+{
+    cx->first = s->cx.first;
+    cx->last = s->cx.last;
+    cx->num_errors = s->cx.num_errors;
+    return cx->status = status;
+}
+
+/* Searches the stacks, and then the ceiling, whose errors are those of every stack; all
+ * have a first plan before one search is complete. */
 static ms_status search_each(ms_ctx *cx, const ms_args *args, stack_search *searches,
                              ms_stacks_report *report)
 {
-    for (int i = 0; i <= report->num_stacks; i++) {
-        stack_search *s = &searches[i];
-        ms_stack_best *best = i == 0 ? &report->ceiling : &report->stacks[i - 1];
-        ms_status status = search_stack(s, args);
-        if (status == MS_OK) {
-            *best = ms_stacks_best(&s->cx, s->workload, &s->report, i == 0);
-        } else if (status == MS_EINPUT && i > 0) {
-            *best = (ms_stack_best){.stack = s->space.base.stack,
-                                    .outcome = MS_STACK_NOT_LEGAL,
-                                    .reason = s->cx.first->message};
-        } else {
-            cx->first = s->cx.first;
-            cx->last = s->cx.last;
-            cx->num_errors = s->cx.num_errors;
-            return cx->status = status;
-        }
-        if (report->ceiling.plan != NULL && i > 0)
-            best->refused =
-                ms_workload_broken_rules(s->workload, report->ceiling.plan, cx->arena);
-        report->elapsed_s += status == MS_OK ? s->report.result->elapsed_s : 0.0;
-        s->cx.verbosity = cx->verbosity;
+    int num = report->num_stacks;
+    for (int i = 0; i <= num; i++) {
+        ms_status status = begin_stack(&searches[i], args);
+        if (status != MS_OK && (status != MS_EINPUT || i == 0))
+            return fail_as(cx, &searches[i], status);
     }
+    for (int k = 1; k <= num + 1; k++) {
+        int i = k % (num + 1);
+        ms_stack_best *best = i == 0 ? &report->ceiling : &report->stacks[i - 1];
+        ms_status status = complete_stack(&searches[i], i == 0, best);
+        if (status != MS_OK)
+            return fail_as(cx, &searches[i], status);
+        if (best->search != NULL)
+            report->elapsed_s += best->search->result->elapsed_s;
+    }
+    for (int i = 1; i <= num && report->ceiling.plan != NULL; i++)
+        report->stacks[i - 1].refused = ms_workload_broken_rules(
+            searches[i].workload, report->ceiling.plan, cx->arena);
     report->inputs = &searches[0].report;
     ms_stacks_order(report);
     return MS_OK;

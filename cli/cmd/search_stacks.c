@@ -65,7 +65,7 @@ static void explain(ms_ctx *cx, ms_workload *workload, const ms_search_report *r
                     ms_stack_best *best)
 {
     if (best->outcome == MS_STACK_INTERRUPTED) {
-        best->reason = "interrupted: no plan was found so far";
+        best->reason = "no plan was found so far";
         return;
     }
     ms_shortfall shortfall;
@@ -79,6 +79,7 @@ ms_stack_best ms_stacks_best(ms_ctx *cx, ms_workload *workload,
 {
     const ms_search_result *result = report->result;
     ms_stack_best best = {.stack = report->space->base.stack,
+                          .search = report,
                           .fastest_s = (double)NAN,
                           .outcome = ms_interrupted && !result->optimal
                                          ? MS_STACK_INTERRUPTED

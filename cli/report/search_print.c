@@ -260,14 +260,11 @@ static void print_certificate(FILE *out, ms_arena *arena, const ms_search_report
                                         ms_decimals(best_s), best_s));
     } else if (result->optimal) {
         fputs("certificate  the whole space was covered: nothing in it fits\n", out);
-    } else if (open_s > 0.0) {
+    } else {
         print_note(out, ms_arena_printf(arena,
                                         "certificate  not optimal: interrupted; what was "
                                         "not explored takes at least %.*f s",
                                         ms_decimals(open_s), open_s));
-    } else {
-        print_note(out,
-                   "certificate  not optimal: interrupted before every mesh had a bound");
     }
 }
 

@@ -56,6 +56,8 @@ static void write_stack(ms_jout *out, const ms_stack_best *best,
     write_best(out, best);
     ms_jout_number_field(out, "fastest_step_s", best->fastest_s);
     ms_jout_text_field(out, "reason", best->reason);
+    if (best->search != NULL)
+        ms_search_write_certificate(out, best->search);
     ms_jout_begin_array_field(out, "broken_rules_of_ceiling");
     for (int i = 0; i < best->refused.num; i++)
         ms_jout_text(out, best->refused.rules[i]->name);
@@ -80,6 +82,7 @@ static void write_ceiling(ms_jout *out, const ms_stack_best *ceiling)
     else
         ms_plan_write_json(out, ceiling->plan);
     ms_jout_text_field(out, "reason", ceiling->reason);
+    ms_search_write_certificate(out, ceiling->search);
     ms_jout_end_object(out);
 }
 

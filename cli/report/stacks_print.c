@@ -95,6 +95,16 @@ static void print_without_plan(FILE *out, const ms_stacks_report *report)
                      report->stacks[i].reason);
 }
 
+/* Prints what an interrupted search of a stack leaves open. */
+static void print_open(FILE *out, const ms_stack_best *best)
+{
+    if (best->outcome != MS_STACK_INTERRUPTED)
+        return;
+    double open_s = best->search->result->smallest_open_bound_s;
+    ms_print(out, "%-12s interrupted: what was not explored takes at least %.*f s\n",
+             best->stack, ms_decimals(open_s), open_s);
+}
+
 /* Prints the headline; that nothing is faster holds if the ceiling's search was not
  * interrupted and no stack is faster. */
 static void print_headline(FILE *out, ms_arena *arena, const ms_stacks_report *report)
@@ -136,6 +146,9 @@ void ms_stacks_print(FILE *out, ms_arena *arena, const ms_stacks_report *report)
         print_gaps(out, arena, report);
     fputc('\n', out);
     print_without_plan(out, report);
+    for (int i = 0; i < report->num_stacks; i++)
+        print_open(out, &report->stacks[i]);
+    print_open(out, &report->ceiling);
     ms_print(out, "elapsed      %.*f s, %d thread%s\n", report->elapsed_s < 1.0 ? 3 : 1,
              report->elapsed_s, inputs->num_threads, inputs->num_threads == 1 ? "" : "s");
     if (report->num_found > 0)

@@ -21,6 +21,7 @@ typedef struct ms_stack_best {
     const char *stack;
     ms_stack_outcome outcome;
     const char *reason;              /* why there is no plan; NULL with a plan */
+    const ms_search_report *search;  /* the search; NULL: the request was refused */
     const ms_plan *plan;             /* the plan to take; NULL: none */
     const ms_prediction *prediction; /* prediction of `plan` */
     double fastest_s;        /* step time of the stack's fastest plan; NaN: no plan */

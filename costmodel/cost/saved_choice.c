@@ -1,6 +1,7 @@
 /* Chooses activations to save: a knapsack over a layer's forward nodes, last first. */
 #include "costmodel/cost/saved_choice.h"
 
+#include "base/number.h"
 #include "costmodel/cost/bill.h"
 #include "costmodel/cost/cast.h"
 
@@ -10,12 +11,14 @@
 #include <string.h>
 
 #define MAX_TENSORS 256
+#define MAX_ASKED   128
 #define ROUNDING    1e-12
 
 /* ---- needed results ---- */
 
+/* A set of results that backward does not read: a bit each, compared as a number. */
 typedef struct asked {
-    unsigned long long word[MAX_TENSORS / 64];
+    unsigned long long high, low;
 } asked;
 
 /* A choice of results to save among the forward nodes decided so far. */
@@ -27,8 +30,9 @@ typedef struct choice {
 typedef struct solver {
     const ms_program *program;
     ms_arena *scratch;
-    asked needed;               /* results that backward reads */
-    bool is_free[MS_MAX_SAVED]; /* [forward node] whether it runs again in any case */
+    bool is_needed[MAX_TENSORS]; /* [tensor] whether backward reads this result */
+    asked bit[MAX_TENSORS];      /* [tensor] the result's bit; 0: needed or no result */
+    bool is_free[MS_MAX_SAVED];  /* [forward node] whether it runs again in any case */
     double node_s[MS_MAX_SAVED];
     double kept_bytes[MAX_TENSORS]; /* [tensor] its bytes if it is saved */
     double most_bytes;
@@ -36,15 +40,16 @@ typedef struct solver {
     int num_choices, num_next, capacity;
 } solver;
 
-static bool asks(const asked *set, int tensor)
+static bool asks(const asked *set, const asked *bit)
 {
-    return (set->word[tensor / 64] >> (tensor % 64) & 1ULL) != 0;
+    return ((set->high & bit->high) | (set->low & bit->low)) != 0;
 }
 
-static void ask(asked *set, int tensor)
+static asked bit_of(int i)
 {
-    assert(tensor < MAX_TENSORS);
-    set->word[tensor / 64] |= 1ULL << (tensor % 64);
+    assert(i < MAX_ASKED);
+    return i < MAX_ASKED / 2 ? (asked){1ULL << (MAX_ASKED / 2 - 1 - i), 0}
+                             : (asked){0, 1ULL << (MAX_ASKED - 1 - i)};
 }
 
 static bool is_result(const ms_program *program, int tensor)
@@ -77,15 +82,22 @@ static void price_nodes(solver *s, const ms_saved_prices *prices)
             s->is_free[program->nodes[n].forward] = true;
 }
 
-/* Collects the results that backward reads if nothing is recomputed, and their bytes. */
+/* Collects the results that backward reads if nothing is recomputed, and their bytes; the
+ * others get bits. */
 static void find_needed(solver *s, const ms_pricer *pricer, ms_saved_point *all)
 {
+    int num_bits = 0;
+    assert(s->program->num_tensors <= MAX_TENSORS);
     for (int t = 0; t < s->program->num_tensors; t++) {
         s->kept_bytes[t] =
             ms_saved_frac(s->program, t, pricer) * ms_tensor_local_bytes(s->program, t);
-        if (!s->program->tensors[t].saved || !is_result(s->program, t))
+        if (!is_result(s->program, t))
             continue;
-        ask(&s->needed, t);
+        s->is_needed[t] = s->program->tensors[t].saved;
+        if (!s->is_needed[t]) {
+            s->bit[t] = bit_of(num_bits++);
+            continue;
+        }
         ms_saved_add(&all->keep, s->program->tensors[t].producer);
         all->bytes += s->kept_bytes[t];
     }
@@ -117,10 +129,11 @@ static double take_results(const solver *s, const ms_node *node, asked *set)
     double bytes = -1.0;
     for (int i = 0; i < node->num_out; i++) {
         int tensor = node->out[i];
-        if (!asks(&s->needed, tensor) && !asks(set, tensor))
+        if (!s->is_needed[tensor] && !asks(set, &s->bit[tensor]))
             continue;
-        bytes = fmax(bytes, 0.0) + s->kept_bytes[tensor];
-        set->word[tensor / 64] &= ~(1ULL << (tensor % 64));
+        bytes = ms_max(bytes, 0.0) + s->kept_bytes[tensor];
+        set->high &= ~s->bit[tensor].high;
+        set->low &= ~s->bit[tensor].low;
     }
     return bytes;
 }
@@ -141,9 +154,10 @@ static void decide(solver *s, int n, const choice *so_far)
         push(s, &made);
     }
     again.point.seconds += s->node_s[n];
-    for (int i = 0; i < node->num_in; i++)
-        if (is_result(s->program, node->in[i]) && !asks(&s->needed, node->in[i]))
-            ask(&again.asked, node->in[i]);
+    for (int i = 0; i < node->num_in; i++) {
+        again.asked.high |= s->bit[node->in[i]].high;
+        again.asked.low |= s->bit[node->in[i]].low;
+    }
     push(s, &again);
 }
 
@@ -154,10 +168,16 @@ static int compare(double a, double b)
     return (a > b) - (a < b);
 }
 
+static int compare_asked(const asked *a, const asked *b)
+{
+    return a->high != b->high ? (a->high > b->high) - (a->high < b->high)
+                              : (a->low > b->low) - (a->low < b->low);
+}
+
 static int by_asked_bytes_seconds(const void *left, const void *right)
 {
     const choice *a = left, *b = right;
-    int order = memcmp(&a->asked, &b->asked, sizeof a->asked);
+    int order = compare_asked(&a->asked, &b->asked);
     if (order == 0)
         order = compare(a->point.bytes, b->point.bytes);
     return order != 0 ? order : compare(a->point.seconds, b->point.seconds);
@@ -170,7 +190,7 @@ static void prune(solver *s)
     for (int i = 0; i < s->num_next; i++) {
         const choice *last = kept > 0 ? &s->next[kept - 1] : NULL;
         bool beaten = last != NULL &&
-                      memcmp(&last->asked, &s->next[i].asked, sizeof(asked)) == 0 &&
+                      compare_asked(&last->asked, &s->next[i].asked) == 0 &&
                       s->next[i].point.seconds >= last->point.seconds * (1.0 - ROUNDING);
         if (!beaten)
             s->next[kept++] = s->next[i];

@@ -30,7 +30,7 @@ typedef struct leaders {
     int num, capacity;
 } leaders;
 
-typedef struct shared {
+struct ms_search_state {
     ms_workload *workload;
     const ms_space *space;
     const ms_search_options *options;
@@ -41,6 +41,7 @@ typedef struct shared {
     int num_classes;
     bool bounded; /* true once the time bounds of all meshes are computed */
     double start_s, reported_s;
+    double begun_s; /* seconds that ms_search_begin took */
     pthread_mutex_t lock;
     leaders leaders;
     ms_counts counts;
@@ -48,7 +49,8 @@ typedef struct shared {
     ms_plan least_plan;
     int least_index;
     double open_bound_s;
-} shared;
+};
+typedef ms_search_state shared;
 
 /* ---- collecting ---- */
 
@@ -341,12 +343,13 @@ static void make_classes(shared *s, ms_arena *arena)
 
 static void make_tasks(shared *s, ms_arena *arena)
 {
+    double least_s = ms_step_floor_s(s->workload, s->space->base.gpus);
     ms_mesh_choice *meshes;
     s->num_tasks =
         ms_space_meshes(s->space, s->workload->model, arena, &meshes, s->counts.refused);
     s->tasks = MS_NEW_ARRAY(arena, s->num_tasks, task);
     for (int i = 0; i < s->num_tasks; i++)
-        s->tasks[i] = (task){.mesh = meshes[i], .index = i};
+        s->tasks[i] = (task){.mesh = meshes[i], .index = i, .bound_s = least_s};
 }
 
 static const ms_bounded_mesh *bounded_meshes(const shared *s, ms_arena *arena)
@@ -358,56 +361,80 @@ static const ms_bounded_mesh *bounded_meshes(const shared *s, ms_arena *arena)
     return meshes;
 }
 
+ms_search_state *ms_search_begin(ms_ctx *cx, ms_workload *workload, const ms_space *space,
+                                 const ms_search_options *options)
+{
+    assert(options->num_best > 0 && options->num_threads > 0);
+    shared *s = MS_NEW(cx->arena, shared);
+    *s = (shared){.workload = workload,
+                  .space = space,
+                  .options = options,
+                  .arena = cx->arena,
+                  .start_s = ms_clock_s(),
+                  .leaders = {MS_NEW_ARRAY(cx->arena, options->num_best, ms_found),
+                              MS_NEW_ARRAY(cx->arena, options->num_best, int), 0,
+                              options->num_best},
+                  .least_needed_bytes = INFINITY,
+                  .open_bound_s = INFINITY,
+                  .least_index = -1};
+    pthread_mutex_init(&s->lock, NULL);
+    make_tasks(s, cx->arena);
+    if (!options->exhaustive && !options->bounds_only) {
+        make_classes(s, cx->arena);
+        find_first(s);
+    }
+    s->begun_s = ms_clock_s() - s->start_s;
+    return s;
+}
+
+/* Bounds all meshes and puts the most promising first. */
+static void order_meshes(shared *s)
+{
+    run_threads(s, bound_meshes, s->num_classes);
+    qsort(s->tasks, (size_t)s->num_tasks, sizeof *s->tasks, by_estimate);
+    if (!ms_is_interrupted(s->options->interrupted))
+        ms_log("search", "%d meshes of %d classes bounded after %.3f s, %d sets of bills",
+               s->num_tasks, s->num_classes, ms_clock_s() - s->start_s,
+               s->workload->bill_keys.num);
+}
+
+static ms_search_result result_of(const shared *s)
+{
+    bool optimal = !isfinite(s->open_bound_s);
+    return (ms_search_result){
+        .num_found = s->leaders.num,
+        .found = s->leaders.found,
+        .threshold_s =
+            ms_search_threshold_s(s->leaders.found, s->leaders.num, s->options->num_best),
+        .num_meshes = s->num_tasks,
+        .meshes = bounded_meshes(s, s->arena),
+        .counts = s->counts,
+        .optimal = optimal,
+        .smallest_open_bound_s = optimal ? (double)NAN : s->open_bound_s,
+        .least_needed_bytes = s->least_needed_bytes,
+        .least_plan = s->least_plan,
+        .elapsed_s = ms_clock_s() - s->start_s};
+}
+
+ms_status ms_search_complete(ms_search_state *s, ms_search_result *out)
+{
+    const ms_search_options *options = s->options;
+    s->start_s = ms_clock_s() - s->begun_s;
+    if (s->num_classes > 0)
+        order_meshes(s);
+    s->bounded = true;
+    run_threads(s, explore_meshes, s->num_tasks);
+    if (s->reported_s > 0.0)
+        options->progress(
+            options->payload,
+            &(ms_search_progress){1.0, s->reported_s - s->start_s, (double)NAN});
+    pthread_mutex_destroy(&s->lock);
+    *out = result_of(s);
+    return out->num_found > 0 ? MS_OK : MS_ENOFIT;
+}
+
 ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                     const ms_search_options *options, ms_search_result *out)
 {
-    double start_s = ms_clock_s();
-    assert(options->num_best > 0 && options->num_threads > 0);
-    shared s = {.workload = workload,
-                .space = space,
-                .options = options,
-                .arena = cx->arena,
-                .start_s = start_s,
-                .leaders = {MS_NEW_ARRAY(cx->arena, options->num_best, ms_found),
-                            MS_NEW_ARRAY(cx->arena, options->num_best, int), 0,
-                            options->num_best},
-                .least_needed_bytes = INFINITY,
-                .open_bound_s = INFINITY,
-                .least_index = -1};
-    pthread_mutex_init(&s.lock, NULL);
-    make_tasks(&s, cx->arena);
-    if (!options->exhaustive && !options->bounds_only) {
-        make_classes(&s, cx->arena);
-        find_first(&s);
-        run_threads(&s, bound_meshes, s.num_classes);
-        qsort(s.tasks, (size_t)s.num_tasks, sizeof *s.tasks, by_estimate);
-        if (!ms_is_interrupted(options->interrupted)) {
-            ms_log("search",
-                   "%d meshes of %d classes bounded after %.3f s, %d sets of bills",
-                   s.num_tasks, s.num_classes, ms_clock_s() - start_s,
-                   workload->bill_keys.num);
-        }
-    }
-    s.bounded = true;
-    run_threads(&s, explore_meshes, s.num_tasks);
-    if (s.reported_s > 0.0)
-        options->progress(
-            options->payload,
-            &(ms_search_progress){1.0, s.reported_s - start_s, (double)NAN});
-    pthread_mutex_destroy(&s.lock);
-    bool optimal = !isfinite(s.open_bound_s);
-    *out = (ms_search_result){
-        .num_found = s.leaders.num,
-        .found = s.leaders.found,
-        .threshold_s =
-            ms_search_threshold_s(s.leaders.found, s.leaders.num, options->num_best),
-        .num_meshes = s.num_tasks,
-        .meshes = bounded_meshes(&s, cx->arena),
-        .counts = s.counts,
-        .optimal = optimal,
-        .smallest_open_bound_s = optimal ? (double)NAN : s.open_bound_s,
-        .least_needed_bytes = s.least_needed_bytes,
-        .least_plan = s.least_plan,
-        .elapsed_s = ms_clock_s() - start_s};
-    return out->num_found > 0 ? MS_OK : MS_ENOFIT;
+    return ms_search_complete(ms_search_begin(cx, workload, space, options), out);
 }

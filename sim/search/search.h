@@ -30,7 +30,7 @@ typedef struct ms_search_options {
 } ms_search_options;
 
 /* A mesh with a lower bound of the step times of its plans, in seconds, and those of its
- * schedules; 0 and NULL: not known. */
+ * schedules; NULL: not known. */
 typedef struct ms_bounded_mesh {
     ms_mesh_choice mesh;
     double bound_s;
@@ -64,6 +64,15 @@ typedef struct ms_search_result {
  * result lives in cx->arena; it is complete also if the status is MS_ENOFIT (none fits). */
 ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                     const ms_search_options *options, ms_search_result *out);
+
+/* A search in two parts, so that each of several has a first plan before one is complete:
+ * what ms_search_begin finds, one plan that fits if there is any and the search is not
+ * interrupted, is in the result of ms_search_complete, whenever it is interrupted. The
+ * state lives in cx->arena, must be completed, and refers to all that it was given. */
+typedef struct ms_search_state ms_search_state;
+ms_search_state *ms_search_begin(ms_ctx *cx, ms_workload *workload, const ms_space *space,
+                                 const ms_search_options *options);
+ms_status ms_search_complete(ms_search_state *state, ms_search_result *out);
 
 /* Step time, in seconds, of the last of num_best listed plans: slower plans cannot enter
  * the list. Infinite while the list has room (num_found < num_best). */

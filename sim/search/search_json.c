@@ -73,7 +73,7 @@ static void write_space(ms_jout *out, const ms_search_report *report)
     ms_jout_end_object(out);
 }
 
-static void write_certificate(ms_jout *out, const ms_search_report *report)
+void ms_search_write_certificate(ms_jout *out, const ms_search_report *report)
 {
     ms_jout_begin_object_field(out, "certificate");
     ms_jout_bool_field(out, "optimal", report->result->optimal);
@@ -136,7 +136,7 @@ void ms_search_write_json(ms_jout *out, const ms_search_report *report)
     if (report->result->num_found > 0)
         ms_jout_text_field(out, "engine", ms_engine_names[report->predictions[0].engine]);
     write_space(out, report);
-    write_certificate(out, report);
+    ms_search_write_certificate(out, report);
     write_ties(out, report);
     write_plans(out, report);
     if (report->shortfall != NULL) {

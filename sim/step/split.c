@@ -48,10 +48,15 @@ static double stage_s(const costs *c, long stage, long first, long end)
  * seconds, and leaves a layer for each later stage; if none does, of one layer. */
 static long furthest_end(const costs *c, long stage, long first, double limit_s)
 {
-    long most = c->num_layers - (c->num_stages - 1 - stage), end = first + 1;
-    while (end < most && stage_s(c, stage, first, end + 1) <= limit_s)
-        end++;
-    return end;
+    long low = first + 1, high = c->num_layers - (c->num_stages - 1 - stage);
+    while (low < high) {
+        long end = low + (high - low + 1) / 2;
+        if (stage_s(c, stage, first, end) <= limit_s)
+            low = end;
+        else
+            high = end - 1;
+    }
+    return low;
 }
 
 /* Whether all layers fit if each stage takes as many as limit_s seconds allow. *next_s
@@ -96,19 +101,28 @@ static void earliest_ends(const costs *c, double limit_s, long *earliest)
     long end = c->num_layers;
     for (long stage = c->num_stages - 1; stage >= 0; stage--) {
         earliest[stage] = end;
-        long first = end - 1;
-        while (first > stage && stage_s(c, stage, first - 1, end) <= limit_s)
-            first--;
-        end = first;
+        long low = stage < end - 1 ? stage : end - 1, high = end - 1;
+        while (low < high) {
+            long first = low + (high - low) / 2;
+            if (stage_s(c, stage, first, end) <= limit_s)
+                high = first;
+            else
+                low = first + 1;
+        }
+        end = high;
     }
 }
 
 /* The end in [low, high] with which layers before it take nearest to target_s seconds. */
 static long nearest_end(const costs *c, double target_s, long low, long high)
 {
-    while (low < high &&
-           c->embed_s + 0.5 * (c->prefix_s[low] + c->prefix_s[low + 1]) < target_s)
-        low++;
+    while (low < high) {
+        long end = low + (high - low) / 2;
+        if (c->embed_s + 0.5 * (c->prefix_s[end] + c->prefix_s[end + 1]) < target_s)
+            low = end + 1;
+        else
+            high = end;
+    }
     return low;
 }
 

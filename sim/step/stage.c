@@ -55,10 +55,21 @@ double ms_pair_saved_s(const ms_workload *workload, const ms_block_costs *blocks
                        const ms_stage_layout *f, const ms_stage_layout *b)
 {
     double interference = workload->stack->interference_frac.value, saved_s = 0.0;
+    const unsigned char *kinds = workload->model->kind_of_layer;
+    /* [kind, mode of the forward as of the stage][those of the backward] */
+    double known_s[2 * MS_MAX_LAYER_KINDS][2 * MS_MAX_LAYER_KINDS];
+    bool is_known[2 * MS_MAX_LAYER_KINDS][2 * MS_MAX_LAYER_KINDS] = {{false}};
     for (long i = 0; i < ms_num_layer_pairs(f, b); i++) {
-        layer_pair pair = layer_pair_at(workload, blocks, f, b, i);
-        double pair_s = ms_pair_s(pair.forward, pair.backward, interference);
-        saved_s += ms_max(pair.alone_s - pair_s, 0.0);
+        long j = b->num_layers - 1 - i;
+        int row = 2 * kinds[f->first_layer + i] + (mode_of_layer(f, i) == f->mode);
+        int column = 2 * kinds[b->first_layer + j] + (mode_of_layer(b, j) == b->mode);
+        if (!is_known[row][column]) {
+            layer_pair pair = layer_pair_at(workload, blocks, f, b, i);
+            double pair_s = ms_pair_s(pair.forward, pair.backward, interference);
+            known_s[row][column] = ms_max(pair.alone_s - pair_s, 0.0);
+        }
+        is_known[row][column] = true;
+        saved_s += known_s[row][column];
     }
     return saved_s;
 }
@@ -197,19 +208,87 @@ static void walk_blocks(backward_walk *d, const ms_block_cost *block, long count
     free_blocks(d, block, 1.0);
 }
 
-/* Adds a stage's layers, from the last, by groups of equal kind and recomputation. */
+/* A stage's layers on the way from the last to the first, as groups of equal kind and
+ * recomputation. */
+typedef struct layer_walk {
+    const ms_workload *workload;
+    const ms_block_costs *blocks;
+    const ms_stage_layout *layout;
+    long middle; /* first layer of the stage that is not recomputed like its first */
+    long last;   /* last layer of the stage that is not passed; -1: none */
+} layer_walk;
+
+/* First of the layers down to which recomputation is that of the last. */
+static long segment_start(const layer_walk *w)
+{
+    return w->last >= w->middle ? w->middle : 0;
+}
+
+static ms_block_group take_group(layer_walk *w)
+{
+    long offset = w->layout->first_layer, start = segment_start(w), last = w->last;
+    int kind = w->workload->model->kind_of_layer[offset + last];
+    long first = w->workload->first_alike[offset + last] - offset;
+    first = first > start ? first : start;
+    w->last = first - 1;
+    return (ms_block_group){&w->blocks->layer[kind][mode_of_layer(w->layout, last)],
+                            (double)(last - first + 1)};
+}
+
+/* Number of whole periods of the model's pattern of layers from the last one down; 0 if
+ * the period does not begin with another kind of layer than it ends with. */
+static long num_periods(const layer_walk *w)
+{
+    const unsigned char *kinds = w->workload->model->kind_of_layer;
+    long period = w->workload->period, offset = w->layout->first_layer;
+    long start = segment_start(w), end = offset + w->last;
+    if (start + offset < w->workload->first_periodic)
+        start = w->workload->first_periodic - offset;
+    if (period < 2 || w->last - start + 1 < period ||
+        kinds[end] == kinds[end - period + 1])
+        return 0;
+    return (w->last - start + 1) / period;
+}
+
+/* Adds so many periods, the same as those passed just before, at once. */
+static void walk_periods(backward_walk *d, layer_walk *w, long times)
+{
+    ms_block_group groups[MS_MAX_PERIOD];
+    long rest = w->last - times * w->workload->period;
+    long end = w->last - w->workload->period;
+    int num = 0;
+    while (w->last > end)
+        groups[num++] = take_group(w);
+    ms_unit_overlap_repeat(&d->units, groups, num, (double)times);
+    for (int i = 0; i < num; i++)
+        free_blocks(d, groups[i].block, (double)times * groups[i].count);
+    w->last = rest;
+}
+
+static void walk_down_to(backward_walk *d, layer_walk *w, long end)
+{
+    while (w->last > end) {
+        ms_block_group group = take_group(w);
+        walk_blocks(d, group.block, (long)group.count);
+    }
+}
+
+#define MANY_PERIODS 64
+
+/* Adds a stage's layers, from the last. Of a pattern that repeats often the first two
+ * periods and the last are added group by group, one of which has the most bytes alive. */
 static void walk_layers(backward_walk *d, const ms_workload *workload,
                         const ms_block_costs *blocks, const ms_stage_layout *layout)
 {
-    long middle = layout->mode == MS_RECOMPUTE_FULL ? layout->recompute_layers : 0;
-    for (long last = layout->num_layers - 1, first; last >= 0; last = first - 1) {
-        int kind = workload->model->kind_of_layer[layout->first_layer + last];
-        first = workload->first_alike[layout->first_layer + last] - layout->first_layer;
-        if (first < middle && middle <= last)
-            first = middle;
-        first = first > 0 ? first : 0;
-        walk_blocks(d, &blocks->layer[kind][mode_of_layer(layout, last)],
-                    last - first + 1);
+    long most = layout->mode == MS_RECOMPUTE_FULL ? layout->recompute_layers : 0;
+    layer_walk w = {workload, blocks, layout, most, layout->num_layers - 1};
+    while (w.last >= 0) {
+        long num = num_periods(&w);
+        if (num >= MANY_PERIODS) {
+            walk_down_to(d, &w, w.last - 2L * workload->period);
+            walk_periods(d, &w, num - 3);
+        }
+        walk_down_to(d, &w, w.last - 1);
     }
 }
 

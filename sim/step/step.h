@@ -76,6 +76,10 @@ double ms_replica_s(const ms_pipeline *pipeline, const ms_stage *stage,
 double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        ms_arena *scratch);
 
+/* Lower bound, in seconds, of every plan's step on so many devices: the model's FLOP in
+ * products, with causal attention, at their peak. */
+double ms_step_floor_s(const ms_workload *workload, long gpus);
+
 /* Tighter bound, slower to compute: considers how pipeline->lists begins and ends. */
 double ms_step_tight_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                              ms_arena *scratch);

@@ -3,6 +3,8 @@
 #include "base/number.h"
 #include "sim/step/overlap.h"
 
+#include <math.h>
+
 /* Seconds until work, and communication beside it, are both done. The host launches the
  * work meanwhile, however much communication slows it. */
 static double overlapped_s(const ms_unit_overlap *walk, ms_work w, double comm_s)
@@ -149,6 +151,101 @@ void ms_unit_overlap_pass(ms_unit_overlap *walk, const ms_block_cost *block,
     add_current_blocks(walk, &next);
     walk->before = walk->at;
     walk->at = next;
+}
+
+/* ---- periods ---- */
+
+#define NUM_LANES (4 + 2 * MS_NUM_STEP_REDUCTIONS)
+
+static void list_lanes(ms_unit_overlap *walk, ms_lane *lanes[NUM_LANES])
+{
+    int num = 0;
+    lanes[num++] = &walk->whole;
+    lanes[num++] = &walk->weight;
+    lanes[num++] = &walk->last_weight;
+    lanes[num++] = &walk->gathers;
+    for (int i = 0; i < MS_NUM_STEP_REDUCTIONS; i++) {
+        lanes[num++] = &walk->last[i];
+        lanes[num++] = &walk->last_half[i];
+    }
+}
+
+/* One period from lanes that begin with `lane` and the given pending reductions. */
+static ms_unit_overlap one_period(const ms_unit_overlap *walk,
+                                  const ms_block_group *groups, int num, ms_lane lane,
+                                  double pending_s)
+{
+    ms_unit_times times = {0};
+    ms_unit_overlap one = *walk;
+    ms_lane *lanes[NUM_LANES];
+    one.out = &times;
+    one.pending_reduce_s = pending_s;
+    list_lanes(&one, lanes);
+    for (int i = 0; i < NUM_LANES; i++)
+        *lanes[i] = lane;
+    for (int i = 0; i < num; i++)
+        ms_unit_overlap_pass(&one, groups[i].block, groups[i].block, groups[i].count);
+    one.out = NULL;
+    return one;
+}
+
+/* Adds the seconds of so many periods; returns those of one's last backward. */
+static double add_times(ms_unit_overlap *walk, const ms_block_group *groups, int num,
+                        double times)
+{
+    ms_unit_times of_one = {0}, *out = walk->out;
+    ms_unit_overlap one = *walk;
+    one.out = &of_one;
+    for (int i = 0; i < num; i++)
+        ms_unit_overlap_pass(&one, groups[i].block, groups[i].block, groups[i].count);
+    out->forward_s += times * of_one.forward_s;
+    out->backward_s += times * of_one.backward_s;
+    out->input_s += times * of_one.input_s;
+    out->last_backward_s += times * of_one.last_backward_s;
+    return of_one.last_backward_s;
+}
+
+static bool gathers_any(const ms_block_group *groups, int num)
+{
+    bool any = false;
+    for (int i = 0; i < num; i++)
+        any = any || groups[i].block->gather_s > 0.0;
+    return any;
+}
+
+/* Transfers of more_s beyond the compute, after `times` periods: each adds lag.moved_s, and
+ * after the first they are at least lag.worked_s above the compute so far, of which each
+ * period adds work_s. */
+static double after_periods_s(double more_s, double work_s, ms_lane lag, double times)
+{
+    return ms_max(more_s + times * lag.moved_s,
+                  lag.worked_s + (times - 1.0) * ms_max(work_s, lag.moved_s));
+}
+
+void ms_unit_overlap_repeat(ms_unit_overlap *walk, const ms_block_group *groups, int num,
+                            double times)
+{
+    const ms_lane no_transfers = {0.0, -INFINITY}, no_work = {-INFINITY, 0.0};
+    double last_s = add_times(walk, groups, num, times);
+    /* reductions of a whole period's backward never run out within it */
+    ms_unit_overlap late = one_period(walk, groups, num, no_work, last_s);
+    ms_unit_overlap early = one_period(walk, groups, num, no_transfers, -INFINITY);
+    ms_lane *lanes[NUM_LANES], *moved[NUM_LANES], *worked[NUM_LANES];
+    list_lanes(walk, lanes);
+    list_lanes(&late, moved);
+    list_lanes(&early, worked);
+    for (int i = 0; i < NUM_LANES; i++) {
+        ms_lane lag = {worked[i]->moved_s, moved[i]->moved_s};
+        double work_s = worked[i]->worked_s, before_s = lanes[i]->worked_s;
+        lanes[i]->moved_s =
+            before_s + after_periods_s(lanes[i]->moved_s - before_s, work_s, lag, times);
+        lanes[i]->worked_s = before_s + times * work_s;
+    }
+    /* where a block gathers, all periods leave as many reductions pending as the first */
+    ms_lane pending = {early.pending_reduce_s, late.pending_reduce_s - last_s};
+    if (!gathers_any(groups, num))
+        walk->pending_reduce_s =
+            after_periods_s(walk->pending_reduce_s, 0.0, pending, times);
 }
 
 void ms_unit_overlap_end(ms_unit_overlap *walk)

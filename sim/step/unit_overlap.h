@@ -74,10 +74,20 @@ typedef struct ms_unit_overlap {
     ms_lane gathers;
 } ms_unit_overlap;
 
+/* Equal blocks, one after the other; `block` has their gather and reduction seconds. */
+typedef struct ms_block_group {
+    const ms_block_cost *block;
+    double count;
+} ms_block_group;
+
 /* Adds `count` equal blocks, from a stage's last to its first. `moved`: a block that has
  * the gather and reduction seconds of each. */
 void ms_unit_overlap_pass(ms_unit_overlap *walk, const ms_block_cost *block,
                           const ms_block_cost *moved, double count);
+/* Adds a period of `num` groups of equal blocks, `times` times (at least 1), at once. The
+ * same period must have been passed just before. Equal to passing them but for rounding. */
+void ms_unit_overlap_repeat(ms_unit_overlap *walk, const ms_block_group *groups, int num,
+                            double times);
 void ms_unit_overlap_end(ms_unit_overlap *walk);
 
 #endif

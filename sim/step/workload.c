@@ -28,6 +28,44 @@ static void count_layers(ms_workload *workload)
     }
 }
 
+static bool repeats(const ms_model *model, long layer, long period)
+{
+    return layer >= period &&
+           model->kind_of_layer[layer] == model->kind_of_layer[layer - period];
+}
+
+/* Finds the shortest period of the second half of the model, and where it begins. */
+static void find_period(ms_workload *workload)
+{
+    const ms_model *model = workload->model;
+    long num = model->num_layers, period = 0, first = num;
+    while (first > num / 2 && period < MS_MAX_PERIOD) {
+        period++;
+        for (first = num; repeats(model, first - 1, period);)
+            first--;
+    }
+    bool found = first <= num / 2;
+    workload->period = found ? (int)period : 0;
+    workload->first_periodic = found ? (int)(first - period) : (int)num;
+}
+
+static void open_cache(ms_workload *workload)
+{
+    workload->arena = ms_arena_open();
+    workload->bill_keys = workload->split_keys = (ms_map){.arena = workload->arena};
+    workload->bill_capacity = workload->split_capacity = 0;
+    workload->bill_sets = NULL;
+    workload->splits = NULL;
+    count_layers(workload);
+    find_period(workload);
+}
+
+void ms_workload_forget(ms_workload *workload)
+{
+    ms_arena_close(workload->arena);
+    open_cache(workload);
+}
+
 void ms_workload_set_memory_rule(ms_workload *workload, const ms_memory_rule *rule)
 {
     workload->memory =
@@ -52,10 +90,8 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
     workload->compute = plan->compute;
     workload->recompute_budget_frac = plan->recompute_budget_frac;
     ms_workload_set_memory_rule(workload, &(ms_memory_rule){0});
-    workload->arena = ms_arena_open();
-    workload->bill_keys.arena = workload->split_keys.arena = workload->arena;
     pthread_mutex_init(&workload->lock, NULL);
-    count_layers(workload);
+    open_cache(workload);
     *out = workload;
     return MS_OK;
 }
@@ -184,27 +220,32 @@ static ms_saved chosen_keep(const ms_workload *workload, const ms_bill_key *key,
     return keep;
 }
 
-const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
-                                      const ms_bill_key *key, ms_program_key which,
-                                      long data_parallel)
+/* The layer program of a block; `keep`: what it saves if that is chosen; NULL: choose. */
+static const ms_program *program_of(const ms_workload *workload, ms_arena *arena,
+                                    const ms_bill_key *key, ms_program_key which,
+                                    const ms_saved *keep, long data_parallel)
 {
     ms_program_key program_key = program_key_of(workload, key, which);
-    if (program_key.recompute == MS_RECOMPUTE_AUTO)
-        program_key.keep = chosen_keep(workload, key, which);
+    bool is_chosen = program_key.recompute == MS_RECOMPUTE_AUTO;
+    if (is_chosen)
+        program_key.keep = keep != NULL ? *keep : chosen_keep(workload, key, which);
     return ms_program_make(arena, workload->model, &program_key,
                            workload->sequence_length, data_parallel, workload->compute);
 }
 
-static ms_bill bill_of(const ms_workload *workload, ms_arena *arena,
-                       const ms_bill_key *key, ms_block_kind block, int kind,
-                       ms_layer_mode mode)
+const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
+                                      const ms_bill_key *key, ms_program_key which,
+                                      long data_parallel)
 {
-    ms_program_key which = {.block = (unsigned char)block,
-                            .kind = (unsigned char)kind,
-                            .recompute = (unsigned char)mode};
+    return program_of(workload, arena, key, which, NULL, data_parallel);
+}
+
+static ms_bill bill_of(const ms_workload *workload, ms_arena *arena,
+                       const ms_bill_key *key, ms_program_key which, const ms_saved *keep)
+{
     ms_arena *scratch = ms_arena_open();
     const ms_program *program =
-        ms_workload_program(workload, scratch, key, which, data_parallel_for(key));
+        program_of(workload, scratch, key, which, keep, data_parallel_for(key));
     ms_bill bill = ms_bill_make(arena, program, &workload->pricer);
     ms_arena_close(scratch);
     return bill;
@@ -229,25 +270,82 @@ static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key
     return i < 0 ? NULL : workload->bill_sets[i];
 }
 
-/* Prices all kinds of layers without the lock: if two threads do, one result is kept. */
-static void make_layers(const ms_workload *workload, ms_arena *arena,
-                        const ms_bill_key *key, ms_layer_mode mode,
-                        ms_bill bills[MS_MAX_LAYER_KINDS])
+/* Choices of what layers of a kind save with each budget, all from one front, which is
+ * long work and made without the lock. */
+static const ms_saved *kept_choices(ms_workload *workload, ms_bill_set *set, int kind)
 {
-    for (int kind = 0; kind < workload->model->num_kinds; kind++)
-        bills[kind] = bill_of(workload, arena, key, MS_BLOCK_LAYER, kind, mode);
+    lock(workload);
+    const ms_saved *known = set->keep[kind];
+    pthread_mutex_unlock(&workload->lock);
+    if (known != NULL)
+        return known;
+    ms_saved chosen[MS_NUM_BUDGETS];
+    ms_arena *scratch = ms_arena_open();
+    ms_saved_front front = ms_workload_saved_front(workload, scratch, &set->key, kind);
+    for (int i = 0; i < MS_NUM_BUDGETS; i++) {
+        double budget_frac = ms_layer_mode_budget_frac(ms_layer_mode_of_budget(i));
+        chosen[i] = ms_saved_choose(&front, budget_frac)->keep;
+    }
+    ms_arena_close(scratch);
+    lock(workload);
+    if (set->keep[kind] == NULL) {
+        ms_saved *kept = MS_NEW_ARRAY(workload->arena, MS_NUM_BUDGETS, ms_saved);
+        memcpy(kept, chosen, sizeof chosen);
+        set->keep[kind] = kept;
+    }
+    known = set->keep[kind];
+    pthread_mutex_unlock(&workload->lock);
+    return known;
 }
 
-static void keep_layers(ms_workload *workload, ms_bill_set *set, ms_layer_mode mode,
-                        const ms_bill bills[MS_MAX_LAYER_KINDS])
+/* The bill of another budget with which layers of a kind save the same as budget `i`;
+ * NULL: none is priced. */
+static const ms_bill *equal_bill(ms_workload *workload, const ms_bill_set *set, int kind,
+                                 const ms_saved *keep, int i)
 {
-    for (int kind = 0; kind < workload->model->num_kinds; kind++) {
-        if (set->layer[kind][mode] != NULL)
-            continue;
-        ms_bill *kept = MS_NEW(workload->arena, ms_bill);
-        *kept = ms_bill_copy(workload->arena, &bills[kind]);
-        set->layer[kind][mode] = kept;
+    const ms_bill *equal = NULL;
+    lock(workload);
+    for (int k = 0; k < MS_NUM_BUDGETS && equal == NULL; k++)
+        if (memcmp(&keep[k], &keep[i], sizeof *keep) == 0)
+            equal = set->layer[kind][ms_layer_mode_of_budget(k)];
+    pthread_mutex_unlock(&workload->lock);
+    return equal;
+}
+
+static void keep_layer(ms_workload *workload, const ms_bill **place, const ms_bill *bill)
+{
+    if (*place != NULL)
+        return; /* another thread was faster */
+    ms_bill *kept = MS_NEW(workload->arena, ms_bill);
+    *kept = ms_bill_copy(workload->arena, bill);
+    *place = kept;
+}
+
+/* Prices a kind of layers without the lock: if two threads do, one result is kept. */
+static void add_layer(ms_workload *workload, ms_bill_set *set, int kind,
+                      ms_layer_mode mode)
+{
+    const ms_saved *keep = NULL;
+    const ms_bill *equal = NULL;
+    if (ms_layer_mode_has_budget(mode)) {
+        const ms_saved *choices = kept_choices(workload, set, kind);
+        int i = mode - ms_layer_mode_of_budget(0);
+        keep = &choices[i];
+        equal = equal_bill(workload, set, kind, choices, i);
     }
+    ms_program_key which = {.block = MS_BLOCK_LAYER,
+                            .kind = (unsigned char)kind,
+                            .recompute = (unsigned char)mode};
+    ms_arena *scratch = ms_arena_open();
+    ms_bill made = {0};
+    if (equal == NULL)
+        made = bill_of(workload, scratch, &set->key, which, keep);
+    lock(workload);
+    if (equal != NULL && set->layer[kind][mode] == NULL)
+        set->layer[kind][mode] = equal;
+    keep_layer(workload, &set->layer[kind][mode], &made);
+    pthread_mutex_unlock(&workload->lock);
+    ms_arena_close(scratch);
 }
 
 static ms_bill_set *keep_set(ms_workload *workload, const ms_bill_set *made,
@@ -257,7 +355,8 @@ static ms_bill_set *keep_set(ms_workload *workload, const ms_bill_set *made,
     *set = *made;
     set->embed = ms_bill_copy(workload->arena, &made->embed);
     set->head = ms_bill_copy(workload->arena, &made->head);
-    keep_layers(workload, set, MS_RECOMPUTE_NONE, layers);
+    for (int kind = 0; kind < workload->model->num_kinds; kind++)
+        keep_layer(workload, &set->layer[kind][MS_RECOMPUTE_NONE], &layers[kind]);
     bill_words words = words_of(&made->key);
     MS_MAKE_ROOM(workload->arena, workload->bill_sets, workload->bill_keys.num,
                  workload->bill_capacity, 64);
@@ -288,16 +387,20 @@ ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key)
         return set;
     ms_bill_set made = {.key = *key};
     ms_bill layers[MS_MAX_LAYER_KINDS];
+    ms_program_key which = {.recompute = MS_RECOMPUTE_NONE};
     ms_arena *scratch = ms_arena_open();
     if (ends != NULL) {
         made.embed = ends->embed;
         made.head = ends->head;
     } else {
-        made.embed =
-            bill_of(workload, scratch, key, MS_BLOCK_EMBED, 0, MS_RECOMPUTE_NONE);
-        made.head = bill_of(workload, scratch, key, MS_BLOCK_HEAD, 0, MS_RECOMPUTE_NONE);
+        which.block = MS_BLOCK_EMBED;
+        made.embed = bill_of(workload, scratch, key, which, NULL);
+        which.block = MS_BLOCK_HEAD;
+        made.head = bill_of(workload, scratch, key, which, NULL);
     }
-    make_layers(workload, scratch, key, MS_RECOMPUTE_NONE, layers);
+    which.block = MS_BLOCK_LAYER;
+    for (; which.kind < workload->model->num_kinds; which.kind++)
+        layers[which.kind] = bill_of(workload, scratch, key, which, NULL);
     lock(workload);
     set = find_set(workload, key);
     if (set == NULL)
@@ -314,17 +417,11 @@ void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned m
         if (bills->layer[0][mode] != NULL)
             modes &= ~(1U << mode);
     pthread_mutex_unlock(&workload->lock);
-    for (int mode = 0; mode < MS_NUM_LAYER_MODES; mode++) {
-        if ((modes >> mode & 1U) == 0)
-            continue;
-        ms_bill layers[MS_MAX_LAYER_KINDS];
-        ms_arena *scratch = ms_arena_open();
-        make_layers(workload, scratch, &bills->key, mode, layers);
-        lock(workload);
-        keep_layers(workload, bills, mode, layers);
-        pthread_mutex_unlock(&workload->lock);
-        ms_arena_close(scratch);
-    }
+    /* kind 0 last: where it is priced, all are */
+    for (int mode = 0; mode < MS_NUM_LAYER_MODES; mode++)
+        for (int kind = workload->model->num_kinds - 1; kind >= 0; kind--)
+            if ((modes >> mode & 1U) != 0)
+                add_layer(workload, bills, kind, mode);
 }
 
 /* ---- shapes ---- */

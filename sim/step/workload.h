@@ -64,8 +64,12 @@ typedef struct ms_bill_set {
     ms_bill_key key;
     ms_bill embed, head;
     const ms_bill *layer[MS_MAX_LAYER_KINDS][MS_NUM_LAYER_MODES]; /* NULL: not priced */
-    ms_split_entry *splits[MS_SPLIT_BUCKETS];                     /* a hash table */
+    const ms_saved *keep[MS_MAX_LAYER_KINDS]; /* (MS_NUM_BUDGETS); NULL: not chosen */
+    ms_split_entry *splits[MS_SPLIT_BUCKETS]; /* a hash table */
 } ms_bill_set;
+
+/* Longest period, in layers, of patterns that stages add up at once. */
+#define MS_MAX_PERIOD 64
 
 typedef struct ms_workload {
     const ms_model *model;
@@ -84,7 +88,10 @@ typedef struct ms_workload {
     int *layers_before
         [MS_MAX_LAYER_KINDS]; /* [kind][i]: number of layers of `kind` before layer i */
     int *first_alike;         /* (num_layers): first of adjacent layers of equal kind */
-    pthread_mutex_t lock;     /* guards the cache */
+    /* layers from first_periodic to the model's last repeat those `period` before, the
+     * first period excepted; 0: no period of at most MS_MAX_PERIOD layers */
+    int period, first_periodic;
+    pthread_mutex_t lock; /* guards the cache */
     ms_arena *arena;
     ms_map bill_keys;
     ms_bill_set **bill_sets; /* (bill_capacity): one per key in bill_keys */
@@ -107,6 +114,9 @@ typedef struct ms_workload_inputs {
 ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
                            const ms_plan *plan, ms_workload **out);
 void ms_workload_close(ms_workload *workload);
+/* Frees the cache of priced programs and splits, which fills again when it is needed:
+ * nothing may refer to it. */
+void ms_workload_forget(ms_workload *workload);
 /* Sets the rule by which plans of the workload fit device memory from now on. */
 void ms_workload_set_memory_rule(ms_workload *workload, const ms_memory_rule *rule);
 

@@ -362,7 +362,8 @@ static void threads_do_not_change_the_result(void **state)
 
 /* The relaxed lower bound decides which meshes the search never looks at: it must not
  * exceed the step time of the best plan of its mesh, and meshes that compare as equal
- * have equal bounds. */
+ * have equal bounds. None is below the bound that an interrupted search states of meshes
+ * that it did not come to. */
 static void no_mesh_is_faster_than_its_bound(void **state)
 {
     (void)state;
@@ -380,8 +381,11 @@ static void no_mesh_is_faster_than_its_bound(void **state)
                                   (long[MS_NUM_REFUSALS]){0});
         ms_explorer x = ms_explorer_open(workload, &space, 1);
         x.exhaustive = true;
+        double floor_s = ms_step_floor_s(workload, space.base.gpus);
+        assert_true(floor_s > 0.0);
         for (int m = 0; m < num; m++) {
             double bound_s = ms_explore_bound_s(&x, &meshes[m], NULL);
+            assert_true(bound_s >= floor_s);
             if (m > 0 && ms_explore_compare_bounds(&meshes[m - 1], &meshes[m]) == 0)
                 ASSERT_NEAR(bound_s, ms_explore_bound_s(&x, &meshes[m - 1], NULL), 0.0);
             ms_explore_mesh(&x, &meshes[m], INFINITY);
