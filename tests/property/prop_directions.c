@@ -154,31 +154,14 @@ static ms_plan draw_fixed(ms_ctx *cx, ms_rng *rng, ms_workload *workload,
 
 static void check_plans_of_seed(uint64_t seed)
 {
-    static const char *const cases[][3] = {
-        {"llama-3.1-8b", "hgx-h100", "generic"},
-        {"llama-3.2-1b", "hgx-a100-80g", "megatron"},
-        {"llama-3.1-70b", "gb200-nvl72", "torchtitan"},
-        {"qwen3-30b-a3b", "hgx-h100", "generic"},
-        {"mixtral-8x7b", "hgx-b200", "megatron"},
-        {"deepseek-v2-lite", "hgx-h100", "generic"},
-        {"nemotron-h-8b", "hgx-h100", "generic"},
-        {"nemotron-3-nano-30b-a3b", "hgx-h100", "generic"},
-    };
-    enum {
-        NUM_CASES = (int)(sizeof cases / sizeof *cases)
-    };
     ms_rng rng = ms_rng_seed(seed);
-    int num_plans = TEST_CASES(NUM_PLANS, NUM_CASES);
-    for (int i = 0; i < NUM_CASES; i++) {
+    int num_plans = TEST_CASES(NUM_PLANS, MS_NUM_PLAN_SUBJECTS);
+    for (int i = 0; i < MS_NUM_PLAN_SUBJECTS; i++) {
         ms_ctx *cx = test_cx();
-        ms_plan base = ms_plan_default(64);
-        base.model = cases[i][0];
-        base.cluster = cases[i][1];
-        base.stack = cases[i][2];
-        base.sequence_length = 4096;
+        ms_plan base;
         ms_workload *workload;
-        ASSERT_OK(ms_workload_open(cx, &base, &workload), cx);
-        for (int drawn = i; drawn < num_plans; drawn += NUM_CASES) {
+        ASSERT_OK(ms_plan_subject_open(cx, &ms_plan_subjects[i], &base, &workload), cx);
+        for (int drawn = i; drawn < num_plans; drawn += MS_NUM_PLAN_SUBJECTS) {
             ms_arena_mark mark = ms_arena_save(cx->arena);
             ms_plan plan = draw_fixed(cx, &rng, workload, &base);
             check_plan(cx, workload, &plan);

@@ -21,13 +21,14 @@ static double transfer_s(ms_rng *rng, double share)
     return share * ms_rng_uniform(rng);
 }
 
-static pattern random_pattern(ms_rng *rng)
+/* Fills a pattern, whose groups point into it. */
+static void draw_pattern(ms_rng *rng, pattern *p)
 {
-    pattern p = {.num = 1 + (int)ms_rng_below(rng, MOST_GROUPS),
-                 .times = 1 + (long)ms_rng_below(rng, 40)};
+    *p = (pattern){.num = 1 + (int)ms_rng_below(rng, MOST_GROUPS),
+                   .times = 1 + (long)ms_rng_below(rng, 40)};
     double gathers = (double)ms_rng_below(rng, 3);
-    for (int i = 0; i < p.num; i++) {
-        ms_block_cost *b = &p.blocks[i];
+    for (int i = 0; i < p->num; i++) {
+        ms_block_cost *b = &p->blocks[i];
         b->forward_s = ms_rng_uniform(rng);
         b->weight_s = ms_rng_uniform(rng);
         b->backward_s = b->weight_s + ms_rng_uniform(rng);
@@ -38,9 +39,8 @@ static pattern random_pattern(ms_rng *rng)
         b->reduce_s = transfer_s(rng, (double)ms_rng_below(rng, 5));
         b->replicate_s = transfer_s(rng, (double)ms_rng_below(rng, 2));
         b->all_reduce_s = transfer_s(rng, 3.0);
-        p.groups[i] = (ms_block_group){b, 1.0 + (double)ms_rng_below(rng, 4)};
+        p->groups[i] = (ms_block_group){b, 1.0 + (double)ms_rng_below(rng, 4)};
     }
-    return p;
 }
 
 static void pass(ms_unit_overlap *walk, const pattern *p)
@@ -76,7 +76,8 @@ static void periods_at_once_are_periods_one_by_one(void **state)
     ms_rng rng = ms_rng_seed(29);
     int num_pending = 0;
     for (int c = 0; c < NUM_CASES; c++) {
-        pattern p = random_pattern(&rng);
+        pattern p;
+        draw_pattern(&rng, &p);
         ms_unit_times want = times_of(&p, false), got = times_of(&p, true);
         const double *a = (const double *)&got, *b = (const double *)&want;
         for (size_t i = 0; i < sizeof got / sizeof *a; i++)
