@@ -6,6 +6,7 @@
 #include "exec/runner/outcome_collect.h"
 #include "sim/simulate/interference.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ static ms_status read_ranks(ms_ctx *cx, const char *text, long *rank)
         return MS_OK;
     if (strncmp(text, prefix, length) == 0 && text[length] >= '0' && text[length] <= '9')
         *rank = strtol(text + length, &end, 10);
-    if (end != NULL && *end == '\0')
+    if (end != NULL && *end == '\0' && *rank < LONG_MAX)
         return MS_OK;
     return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                    "--replay is \"%s\", must be stages or rank=R", text);
@@ -168,7 +169,8 @@ ms_status ms_run_replay(ms_ctx *cx, const ms_run_prepared *run)
         ms_fail(cx, status, MS_NOWHERE, "interrupted after %d replayed ranks",
                 report.num_replayed);
     if (status == MS_OK || report.interrupted) {
-        ms_recompose(&whole);
+        if (report.num_replayed > 0)
+            ms_recompose(&whole);
         status = write_result(cx, run, &report, status);
     }
     for (int i = 0; i < report.num_replayed; i++)

@@ -15,16 +15,17 @@ double ms_replayed_action_s(const ms_replay_report *report, const ms_replayed *r
 {
     const ms_recomposition *r = report->recomposition;
     const ms_schedule *schedule = report->planned->schedule;
-    bool splits = ms_schedule_traits_of(schedule->shape.kind).splits_backward;
-    if ((which == MS_TIME_INPUT || which == MS_TIME_WEIGHT) && !splits)
-        return (double)NAN;
     double sum_s = 0.0;
+    int num = 0;
     for (int chunk = 0; chunk < schedule->num_chunks; chunk++) {
         int stage = ms_schedule_stage(&schedule->shape, replayed->pipeline_rank, chunk);
-        sum_s +=
-            ms_action_time_s(measured ? &r->times[stage] : &r->predicted[stage], which);
+        const ms_stage_times *times = measured ? r->times : r->predicted;
+        if (!r->is_measured[stage][which])
+            continue;
+        sum_s += ms_action_time_s(&times[stage], which);
+        num++;
     }
-    return sum_s / schedule->num_chunks;
+    return num > 0 ? sum_s / num : (double)NAN;
 }
 
 /* ---- text ---- */

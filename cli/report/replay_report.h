@@ -33,8 +33,8 @@ void ms_replay_print(FILE *out, ms_arena *arena, const ms_replay_report *report)
 /* Writes JSON of schema meshsim.rank_replay/1. */
 void ms_replay_write_json(ms_jout *out, const ms_replay_report *report);
 
-/* A mean duration over the stages of a rank, measured or predicted; NaN: the schedule has
- * no such actions. */
+/* A mean duration, measured or predicted, over the stages of a rank that have such actions
+ * of their own, not in pairs alone; NaN: none has. */
 double ms_replayed_action_s(const ms_replay_report *report, const ms_replayed *replayed,
                             ms_action_time which, bool measured);
 

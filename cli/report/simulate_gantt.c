@@ -107,13 +107,36 @@ static bool continues(const ms_gantt_bar *bar, const ms_gantt_bar *next)
            (bar->kind == next->kind || is_wait);
 }
 
+/* An unsplit backward of a schedule with split ones: its halves alternate by layer. Joins
+ * the bars I and W of one action, and `next`, which is I again, to one backward. */
+static bool joins_halves(ms_gantt_bar *input, ms_gantt_bar *weight,
+                         const ms_gantt_bar *next)
+{
+    bool whole =
+        weight->kind == MS_TASK_BACKWARD &&
+        (next->kind == MS_TASK_BACKWARD_INPUT || next->kind == MS_TASK_BACKWARD_WEIGHT);
+    bool again =
+        weight->kind == MS_TASK_BACKWARD_WEIGHT && next->kind == MS_TASK_BACKWARD_INPUT;
+    if (next->group == 0 || weight->group != next->group || !(whole || again))
+        return false;
+    if (again && input->group == next->group && input->kind == MS_TASK_BACKWARD_INPUT) {
+        weight->start = input->start;
+        input->end = input->start;
+    }
+    weight->kind = MS_TASK_BACKWARD;
+    weight->end = next->end;
+    return true;
+}
+
 static int make_bars(ms_arena *arena, const lanes *l, ms_gantt_bar **out)
 {
     const ms_simulation *s = l->report->simulation;
     bool by_action = l->report->gantt != MS_SIMULATE_GANTT_STREAMS;
     ms_gantt_bar *bars = MS_NEW_ARRAY(arena, s->graph->num_tasks, ms_gantt_bar);
-    int num = 0,
-        *last = MS_NEW_ARRAY(arena, l->num, int); /* [lane] 1 + index of its last bar */
+    int num = 0;
+    /* [lane] 1 + index of its last bar, and of the bar before that */
+    int *last = MS_NEW_ARRAY(arena, l->num, int);
+    int *before = MS_NEW_ARRAY(arena, l->num, int);
     for (int task = 1; task <= s->graph->num_tasks; task++) {
         const ms_task_tag *tag = ms_graph_tag(s->graph, task);
         if (tag->actor < 0 || tag->kind == MS_TASK_JOIN)
@@ -125,11 +148,16 @@ static int make_bars(ms_arena *arena, const lanes *l, ms_gantt_bar **out)
         bar.lane = lane;
         if (by_action)
             bar.kind = action_kind(l->report->plan, bar.kind);
-        if (by_action && last[lane] > 0 && continues(&bars[last[lane] - 1], &bar)) {
-            bars[last[lane] - 1].end = bar.end;
+        ms_gantt_bar *latest = last[lane] > 0 ? &bars[last[lane] - 1] : NULL;
+        if (by_action && latest != NULL && continues(latest, &bar)) {
+            latest->end = bar.end;
             continue;
         }
+        if (by_action && latest != NULL && before[lane] > 0 &&
+            joins_halves(&bars[before[lane] - 1], latest, &bar))
+            continue;
         bars[num++] = bar;
+        before[lane] = last[lane];
         last[lane] = num;
     }
     *out = bars;

@@ -35,7 +35,7 @@ static void write_gap(ms_jout *out, const ms_stack_best *best,
                       const ms_stack_best *ceiling)
 {
     ms_jout_key(out, "over_ceiling");
-    if (best->plan == NULL || ceiling->plan == NULL) {
+    if (best->plan == NULL || ceiling->outcome != MS_STACK_FOUND) {
         ms_jout_null(out);
         return;
     }
@@ -59,7 +59,7 @@ static void write_stack(ms_jout *out, const ms_stack_best *best,
     if (best->search != NULL)
         ms_search_write_certificate(out, best->search);
     ms_jout_begin_array_field(out, "broken_rules_of_ceiling");
-    for (int i = 0; i < best->refused.num; i++)
+    for (int i = 0; i < best->refused.num && ceiling->outcome == MS_STACK_FOUND; i++)
         ms_jout_text(out, best->refused.rules[i]->name);
     ms_jout_end_array(out);
     write_gap(out, best, ceiling);

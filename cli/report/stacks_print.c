@@ -9,9 +9,11 @@
 
 #include <math.h>
 
+/* Whether a plan is known that no stack beats: not the best so far of a search that was
+ * interrupted. */
 static bool has_ceiling(const ms_stacks_report *report)
 {
-    return report->ceiling.prediction != NULL;
+    return report->ceiling.outcome == MS_STACK_FOUND;
 }
 
 static double over_ceiling_frac(const ms_stacks_report *report, double step_s)
@@ -111,12 +113,14 @@ static void print_headline(FILE *out, ms_arena *arena, const ms_stacks_report *r
 {
     const ms_stack_best *best = &report->stacks[0], *ceiling = &report->ceiling;
     if (!has_ceiling(report)) {
-        ms_print(out, "no ceiling   %s\n", ceiling->reason);
+        ms_print(out, "no ceiling   %s\n",
+                 ceiling->reason != NULL
+                     ? ceiling->reason
+                     : "interrupted: its search had not proved its best plan");
         return;
     }
     double step_s = ceiling->prediction->step_s;
-    bool holds = ceiling->outcome == MS_STACK_FOUND &&
-                 (report->num_found == 0 || best->fastest_s >= step_s);
+    bool holds = report->num_found == 0 || best->fastest_s >= step_s;
     const char *text = ms_arena_printf(
         arena, holds ? "no framework can beat %.*f s here" : "stack ideal takes %.*f s",
         ms_decimals(step_s), step_s);

@@ -37,6 +37,8 @@ ms_recomposition ms_recomposition_open(ms_arena *arena, const ms_planned *planne
                           .num_stages = stages,
                           .predicted = predicted,
                           .times = times,
+                          .is_measured = ms_arena_array(
+                              arena, (size_t)stages, sizeof(bool[MS_NUM_ACTION_TIMES])),
                           .measured_by = MS_NEW_ARRAY(arena, ranks, int),
                           .reduces_s = MS_NEW_ARRAY(arena, ranks, double),
                           .update_s = MS_NEW_ARRAY(arena, ranks, double),
@@ -136,8 +138,9 @@ static double end_median_s(const actions *a, int end)
 }
 
 /* Sets *plain and *edge to medians of a kind's actions, and of the first or last one. A
- * duration without actions is the other's; without either, both remain predicted. */
-static void take_kind(const actions *a, ms_slot_cost class, bool is_forward,
+ * duration without actions is the other's; without either, both remain predicted and the
+ * result is false. */
+static bool take_kind(const actions *a, ms_slot_cost class, bool is_forward,
                       double *plain, double *edge)
 {
     double plain_s = median_s(a, &class);
@@ -145,9 +148,10 @@ static void take_kind(const actions *a, ms_slot_cost class, bool is_forward,
     class.last_backward = !is_forward;
     double edge_s = median_s(a, &class);
     if (isnan(plain_s) && isnan(edge_s))
-        return;
+        return false;
     *plain = isnan(plain_s) ? edge_s : plain_s;
     *edge = isnan(edge_s) ? plain_s : edge_s;
+    return true;
 }
 
 /* Durations of pairs, as seconds saved against both halves alone. */
@@ -182,14 +186,19 @@ static void take_stage(const ms_recomposition *r, const actions *a, int stage)
                           .send_forward_s = predicted.send_forward_s,
                           .send_backward_s = predicted.send_backward_s,
                           .release_s = predicted.release_s};
+    bool *is_measured = r->is_measured[stage];
     ms_slot_cost class = {.kind = MS_SLOT_FORWARD, .stage = (short)stage};
-    take_kind(a, class, true, &t->forward_s, &t->first_forward_s);
+    is_measured[MS_TIME_FORWARD] =
+        take_kind(a, class, true, &t->forward_s, &t->first_forward_s);
     class.kind = MS_SLOT_BACKWARD;
-    take_kind(a, class, false, &t->backward_s, &t->last_backward_s);
+    is_measured[MS_TIME_BACKWARD] =
+        take_kind(a, class, false, &t->backward_s, &t->last_backward_s);
     class.kind = MS_SLOT_WEIGHT;
-    take_kind(a, class, false, &t->weight_s, &t->last_weight_s);
+    is_measured[MS_TIME_WEIGHT] =
+        take_kind(a, class, false, &t->weight_s, &t->last_weight_s);
     class.kind = MS_SLOT_INPUT;
     double input_s = median_s(a, &class);
+    is_measured[MS_TIME_INPUT] = !isnan(input_s);
     t->input_s = isnan(input_s) ? t->input_s : input_s;
 }
 

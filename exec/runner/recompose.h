@@ -26,6 +26,8 @@ typedef struct ms_recomposition {
     int num_ranks, num_stages;       /* ranks of the pipeline; its stages, with copies */
     const ms_stage_times *predicted; /* (num_stages) */
     ms_stage_times *times; /* (num_stages): measured durations, else predicted */
+    /* (num_stages): kinds of actions of which a stage has measured ones of its own */
+    bool (*is_measured)[MS_NUM_ACTION_TIMES];
     /* (num_ranks): pipeline rank that executed the stages of each; -1: none, predicted */
     int *measured_by;
     double *reduces_s,
