@@ -75,15 +75,38 @@ static lanes make_lanes(ms_arena *arena, const ms_simulate_report *r)
     return l;
 }
 
+/* Marks which backwards are not split: [placed stage, micro-batch]; NULL: each task is an
+ * action. The tasks of such a backward are of both halves, layer by layer. */
+static bool *find_whole_backwards(ms_arena *arena, const ms_simulation *s)
+{
+    if (s->options.detail != MS_DETAIL_NODE || s->planned == NULL)
+        return NULL;
+    const ms_schedule *schedule = s->planned->schedule;
+    int num = schedule->shape.num_microbatches;
+    bool *whole = MS_NEW_ARRAY(arena, (long)schedule->num_stages * num, bool);
+    for (int i = 0; i < schedule->first_action[schedule->shape.num_ranks]; i++) {
+        const ms_action *a = &schedule->actions[i];
+        if (a->kind == MS_BACKWARD)
+            whole[a->stage * num + a->microbatch] = true;
+        if (a->kind == MS_OVERLAP)
+            whole[a->backward_stage * num + a->backward_microbatch] = true;
+    }
+    return whole;
+}
+
 /* Kind of the action that a task belongs to; without streams, communication and waiting
  * for the host are part of an action. */
-static int action_kind(const ms_plan *plan, int kind)
+static int action_kind(const ms_simulation *s, int task, const bool *whole)
 {
-    bool splits = ms_schedule_traits_of(plan->schedule).splits_backward;
-    bool is_backward = kind == MS_TASK_RECOMPUTE || kind == MS_TASK_BACKWARD_INPUT;
-    if (is_backward || (kind == MS_TASK_BACKWARD_WEIGHT && !splits))
-        return splits ? MS_TASK_BACKWARD_INPUT : MS_TASK_BACKWARD;
-    return kind;
+    const ms_task_tag *tag = ms_graph_tag(s->graph, task);
+    bool is_half = tag->kind == MS_TASK_BACKWARD_INPUT ||
+                   tag->kind == MS_TASK_BACKWARD_WEIGHT || tag->kind == MS_TASK_RECOMPUTE;
+    if (whole == NULL || !is_half)
+        return tag->kind;
+    int num = s->planned->schedule->shape.num_microbatches;
+    if (whole[tag->stage * num + ms_graph_microbatch(s->graph, task)])
+        return MS_TASK_BACKWARD;
+    return tag->kind == MS_TASK_RECOMPUTE ? MS_TASK_BACKWARD_INPUT : tag->kind;
 }
 
 static ms_gantt_bar bar_of_task(const ms_simulation *s, int task)
@@ -107,36 +130,14 @@ static bool continues(const ms_gantt_bar *bar, const ms_gantt_bar *next)
            (bar->kind == next->kind || is_wait);
 }
 
-/* An unsplit backward of a schedule with split ones: its halves alternate by layer. Joins
- * the bars I and W of one action, and `next`, which is I again, to one backward. */
-static bool joins_halves(ms_gantt_bar *input, ms_gantt_bar *weight,
-                         const ms_gantt_bar *next)
-{
-    bool whole =
-        weight->kind == MS_TASK_BACKWARD &&
-        (next->kind == MS_TASK_BACKWARD_INPUT || next->kind == MS_TASK_BACKWARD_WEIGHT);
-    bool again =
-        weight->kind == MS_TASK_BACKWARD_WEIGHT && next->kind == MS_TASK_BACKWARD_INPUT;
-    if (next->group == 0 || weight->group != next->group || !(whole || again))
-        return false;
-    if (again && input->group == next->group && input->kind == MS_TASK_BACKWARD_INPUT) {
-        weight->start = input->start;
-        input->end = input->start;
-    }
-    weight->kind = MS_TASK_BACKWARD;
-    weight->end = next->end;
-    return true;
-}
-
 static int make_bars(ms_arena *arena, const lanes *l, ms_gantt_bar **out)
 {
     const ms_simulation *s = l->report->simulation;
     bool by_action = l->report->gantt != MS_SIMULATE_GANTT_STREAMS;
     ms_gantt_bar *bars = MS_NEW_ARRAY(arena, s->graph->num_tasks, ms_gantt_bar);
     int num = 0;
-    /* [lane] 1 + index of its last bar, and of the bar before that */
-    int *last = MS_NEW_ARRAY(arena, l->num, int);
-    int *before = MS_NEW_ARRAY(arena, l->num, int);
+    int *last = MS_NEW_ARRAY(arena, l->num, int); /* [lane] 1 + index of its last bar */
+    const bool *whole = find_whole_backwards(arena, s);
     for (int task = 1; task <= s->graph->num_tasks; task++) {
         const ms_task_tag *tag = ms_graph_tag(s->graph, task);
         if (tag->actor < 0 || tag->kind == MS_TASK_JOIN)
@@ -147,17 +148,13 @@ static int make_bars(ms_arena *arena, const lanes *l, ms_gantt_bar **out)
         ms_gantt_bar bar = bar_of_task(s, task);
         bar.lane = lane;
         if (by_action)
-            bar.kind = action_kind(l->report->plan, bar.kind);
+            bar.kind = action_kind(s, task, whole);
         ms_gantt_bar *latest = last[lane] > 0 ? &bars[last[lane] - 1] : NULL;
         if (by_action && latest != NULL && continues(latest, &bar)) {
             latest->end = bar.end;
             continue;
         }
-        if (by_action && latest != NULL && before[lane] > 0 &&
-            joins_halves(&bars[before[lane] - 1], latest, &bar))
-            continue;
         bars[num++] = bar;
-        before[lane] = last[lane];
         last[lane] = num;
     }
     *out = bars;

@@ -6,6 +6,7 @@
 #include "exec/cpu/host_backend.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 typedef struct modelled_job {
@@ -154,7 +155,7 @@ static void copy_with_signs(ms_device_rank *device, ms_scalar scalar, void *to,
 static void draw_message(ms_device_rank *device, const ms_transfer *t)
 {
     for (long i = 0; i < t->count; i++) {
-        double value = 3.4641016151377544 * (ms_rng_uniform(&device->rng) - 0.5);
+        double value = sqrt(12.0) * (ms_rng_uniform(&device->rng) - 0.5);
         if (t->scalar == MS_SCALAR_FP64)
             ((double *)t->receive)[i] = value;
         else

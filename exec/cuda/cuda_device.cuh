@@ -164,6 +164,15 @@ static __device__ __forceinline__ void ms_emulated_check_aligned(const void *, s
         }                                                                                \
     } while (0)
 
+/* The last step of SplitMix64 (base/rng.c): a hash of z. */
+static __device__ __forceinline__ uint64_t ms_mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+#define MS_GOLDEN_GAMMA 0x9E3779B97F4A7C15u /* the generator's increment */
+
 #define MS_WARP      32
 #define MS_ALL_LANES 0xffffffffU
 #define MS_MAX_WARPS 32 /* largest number of warps in a block */

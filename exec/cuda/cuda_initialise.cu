@@ -8,29 +8,22 @@
 
 #define THREADS 256
 
-#define PI           3.14159265358979323846
-#define GOLDEN_GAMMA 0x9E3779B97F4A7C15u
+#define PI 3.14159265358979323846
 
 namespace
 {
 
-__device__ uint64_t mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
 /* The seed that ms_rng_split (base/rng.h) makes of a generator's seed and a key. */
 __device__ uint64_t split(uint64_t seed, uint64_t key)
 {
-    return mix(mix(seed + GOLDEN_GAMMA) ^ mix(key * GOLDEN_GAMMA + 1));
+    return ms_mix(ms_mix(seed + MS_GOLDEN_GAMMA) ^ ms_mix(key * MS_GOLDEN_GAMMA + 1));
 }
 
 __device__ double next_uniform(uint64_t *state)
 {
-    *state += GOLDEN_GAMMA;
-    return (double)(mix(*state) >> 11) * (1.0 / 9007199254740992.0); /* divides by 2^53 */
+    *state += MS_GOLDEN_GAMMA;
+    return (double)(ms_mix(*state) >> 11) *
+           (1.0 / 9007199254740992.0); /* divides by 2^53 */
 }
 
 __device__ double initial_value(const ms_initial_piece &how, long place)

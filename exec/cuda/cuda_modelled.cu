@@ -35,14 +35,6 @@ __device__ void rest()
 }
 #endif
 
-/* A hash of x: the last step of SplitMix64 (base/rng.c). */
-__device__ uint64_t mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
 template <class T> struct modelled {
     T *to;
     const T *from;
@@ -54,10 +46,10 @@ template <class T> struct modelled {
 template <class T> __device__ T made_up(const modelled<T> &m, long i)
 {
     typedef typename number<T>::sum S;
-    uint64_t bits = mix(m.seed + (uint64_t)i * 0x9E3779B97F4A7C15u);
+    uint64_t bits = ms_mix(m.seed + (uint64_t)i * MS_GOLDEN_GAMMA);
     if (m.num_from == 0) {
         double uniform = (double)(bits >> 11) * (1.0 / 9007199254740992.0);
-        return stored<T>((S)(3.4641016151377544 * (uniform - 0.5)));
+        return stored<T>((S)(sqrt(12.0) * (uniform - 0.5)));
     }
     S x = value(m.from[i % m.num_from]);
     bool own = m.own_first >= 0 && i >= m.own_first && i < m.own_first + m.num_from;

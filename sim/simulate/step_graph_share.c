@@ -1,9 +1,8 @@
 /* Adds to a step's task graph the links, HBM and SMs that concurrent tasks share. */
 #include "sim/simulate/step_graph_priv.h"
 
-#include "sim/simulate/interference.h"
-
 #include "base/number.h"
+#include "sim/simulate/interference.h"
 
 #include <math.h>
 
