@@ -195,8 +195,8 @@ static void sum_actions(const ms_simulation *sim, ms_actor *actor)
             &ms_planned_stage(p, ms_schedule_model_stage(&schedule->shape, stage))->sum;
         actor->compute_s += microbatches * actor->slow_factor *
                             (sum->forward_compute_s + sum->backward_compute_s);
-        actor->host_s += microbatches * (sum->forward_host_s + sum->backward_host_s);
     }
+    actor->host_s += ms_planned_host_s(p, actor->pipeline_rank);
 }
 
 static bool waits_for_all(const ms_simulation *sim)

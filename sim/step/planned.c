@@ -203,3 +203,31 @@ const ms_program *ms_planned_program(ms_arena *arena, const ms_planned *p,
     return ms_workload_program(p->workload, arena, &p->bills->key, which,
                                ms_plan_data_parallel(p->plan));
 }
+
+/* ---- waits for the host ---- */
+
+/* Share of a rank's listed backwards that run as two halves. */
+static double split_frac(const ms_schedule *schedule, int rank)
+{
+    double num_split = 0.0, num_whole = 0.0;
+    for (int i = schedule->first_action[rank]; i < schedule->first_action[rank + 1];
+         i++) {
+        num_split += schedule->actions[i].kind == MS_BACKWARD_INPUT;
+        num_whole += schedule->actions[i].kind == MS_BACKWARD ||
+                     schedule->actions[i].kind == MS_OVERLAP;
+    }
+    return num_split > 0.0 ? num_split / (num_split + num_whole) : 0.0;
+}
+
+double ms_planned_host_s(const ms_planned *p, int rank)
+{
+    double m = (double)ms_schedule_stage_microbatches(&p->pipeline.shape), host_s = 0.0;
+    double halves = split_frac(p->schedule, rank);
+    for (int chunk = 0; chunk < p->pipeline.split->num_chunks; chunk++) {
+        const ms_block_cost *sum =
+            &ms_planned_stage(p, ms_split_stage(p->pipeline.split, rank, chunk))->sum;
+        host_s += m * (sum->forward_host_s + (1.0 - halves) * sum->backward_host_s +
+                       halves * (sum->input_host_s + sum->weight_host_s));
+    }
+    return host_s;
+}

@@ -32,6 +32,10 @@ ms_status ms_planned_open_listed(ms_ctx *cx, ms_workload *workload, const ms_pla
  * schedule. */
 double ms_planned_bound_s(ms_ctx *cx, ms_workload *workload, const ms_plan *plan);
 
+/* Seconds for which a pipeline rank waits for the host in a step with nothing beside its
+ * passes: halves of split backwards wait for their own launches, which may be longer. */
+double ms_planned_host_s(const ms_planned *p, int rank);
+
 const ms_stage *ms_planned_stage(const ms_planned *p, int stage);
 
 /* Parameters, saved activations and buffers of a pipeline rank at its memory peak. */

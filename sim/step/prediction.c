@@ -11,12 +11,12 @@
 static void sum_rank(const ms_planned *p, int rank, ms_prediction *out)
 {
     double m = (double)ms_schedule_stage_microbatches(&p->pipeline.shape);
-    out->compute_s = out->host_s = 0.0;
+    out->compute_s = 0.0;
+    out->host_s = ms_planned_host_s(p, rank);
     for (int chunk = 0; chunk < p->pipeline.split->num_chunks; chunk++) {
         const ms_block_cost *sum =
             &ms_planned_stage(p, ms_split_stage(p->pipeline.split, rank, chunk))->sum;
         out->compute_s += m * (sum->forward_compute_s + sum->backward_compute_s);
-        out->host_s += m * (sum->forward_host_s + sum->backward_host_s);
     }
 }
 

@@ -133,18 +133,17 @@ static void compare(ms_ctx *cx, const ms_plan *plan, int rank, const tally *node
     ASSERT_INT(nodes->num_sends, traffic->num_sends);
 }
 
-/* Actions count what whole passes wait for the host with nothing beside them. Tasks of
- * nodes wait no longer, as the host launches while transfers slow kernels; as long, where
- * no parameters or gradients move. Halves of backwards and pairs wait otherwise. Where the
- * host's time is short it is the difference of two long times: its rounding error is
- * relative to compute_s. */
+/* Actions count what passes wait for the host with nothing beside them. Tasks of nodes
+ * wait no longer, as the host launches while transfers slow kernels; as long, where no
+ * parameters or gradients move. Pairs wait otherwise. Where the host's time is short it is
+ * the difference of two long times: its rounding error is relative to compute_s. */
 static void check_host(const ms_plan *plan, const ms_actor *nodes,
                        const ms_actor *actions)
 {
     ms_schedule_traits traits = ms_schedule_traits_of(plan->schedule);
     double rounding_s = 1e-12 * nodes->compute_s + 1e-8 * nodes->host_s;
     bool alone = ms_plan_data_parallel(plan) * plan->size[MS_CP] * plan->size[MS_TP] == 1;
-    if (traits.splits_backward || traits.overlaps)
+    if (traits.overlaps)
         return;
     assert_true(nodes->host_s <= actions->host_s + rounding_s);
     assert_true(!alone || nodes->host_s >= actions->host_s - rounding_s);
