@@ -54,6 +54,11 @@ static const spelling count_spellings[] = {
     {"Mi", MI}, {"G", GI}, {"Gi", GI}, {NULL, 0.0},
 };
 
+static const spelling decimal_spellings[] = {
+    {"", 1.0},  {"k", 1e3}, {"K", 1e3},  {"M", 1e6},
+    {"B", 1e9}, {"G", 1e9}, {"T", 1e12}, {NULL, 0.0},
+};
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -123,7 +128,7 @@ static double unit_scale(const char *text, ms_unit unit)
     static const spelling *const spellings[] = {
         [MS_UNIT_BYTES] = byte_spellings,     [MS_UNIT_BYTES_PER_S] = bit_rate_spellings,
         [MS_UNIT_SECONDS] = second_spellings, [MS_UNIT_FLOP_PER_S] = flop_rate_spellings,
-        [MS_UNIT_COUNT] = count_spellings,
+        [MS_UNIT_COUNT] = count_spellings,    [MS_UNIT_DECIMAL] = decimal_spellings,
     };
     size_t length = strlen(text);
     if (unit == MS_UNIT_BYTES_PER_S && length > 2 && strcmp(text + length - 2, "/s") == 0)
@@ -167,7 +172,7 @@ const char *ms_unit_example(ms_unit unit)
     static const char *const examples[] = {
         [MS_UNIT_BYTES] = "80 GiB", [MS_UNIT_BYTES_PER_S] = "450 GB/s",
         [MS_UNIT_SECONDS] = "4 us", [MS_UNIT_FLOP_PER_S] = "989 TFLOP/s",
-        [MS_UNIT_COUNT] = "8192",
+        [MS_UNIT_COUNT] = "8192",   [MS_UNIT_DECIMAL] = "15T",
     };
     return examples[unit];
 }
@@ -256,7 +261,7 @@ char *ms_format_quantity(char *buf, size_t size, double value, ms_unit unit)
         snprintf(buf, size, "%s", isnan(value) ? "n/a" : value > 0 ? "inf" : "-inf");
         return buf;
     }
-    if (unit == MS_UNIT_COUNT)
+    if (unit == MS_UNIT_COUNT || unit == MS_UNIT_DECIMAL)
         print_count(buf, size, value);
     else
         print_scaled(buf, size, value, prefix_of(fabs(value), unit));

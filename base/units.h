@@ -12,11 +12,13 @@ typedef enum ms_unit {
     MS_UNIT_SECONDS,
     MS_UNIT_FLOP_PER_S,
     /* plain number; suffixes k, M, G and Ki, Mi, Gi are powers of 1024 */
-    MS_UNIT_COUNT
+    MS_UNIT_COUNT,
+    /* plain number; suffixes k, M, B or G, and T are powers of 1000 */
+    MS_UNIT_DECIMAL
 } ms_unit;
 
 /* Parses all of `text`; false if it is no non-negative finite quantity of the unit.
- * Only MS_UNIT_COUNT may lack a unit; its prefixes are powers of two: "8k" is 8192. */
+ * Only plain numbers may lack a unit: as a count "8k" is 8192, as a decimal 8000. */
 bool ms_parse_quantity(const char *text, ms_unit unit, double *out);
 
 /* Parses "8%" as 0.08, and "0"; false if `text` is no percentage from 0 to below 100. */

@@ -2,7 +2,9 @@
  * to change. */
 #include "base/print.h"
 #include "cli/options/advise_options.h"
+#include "cli/options/campaign_options.h"
 #include "cli/options/plan_command.h"
+#include "cli/report/campaign_report.h"
 #include "cli/report/report.h"
 #include "sim/engine/graph.h"
 #include "sim/simulate/predict_events.h"
@@ -11,6 +13,7 @@
 typedef struct predict_options {
     ms_opt_choice engine;
     ms_advise_options advise;
+    ms_campaign_options campaign;
 } predict_options;
 
 static const ms_option predict_table[] = {
@@ -28,6 +31,8 @@ typedef struct request {
     const predict_options *how;
     ms_broken_rules broken;
     const ms_advice *advice; /* NULL without --advise */
+    bool asks_campaign;
+    ms_campaign_answer campaign; /* if asked */
 } request;
 
 static void write_json(const request *r, ms_jout *json, const ms_plan *plan,
@@ -38,6 +43,8 @@ static void write_json(const request *r, ms_jout *json, const ms_plan *plan,
     ms_prediction_write_fields(json, prediction);
     ms_jout_key(json, "plan");
     ms_plan_write_json(json, &used);
+    if (r->asks_campaign)
+        ms_campaign_write_field(json, &r->campaign);
     if (r->options->ignore_rules)
         ms_broken_rules_write_json(json, &r->broken);
     if (shortfall != NULL) {
@@ -58,6 +65,8 @@ static void print(const request *r, FILE *out, ms_workload *workload, const ms_p
     ms_plan used = ms_prediction_plan(plan, prediction);
     const char *layout = ms_plan_layout_text(r->cx->arena, &used, workload->model,
                                              workload->stack, &workload->rules);
+    if (r->asks_campaign)
+        ms_campaign_print(out, r->cx->arena, &r->campaign);
     if (layout != NULL)
         ms_print(out, "\nstages       --pipeline-model-parallel-layout '%s'\n", layout);
     for (int i = 0; i < r->broken.num; i++)
@@ -69,7 +78,7 @@ static void print(const request *r, FILE *out, ms_workload *workload, const ms_p
 }
 
 /* Predicts a plan and writes the result, also if the plan does not fit into memory. */
-static ms_status predict(const request *r, ms_workload *workload, const ms_plan *plan)
+static ms_status predict(request *r, ms_workload *workload, const ms_plan *plan)
 {
     ms_ctx *cx = r->cx;
     const ms_args *args = r->args;
@@ -82,6 +91,9 @@ static ms_status predict(const request *r, ms_workload *workload, const ms_plan 
     for (int i = 0; i < 2; i++)
         if (intervals[i] != NULL)
             ms_note_default(cx, "%s", intervals[i]);
+    if (r->asks_campaign)
+        MS_TRY(ms_campaign_options_apply(cx, &r->how->campaign, workload, plan,
+                                         &prediction, &r->campaign));
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     ms_shortfall shortfall;
@@ -100,17 +112,24 @@ ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args)
     predict_options how = {.engine = {false, MS_ENGINE_REPLAY}};
     const ms_option_set sets[] = {{"predict", predict_table, &how},
                                   {"advice", ms_advise_option_table, &how.advise},
+                                  {"campaign", ms_campaign_option_table, &how.campaign},
                                   {"plan", ms_plan_option_table(), &options}};
-    MS_TRY(ms_args_read(cx, args, sets, 3));
+    MS_TRY(ms_args_read(cx, args, sets, 4));
     if (args->done)
         return MS_OK;
+    bool asks_campaign;
+    MS_TRY(ms_campaign_options_check(cx, &how.campaign, &asks_campaign));
     if (!how.engine.given)
         ms_note_default(cx, "--engine replay");
     ms_plan plan;
     MS_TRY(ms_plan_of_command(cx, args, &options, &plan));
     ms_workload *workload;
     MS_TRY(ms_plan_open_workload(cx, &plan, &workload));
-    request r = {.cx = cx, .args = args, .options = &options, .how = &how};
+    request r = {.cx = cx,
+                 .args = args,
+                 .options = &options,
+                 .how = &how,
+                 .asks_campaign = asks_campaign};
     ms_status status =
         ms_plan_obey_rules(cx, workload, &plan, options.ignore_rules, &r.broken);
     if (status == MS_OK)

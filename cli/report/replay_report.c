@@ -77,6 +77,30 @@ static void print_actions(FILE *out, ms_arena *arena, const ms_replay_report *r)
     ms_table_print(table, out);
 }
 
+/* A rank that executes alone waits for no other: time outside its kernels and transfers
+ * is time in which the device waits for the host. */
+static double host_bound_frac(const ms_replayed *one)
+{
+    return one->measured.times->host_s / one->measured.step_s;
+}
+
+static void print_times(FILE *out, ms_arena *arena, const ms_replay_report *r)
+{
+    ms_table *table = MS_TABLE(arena, "rrrrrrr", "rank", "pp", "step alone", "kernels",
+                               "exposed comm", "optimizer", "host-bound");
+    for (int i = 0; i < r->num_replayed; i++) {
+        const ms_replayed *one = &r->replayed[i];
+        const ms_measured_times *times = one->measured.times;
+        ms_table_cells(table, "%ld\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f %%", one->rank,
+                       one->pipeline_rank, 1e3 * one->measured.step_s,
+                       1e3 * times->compute_s, 1e3 * times->exposed_comm_s,
+                       1e3 * times->optimizer_s, 1e2 * host_bound_frac(one));
+    }
+    fputs("\nwhere a rank's step goes (ms); host-bound: the device waits for the host\n",
+          out);
+    ms_table_print(table, out);
+}
+
 static void print_devices(FILE *out, const ms_replay_report *r)
 {
     const double gib = 1 << 30;
@@ -130,6 +154,7 @@ void ms_replay_print(FILE *out, ms_arena *arena, const ms_replay_report *r)
     }
     print_devices(out, r);
     print_actions(out, arena, r);
+    print_times(out, arena, r);
     print_memory(out, arena, r);
     const ms_replayed *longest = slowest(r);
     ms_run_print_kinds(
@@ -178,6 +203,7 @@ static void write_rank(ms_jout *out, const ms_replay_report *r, const ms_replaye
     ms_jout_number_field(out, "compute_s", times->compute_s);
     ms_jout_number_field(out, "exposed_comm_s", times->exposed_comm_s);
     ms_jout_number_field(out, "host_s", times->host_s);
+    ms_jout_number_field(out, "host_bound_frac", host_bound_frac(one));
     ms_jout_number_field(out, "peak_bytes", ledger->peak_bytes);
     ms_jout_number_field(out, "predicted_peak_bytes",
                          r->prediction->stages[one->pipeline_rank].peak_bytes);

@@ -144,11 +144,19 @@ static void add_unfinished_send(ms_rank_run *r, ms_event done, ms_handed what,
     r->sent = sent;
 }
 
-/* Counts the memory of a tensor being sent as workspace instead of activations. */
-static void count_as_workspace(ms_rank *rank, double bytes)
+static bool leaves(const ms_walk_run *w)
 {
-    ms_ledger_add(&rank->ledger, MS_MEMORY_ACTIVATIONS, -bytes);
-    ms_ledger_add_workspace(&rank->ledger, bytes);
+    return w->pass != MS_BLOCK_PASS_BACKWARD_WEIGHT &&
+           !is_end(w, w->pass == MS_BLOCK_PASS_FORWARD);
+}
+
+void ms_result_leaves(ms_walk_run *w)
+{
+    if (!leaves(w))
+        return;
+    ms_ledger *ledger = &w->r->rank.ledger;
+    ms_ledger_add(ledger, MS_MEMORY_ACTIVATIONS, -w->carried.bytes);
+    ms_ledger_add_workspace(ledger, w->carried.bytes);
 }
 
 static ms_status send(ms_walk_run *w, int to, ms_event after)
@@ -159,7 +167,6 @@ static ms_status send(ms_walk_run *w, int to, ms_event after)
     ms_event done = 0;
     transfer.kind = MS_TRANSFER_SEND;
     transfer.send = w->carried.data;
-    count_as_workspace(rank, w->carried.bytes);
     MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, &after, 1, &done));
     add_unfinished_send(w->r, done, w->carried, transfer.name);
     return MS_OK;
@@ -168,12 +175,11 @@ static ms_status send(ms_walk_run *w, int to, ms_event after)
 ms_status ms_send_from(ms_walk_run *w, ms_event after)
 {
     bool forward = w->pass == MS_BLOCK_PASS_FORWARD;
-    if (w->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT || is_end(w, forward))
+    if (!leaves(w))
         return MS_OK;
     int to = w->stage->stage + (forward ? 1 : -1);
     if (rank_of(w->r, to) != w->r->pipeline_rank)
         return send(w, to, after);
-    count_as_workspace(&w->r->rank, w->carried.bytes);
     *slot_of(w->r, forward ? w->r->activations : w->r->gradients, w->stage->stage,
              w->flight->microbatch) = w->carried;
     return MS_OK;

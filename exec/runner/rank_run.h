@@ -134,6 +134,10 @@ ms_status ms_state_reduce_late(ms_rank_run *r);
 ms_status ms_receive_for(ms_walk_run *w, ms_handed *out);
 /* Receives the inputs of both halves of a pair; each half waits for both. */
 ms_status ms_receive_for_pair(ms_walk_run *forward, ms_walk_run *backward);
+/* Counts the result of a walk that has ended as workspace instead of activations, if it
+ * goes to another stage. */
+void ms_result_leaves(ms_walk_run *w);
+/* Sends such a result, or stores it for a stage of the same rank. */
 ms_status ms_send_from(ms_walk_run *w, ms_event after);
 ms_status ms_sends_end(ms_rank_run *r);
 

@@ -244,6 +244,7 @@ static ms_status find_entry(ms_walk_run *w, bool *more)
         w->entry = -1;
     }
     *more = false;
+    ms_result_leaves(w);
     return MS_OK;
 }
 

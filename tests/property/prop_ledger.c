@@ -5,8 +5,9 @@
  * 2. Predictions divide optimizer states and parameters exactly by the number of shards,
  * while all shards of the runner are as large as the largest. The difference is bounded.
  * 3. Of what is alive within an action, only the peak of a backward is predicted. After a
- * forward, or a pair (a forward and a backward whose nodes the runner orders), only the
- * memory left at its end is compared.
+ * forward only the memory left at its end is compared. A pair's forward may hold more
+ * beside the gradient that its backward received than the backward holds later; this is
+ * not predicted and below 1 %.
  * 4. Asynchronous TP holds the input of a transfer and the result of the product beside
  * the transfer at once, where predictions have one after the other. */
 #include "base/number.h"
@@ -78,7 +79,7 @@ static void compare(comparison *c, const ms_ledger_sample *got,
 /* Compares only the total bytes at a peak: several instants may be equally high with
  * different parts. */
 static void compare_total(comparison *c, const ms_ledger_sample *got,
-                          const ms_memory_sample *want)
+                          const ms_memory_sample *want, int kind)
 {
     double got_bytes = 0.0, want_bytes = 0.0;
     for (int part = 0; part < MS_MEMORY_CONTEXT; part++) {
@@ -87,7 +88,8 @@ static void compare_total(comparison *c, const ms_ledger_sample *got,
     }
     double off = fabs(got_bytes - want_bytes);
     if (got_bytes > want_bytes)
-        off = ms_max(0.0, off - c->beside_bytes);
+        off =
+            ms_max(0.0, off - (kind == MS_OVERLAP ? 0.01 * want_bytes : c->beside_bytes));
     if (off > c->worst_bytes) {
         c->worst_bytes = off;
         c->what = ms_arena_printf(
@@ -109,8 +111,8 @@ static void compare_rank(comparison *c, const ms_schedule *schedule, int pipelin
     for (int i = 0; i < num; i++) {
         int kind = schedule->actions[first + i].kind;
         if (kind != MS_FORWARD) {
-            if (kind != MS_OVERLAP && c->even && !c->padded)
-                compare_total(c, &c->rank->samples[2 * i], &actor->samples[at]);
+            if (c->even && !c->padded)
+                compare_total(c, &c->rank->samples[2 * i], &actor->samples[at], kind);
             at++;
         }
         compare(c, &c->rank->samples[2 * i + 1], &actor->samples[at++], "after it");

@@ -1,0 +1,204 @@
+#include "cli/options/campaign_options.h"
+
+#include "cli/options/output.h"
+
+#include <math.h>
+
+/* 419 unexpected interruptions in 54 days on 16,384 GPUs: Llama 3 (arxiv.org/abs/
+ * 2407.21783, section 3.3.4 and table 5) */
+#define LLAMA_3_GPU_HOURS (54.0 * 24.0 * 16384.0 / 419.0)
+/* 2 TB/s that its storage sustains, for 16,384 GPUs (section 3.3.1) */
+#define LLAMA_3_WRITE_BYTES_PER_S (2e12 / 16384.0)
+/* 20 tokens a parameter: Hoffmann et al. 2022 (arxiv.org/abs/2203.15556, table 3) */
+#define CHINCHILLA_TOKENS 20.0
+#define ASSUMED_RESTART_S 600.0
+#define LEAST_GOODPUT     1e-3
+#define MOST_SIMULATED    1e8
+
+/* Bounds keep all results finite. */
+#define LONGEST_S 1e10
+#define ROW(unit_of, member, option, placeholder, least, most, text)                     \
+    MS_OPT_ROW(MS_OPTION_QUANTITY, ms_campaign_options, member, option,                  \
+               .value = (placeholder), .unit = (unit_of), .low = (least),                \
+               .above_low = (least) == 0.0, .high = (most), .help = (text))
+
+const ms_option ms_campaign_option_table[] = {
+    ROW(MS_UNIT_DECIMAL, tokens, "--tokens", "N", 0, 1e18,
+        "tokens that the model is to see: 15T, 300B; asks for days, GPU-hours, money and "
+        "energy of the whole training"),
+    MS_OPT_FLAG(ms_campaign_options, chinchilla, "--chinchilla",
+                "instead of --tokens: 20 tokens a parameter"),
+    ROW(MS_UNIT_DECIMAL, flop, "--flop", "N", 0, 1e32,
+        "instead of --tokens: what training may take, 6 FLOP a parameter and token: "
+        "3.8e25"),
+    ROW(MS_UNIT_DECIMAL, price, "--price", "X", 0, 1e9,
+        "price of a GPU for an hour, in any currency (default the cluster's, if known)"),
+    ROW(MS_UNIT_DECIMAL, power_w, "--power", "WATTS", 0, 1e6,
+        "power of a GPU with its share of the node and network (default the GPU's limit "
+        "alone)"),
+    ROW(MS_UNIT_DECIMAL, pue, "--pue", "X", 1, 100,
+        "power of the data centre per power of its computers (default 1)"),
+    ROW(MS_UNIT_DECIMAL, co2_kg_per_kwh, "--co2", "KG", 0, 100,
+        "CO2 of the grid, kg/kWh (default unknown)"),
+    ROW(MS_UNIT_SECONDS, mtbf_s, "--mtbf", "TIME", 0, LONGEST_S,
+        "mean time between interruptions by one GPU (default 50677h: Llama 3 405B)"),
+    ROW(MS_UNIT_SECONDS, restart_s, "--restart", "TIME", 0, LONGEST_S,
+        "from an interruption to the next step: detection, scheduling, loading (default "
+        "10min, assumed)"),
+    ROW(MS_UNIT_SECONDS, repair_s, "--repair", "TIME", 0, LONGEST_S,
+        "until a failed node is back: asks for spare nodes (default none are counted)"),
+    ROW(MS_UNIT_BYTES_PER_S, write_bytes_per_s, "--write-bandwidth", "RATE", 0, 1e18,
+        "to storage, of the whole job (default 122 MB/s for each GPU: Llama 3's storage)"),
+    ROW(MS_UNIT_SECONDS, stall_s, "--checkpoint-stall", "TIME", 0, LONGEST_S,
+        "for which a checkpoint stops the job, where it is written meanwhile (default "
+        "until it is written)"),
+    ROW(MS_UNIT_SECONDS, deadline_s, "--deadline", "TIME", 0, LONGEST_S,
+        "by when training must end: 60d"),
+    ROW(MS_UNIT_DECIMAL, budget, "--budget", "X", 0, 1e18,
+        "what it may cost, in the currency of --price: 20M"),
+    MS_OPT_FLAG(ms_campaign_options, simulate_failures, "--simulate-failures",
+                "also simulate the campaign interruption by interruption"),
+    MS_OPT_INTEGER(ms_campaign_options, seed, "--failure-seed", "N", 0, MS_OPT_MAX_SEED,
+                   "seed of --simulate-failures (default 0)"),
+    {0},
+};
+
+static ms_status refuse_alone(ms_ctx *cx, const ms_campaign_options *options)
+{
+    ms_campaign_options given = *options;
+    const ms_option_set set = {"campaign", ms_campaign_option_table, &given};
+    const char *name = ms_options_given(&set, "--tokens");
+    if (name == NULL)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "%s is about a whole training, and its length is not given", name);
+    return ms_hint(cx, "add --tokens 15T, --chinchilla or --flop 3.8e25");
+}
+
+ms_status ms_campaign_options_check(ms_ctx *cx, const ms_campaign_options *options,
+                                    bool *asked)
+{
+    int num = options->tokens.given + options->chinchilla + options->flop.given;
+    *asked = num == 1;
+    if (num == 0)
+        return refuse_alone(cx, options);
+    if (num > 1) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "the length of training is given %d times: one of --tokens, "
+                "--chinchilla and --flop is enough",
+                num);
+        return ms_hint(cx, "leave out all but one");
+    }
+    if (options->budget.given && !options->price.given) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--budget needs a price of GPUs");
+        return ms_hint(cx, "add --price 2.5");
+    }
+    return MS_OK;
+}
+
+static double given_or(const ms_opt_quantity *option, double value)
+{
+    return option->given ? option->value : value;
+}
+
+static double tokens_of(const ms_campaign_options *options, const ms_workload *workload)
+{
+    ms_param_counts params = ms_model_params(workload->model);
+    if (options->chinchilla)
+        return CHINCHILLA_TOKENS * params.total;
+    if (options->flop.given)
+        return options->flop.value / (6.0 * params.active);
+    return options->tokens.value;
+}
+
+static void note_defaults(ms_ctx *cx, const ms_campaign_options *options,
+                          const ms_campaign_terms *terms)
+{
+    if (!options->mtbf_s.given)
+        ms_note_default(cx, "--mtbf %.0fh a GPU, as Llama 3 405B was interrupted",
+                        terms->gpu_mean_s / 3600.0);
+    if (!options->restart_s.given)
+        ms_note_default(cx, "--restart 10min, assumed");
+    if (!options->write_bytes_per_s.given)
+        ms_note_default(
+            cx, "--write-bandwidth \"%.3g GB/s\": 122 MB/s a GPU, as Llama 3's storage",
+            terms->write_bytes_per_s / 1e9);
+    if (!options->power_w.given && !isnan(terms->gpu_power_w))
+        ms_note_default(cx, "--power %g, the GPU's limit alone; --pue %g",
+                        terms->gpu_power_w, terms->pue);
+}
+
+static ms_campaign_terms terms_of(const ms_campaign_options *options,
+                                  const ms_workload *workload, double gpus)
+{
+    return (ms_campaign_terms){
+        .tokens = tokens_of(options, workload),
+        .gpu_hour_price = given_or(&options->price, workload->cluster->usd_per_gpu_hour),
+        .gpu_power_w = given_or(&options->power_w, workload->cluster->device.tdp_w),
+        .pue = given_or(&options->pue, 1.0),
+        .co2_kg_per_kwh = given_or(&options->co2_kg_per_kwh, (double)NAN),
+        .gpu_mean_s = given_or(&options->mtbf_s, 3600.0 * LLAMA_3_GPU_HOURS),
+        .restart_s = given_or(&options->restart_s, ASSUMED_RESTART_S),
+        .repair_s = given_or(&options->repair_s, (double)NAN),
+        .write_bytes_per_s =
+            given_or(&options->write_bytes_per_s, gpus * LLAMA_3_WRITE_BYTES_PER_S),
+        .checkpoint_s = given_or(&options->stall_s, (double)NAN)};
+}
+
+/* A checkpoint has the optimizer's moments and the weights in their most exact copy. */
+static double checkpoint_bytes_of(const ms_workload *workload)
+{
+    const ms_stack *stack = workload->stack;
+    double weight_bytes = stack->master_bytes.value > 0.0 ? stack->master_bytes.value
+                                                          : stack->param_bytes.value;
+    return ms_model_params(workload->model).total *
+           (weight_bytes + stack->moment_bytes.value);
+}
+
+/* MS_EINPUT for a training that hardly advances, or too long to simulate. */
+static ms_status check_advance(ms_ctx *cx, const ms_campaign_answer *a)
+{
+    const ms_campaign *c = &a->campaign;
+    if (!(c->goodput_frac >= LEAST_GOODPUT)) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "the training would not advance: it is interrupted every %.4g s, a step "
+                "takes %.4g s, a checkpoint %.4g s and a restart %.4g s",
+                c->job.mean_s, a->step.step_s, c->job.checkpoint_s, c->job.restart_s);
+        return ms_hint(cx, "look at --mtbf, --restart and --write-bandwidth");
+    }
+    double num_simulated = c->num_steps / c->interval_steps + c->num_interruptions;
+    if (!a->simulated || num_simulated <= MOST_SIMULATED)
+        return MS_OK;
+    return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                   "--simulate-failures can follow %.0g checkpoints and interruptions, "
+                   "and this training has %.2g",
+                   MOST_SIMULATED, num_simulated);
+}
+
+ms_status ms_campaign_options_apply(ms_ctx *cx, const ms_campaign_options *options,
+                                    const ms_workload *workload, const ms_plan *plan,
+                                    const ms_prediction *prediction,
+                                    ms_campaign_answer *out)
+{
+    *out = (ms_campaign_answer){
+        .terms = terms_of(options, workload, (double)plan->gpus),
+        .step = {.step_s = prediction->step_s,
+                 .step_low_s = prediction->step_low_s,
+                 .step_high_s = prediction->step_high_s,
+                 .tokens = (double)(plan->global_batch * plan->sequence_length),
+                 .checkpoint_bytes = checkpoint_bytes_of(workload),
+                 .gpus = plan->gpus,
+                 .gpus_per_node = workload->cluster->gpus_per_node},
+        .deadline_s = given_or(&options->deadline_s, (double)NAN),
+        .budget = given_or(&options->budget, (double)NAN),
+        .simulated = options->simulate_failures};
+    note_defaults(cx, options, &out->terms);
+    out->campaign = ms_campaign_of(&out->terms, &out->step);
+    MS_TRY(check_advance(cx, out));
+    const ms_campaign *c = &out->campaign;
+    if (out->simulated)
+        out->failures =
+            ms_simulate_job(&c->job, c->interval_steps * out->step.step_s, c->useful_s,
+                            options->seed.given ? options->seed.value : 0);
+    return MS_OK;
+}

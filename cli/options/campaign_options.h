@@ -1,0 +1,44 @@
+/* Options that ask what a whole training campaign takes: days, GPU-hours, money, energy. */
+#ifndef MS_CLI_OPTIONS_CAMPAIGN_OPTIONS_H
+#define MS_CLI_OPTIONS_CAMPAIGN_OPTIONS_H
+
+#include "cli/options/options.h"
+#include "costmodel/campaign/campaign.h"
+#include "sim/step/prediction.h"
+
+typedef struct ms_campaign_options {
+    ms_opt_quantity tokens, flop;
+    bool chinchilla;
+    ms_opt_quantity price, power_w, pue, co2_kg_per_kwh;
+    ms_opt_quantity mtbf_s, restart_s, repair_s, write_bytes_per_s, stall_s;
+    ms_opt_quantity deadline_s, budget;
+    bool simulate_failures;
+    ms_opt_integer seed;
+} ms_campaign_options;
+
+/* Options that fill a ms_campaign_options. */
+extern const ms_option ms_campaign_option_table[];
+
+/* Whether a campaign is asked for: --tokens, --chinchilla or --flop. MS_EINPUT for two of
+ * them, or for other options of the table without one. */
+ms_status ms_campaign_options_check(ms_ctx *cx, const ms_campaign_options *options,
+                                    bool *asked);
+
+/* A campaign with the terms that it was reckoned on. */
+typedef struct ms_campaign_answer {
+    ms_campaign_terms terms;
+    ms_campaign_step step;
+    ms_campaign campaign;
+    double deadline_s, budget; /* NaN: none */
+    bool simulated;            /* `failures` is set */
+    ms_simulated_job failures;
+} ms_campaign_answer;
+
+/* The campaign of a plan by its prediction, defaults noted. MS_EINPUT for one that hardly
+ * advances, or has too many interruptions to simulate. */
+ms_status ms_campaign_options_apply(ms_ctx *cx, const ms_campaign_options *options,
+                                    const ms_workload *workload, const ms_plan *plan,
+                                    const ms_prediction *prediction,
+                                    ms_campaign_answer *out);
+
+#endif

@@ -1,0 +1,171 @@
+#include "cli/report/campaign_report.h"
+
+#include "base/print.h"
+#include "sim/step/prediction_text.h"
+
+#include <math.h>
+
+#define DAY_S 86400.0
+
+/* ---- text ---- */
+
+/* "15.6T" for 1.56e13; " " between number and prefix where a unit follows. */
+static const char *large_text(ms_arena *arena, double value, const char *between)
+{
+    static const char *const prefixes[] = {"", "k", "M", "G", "T", "P", "E", "Z", "Y"};
+    int at = 0;
+    for (; value >= 999.95 && at + 1 < (int)(sizeof prefixes / sizeof *prefixes); at++)
+        value /= 1e3;
+    return ms_arena_printf(arena, "%.4g%s%s", value, between, prefixes[at]);
+}
+
+static const char *time_text(ms_arena *arena, double seconds)
+{
+    char text[64];
+    if (seconds >= 2.0 * DAY_S)
+        return ms_arena_printf(arena, "%.1f days", seconds / DAY_S);
+    if (seconds >= 2.0 * 3600.0)
+        return ms_arena_printf(arena, "%.1f h", seconds / 3600.0);
+    if (seconds >= 120.0)
+        return ms_arena_printf(arena, "%.1f min", seconds / 60.0);
+    return ms_arena_printf(
+        arena, "%s", ms_format_quantity(text, sizeof text, seconds, MS_UNIT_SECONDS));
+}
+
+static void print_time(FILE *out, ms_arena *arena, const ms_campaign_answer *a)
+{
+    const ms_campaign *c = &a->campaign;
+    ms_print(out, "training      %s for %s tokens in %.0f steps\n",
+             time_text(arena, c->elapsed_s), large_text(arena, a->terms.tokens, ""),
+             c->num_steps);
+    if (!isnan(c->elapsed_low_s))
+        ms_print(out, "              90 %% interval %s to %s, by that of the step\n",
+                 time_text(arena, c->elapsed_low_s), time_text(arena, c->elapsed_high_s));
+    ms_print(out,
+             "goodput       %.1f %%: interrupted every %s, %.0f times; %s until the next "
+             "step\n",
+             100.0 * c->goodput_frac, time_text(arena, c->job.mean_s),
+             c->num_interruptions, time_text(arena, c->job.restart_s));
+    ms_print(out,
+             "checkpoints   every %.0f steps (%s); %.4g GB each, stopping the job %s\n",
+             c->interval_steps, time_text(arena, c->interval_steps * a->step.step_s),
+             a->step.checkpoint_bytes / 1e9, time_text(arena, c->job.checkpoint_s));
+    if (a->simulated)
+        ms_print(out, "simulated     %s, goodput %.1f %%, interrupted %ld times\n",
+                 time_text(arena, a->failures.elapsed_s),
+                 100.0 * a->failures.goodput_frac, a->failures.num_interruptions);
+}
+
+static void print_energy(FILE *out, ms_arena *arena, const ms_campaign *c)
+{
+    const char *co2 = isnan(c->co2_kg)
+                          ? ""
+                          : ms_arena_printf(arena, ", %.0f t of CO2", c->co2_kg / 1e3);
+    ms_print(out, "energy        %sWh%s\n", large_text(arena, 1e3 * c->energy_kwh, " "),
+             co2);
+}
+
+static void print_resources(FILE *out, ms_arena *arena, const ms_campaign *c)
+{
+    const char *cost = isnan(c->cost) ? ""
+                                      : ms_arena_printf(arena, ", cost %s",
+                                                        large_text(arena, c->cost, ""));
+    ms_print(out, "GPU-hours     %s%s\n", large_text(arena, c->gpu_hours, ""), cost);
+    if (c->spare_nodes >= 0.0)
+        ms_print(out,
+                 "spare nodes   %.0f, counted in GPU-hours: enough 95 %% of the time\n",
+                 c->spare_nodes);
+    if (!isnan(c->energy_kwh))
+        print_energy(out, arena, c);
+}
+
+/* "deadline      60 days: exceeded by 3 days" */
+static void print_limit(FILE *out, const char *name, const char *limit,
+                        const char *excess, bool kept)
+{
+    ms_print(out, "%-14s%s: %s%s\n", name, limit, kept ? "kept" : "exceeded by ",
+             kept ? "" : excess);
+}
+
+static void print_limits(FILE *out, ms_arena *arena, const ms_campaign_answer *a)
+{
+    const ms_campaign *c = &a->campaign;
+    double late_s = c->elapsed_s - a->deadline_s, over = c->cost - a->budget;
+    if (!isnan(late_s))
+        print_limit(out, "deadline", time_text(arena, a->deadline_s),
+                    time_text(arena, late_s), late_s <= 0.0);
+    if (!isnan(over))
+        print_limit(out, "budget", large_text(arena, a->budget, ""),
+                    large_text(arena, over, ""), over <= 0.0);
+}
+
+void ms_campaign_print(FILE *out, ms_arena *arena, const ms_campaign_answer *answer)
+{
+    fputc('\n', out);
+    print_time(out, arena, answer);
+    print_resources(out, arena, &answer->campaign);
+    print_limits(out, arena, answer);
+}
+
+/* ---- JSON ---- */
+
+static void write_terms(ms_jout *out, const ms_campaign_terms *t)
+{
+    ms_jout_begin_object_field(out, "terms");
+    ms_jout_number_field(out, "price_per_gpu_hour", t->gpu_hour_price);
+    ms_jout_number_field(out, "gpu_power_w", t->gpu_power_w);
+    ms_jout_number_field(out, "pue", t->pue);
+    ms_jout_number_field(out, "co2_kg_per_kwh", t->co2_kg_per_kwh);
+    ms_jout_number_field(out, "gpu_mtbf_s", t->gpu_mean_s);
+    ms_jout_number_field(out, "restart_s", t->restart_s);
+    ms_jout_number_field(out, "repair_s", t->repair_s);
+    ms_jout_number_field(out, "write_bytes_per_s", t->write_bytes_per_s);
+    ms_jout_end_object(out);
+}
+
+static void write_failures(ms_jout *out, const ms_simulated_job *job)
+{
+    ms_jout_begin_object_field(out, "simulated");
+    ms_jout_number_field(out, "elapsed_s", job->elapsed_s);
+    ms_jout_number_field(out, "goodput_frac", job->goodput_frac);
+    ms_jout_number_field(out, "interruptions", (double)job->num_interruptions);
+    ms_jout_end_object(out);
+}
+
+/* Writes whether a limit is kept; null without one. */
+static void write_kept(ms_jout *out, const char *key, double value, double limit)
+{
+    if (isnan(limit))
+        ms_jout_number_field(out, key, limit);
+    else
+        ms_jout_bool_field(out, key, value <= limit);
+}
+
+void ms_campaign_write_field(ms_jout *out, const ms_campaign_answer *answer)
+{
+    const ms_campaign *c = &answer->campaign;
+    ms_jout_begin_object_field(out, "campaign");
+    ms_jout_number_field(out, "tokens", answer->terms.tokens);
+    ms_jout_number_field(out, "steps", c->num_steps);
+    ms_jout_number_field(out, "elapsed_s", c->elapsed_s);
+    ms_jout_number_field(out, "elapsed_s_low", c->elapsed_low_s);
+    ms_jout_number_field(out, "elapsed_s_high", c->elapsed_high_s);
+    ms_jout_number_field(out, "useful_s", c->useful_s);
+    ms_jout_number_field(out, "goodput_frac", c->goodput_frac);
+    ms_jout_number_field(out, "mtbf_s", c->job.mean_s);
+    ms_jout_number_field(out, "interruptions", c->num_interruptions);
+    ms_jout_number_field(out, "checkpoint_bytes", answer->step.checkpoint_bytes);
+    ms_jout_number_field(out, "checkpoint_stall_s", c->job.checkpoint_s);
+    ms_jout_number_field(out, "checkpoint_interval_steps", c->interval_steps);
+    ms_jout_number_field(out, "spare_nodes", c->spare_nodes);
+    ms_jout_number_field(out, "gpu_hours", c->gpu_hours);
+    ms_jout_number_field(out, "cost", c->cost);
+    ms_jout_number_field(out, "energy_kwh", c->energy_kwh);
+    ms_jout_number_field(out, "co2_kg", c->co2_kg);
+    write_kept(out, "meets_deadline", c->elapsed_s, answer->deadline_s);
+    write_kept(out, "within_budget", c->cost, answer->budget);
+    write_terms(out, &answer->terms);
+    if (answer->simulated)
+        write_failures(out, &answer->failures);
+    ms_jout_end_object(out);
+}
