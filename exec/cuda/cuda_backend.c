@@ -106,10 +106,9 @@ static void close_ranks(ms_cuda_job *job)
     bool *has_thread = MS_NEW_ARRAY(job->arena, num_ranks, bool);
     for (long rank = 0; rank < num_ranks; rank++) {
         ms_device_rank *d = &job->ranks[rank];
+        bool has_comms = d->world != NULL;
         has_thread[rank] =
-            d->world != NULL && pthread_create(&threads[rank], NULL, close_rank_main, d) == 0;
-        if (d->world == NULL)
-            close_rank(d);
+            has_comms && pthread_create(&threads[rank], NULL, close_rank_main, d) == 0;
     }
     for (long rank = 0; rank < num_ranks; rank++) {
         if (has_thread[rank])
