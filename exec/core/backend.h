@@ -99,7 +99,7 @@ typedef struct ms_backend_job {
     /* Multiprocessors that a modelled transfer on a GPU holds (0: none), and most of them
      * that a collective by NCCL may hold (0: as many as fit). */
     int held_sms;
-    void *state;  /* the backend's own data */
+    void *state; /* the backend's own data */
 } ms_backend_job;
 
 struct ms_backend {

@@ -269,7 +269,8 @@ static ms_status bound_communication(ms_ctx *cx, ms_cuda_job *job, long sharers)
     return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                    "the GPU's %d multiprocessors are too few for the plan's "
                    "communicators: a rank may use %d at a time",
-                   facts.num_sms, job->channels.num_streams + job->channels.most_channels);
+                   facts.num_sms,
+                   job->channels.num_streams + job->channels.most_channels);
 }
 
 static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)

@@ -112,8 +112,9 @@ static ms_status communicate_abortably(ms_ctx *cx, ms_device_rank *d, ms_cuda_co
 }
 
 /* Sends to and receives from every other member once, as an all-to-all does. */
-static ms_status exchange_with_all(ms_ctx *cx, ms_device_rank *d, ms_cuda_comm *comm,
-                                   const ms_members *members, double *scratch)
+static ms_status exchange_with_all(
+    ms_ctx *cx, ms_device_rank *d, ms_cuda_comm *comm, const ms_members *members,
+    double *scratch) /* NOLINT(readability-non-const-parameter) */
 {
     ms_cuda_collective *all =
         MS_NEW_ARRAY(cx->arena, 2 * members->size, ms_cuda_collective);

@@ -172,7 +172,7 @@ struct ms_cuda_job {
     bool shares_gpus; /* several ranks share a GPU under NCCL */
     ms_arena *arena;
     ms_cuda_channels channels;
-    ms_cuda_ctas ctas; /* most blocks of NCCL's kernels */
+    ms_cuda_ctas ctas;     /* most blocks of NCCL's kernels */
     ms_device_rank *ranks; /* (num_ranks of the world) */
     bool failed;
     ms_cuda_used *used;

@@ -121,7 +121,7 @@ typedef struct channel_list {
     struct sender {
         int num;
         long to[MAX_CHANNELS_EACH_WAY];
-    } *senders;    /* (num_ranks) */
+    } * senders;   /* (num_ranks) */
     int *receives; /* (num_ranks) */
 } channel_list;
 

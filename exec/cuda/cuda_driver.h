@@ -27,7 +27,7 @@ typedef struct ms_cuda_facts {
     char name[MS_CUDA_TEXT]; /* device name, such as "NVIDIA H200" */
     int major, minor;        /* compute capability major.minor */
     int num_sms;
-    int num_queues; /* hardware queues of streams (CUDA_DEVICE_MAX_CONNECTIONS) */
+    int num_queues;      /* hardware queues of streams (CUDA_DEVICE_MAX_CONNECTIONS) */
     double memory_bytes; /* total device memory */
     double shared_bytes; /* shared memory available to a thread block */
     double l2_bytes;

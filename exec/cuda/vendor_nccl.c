@@ -19,10 +19,10 @@
 static_assert(MS_CUDA_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "ids have the library's size");
 
 /* Least version of NCCL: ncclCommSplit exists since 2.18. */
-#define LEAST_VERSION        21800
-#define OPEN_DEADLINE_S      300 /* seconds; libraries load slowly from network disks */
-#define BEGIN_DEADLINE_S     300 /* seconds; first operations connect ranks */
-#define CLOSE_DEADLINE_S     10
+#define LEAST_VERSION    21800
+#define OPEN_DEADLINE_S  300 /* seconds; libraries load slowly from network disks */
+#define BEGIN_DEADLINE_S 300 /* seconds; first operations connect ranks */
+#define CLOSE_DEADLINE_S 10
 /* Seconds for which an abort waits for a call in progress in another thread. */
 #define ABORT_PATIENCE_S     1
 #define YIELDS_BEFORE_SLEEPS 1000

@@ -66,8 +66,8 @@ ms_status ms_block_make_early(ms_rank *rank, ms_rank_block *block)
 static bool is_bound_early(const ms_block_run *run, int tensor)
 {
     const char *at = run->tensors->cells[tensor].data, *early = run->block->early;
-    size_t bytes = (size_t)run->block->num_early *
-                   ms_scalar_bytes(run->rank->precision.gradient);
+    size_t bytes =
+        (size_t)run->block->num_early * ms_scalar_bytes(run->rank->precision.gradient);
     return early != NULL && at >= early && at < early + bytes;
 }
 
@@ -229,11 +229,12 @@ static void begin_gradients(const ms_block_run *run, ms_op_call *call)
         adds = adds || !is_first[i];
     }
     call->writes = writes && !adds;
-    for (int i = 0; i < node->num_out && adds; i++)
+    for (int i = 0; i < node->num_out && adds; i++) {
+        const ms_local *out = call->out[i];
         if (is_first[i])
-            run->rank->backend->arrays->fill(run->rank->device,
-                                             (ms_scalar)call->out[i]->scalar,
-                                             call->out[i]->data, 0.0, call->out[i]->count);
+            run->rank->backend->arrays->fill(run->rank->device, (ms_scalar)out->scalar,
+                                             out->data, 0.0, out->count);
+    }
 }
 
 static ms_status allocate_results(const ms_block_run *run, const ms_node *node)

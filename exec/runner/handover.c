@@ -76,8 +76,9 @@ static void *arrival_buffer(const ms_rank_run *r, bool gradient, double bytes)
 {
     double half = r->receive_bytes / 2.0;
     assert(bytes <= half || !r->rank.backend->has_values);
-    return r->receive_buffer == NULL || !gradient ? r->receive_buffer
-                                                  : (char *)r->receive_buffer + (long)half;
+    return r->receive_buffer == NULL || !gradient
+               ? r->receive_buffer
+               : (char *)r->receive_buffer + (long)half;
 }
 
 /* Starts to receive a message of another rank, unless that was done ahead. */
@@ -114,15 +115,15 @@ static ms_status receive(ms_walk_run *w, message m, ms_handed *out)
     rank->backend->arrays->copy(rank->device, out->data,
                                 arrival_buffer(w->r, m.gradient, out->bytes),
                                 (size_t)out->bytes);
-    ms_rank_run_record(w->r,
-                       (ms_recorded){.stream = MS_STREAM_RECEIVE,
-                                     .kind = MS_TASK_RECEIVE,
-                                     .name = m.gradient ? MS_MOVE_GRADIENTS
-                                                        : MS_MOVE_ACTIVATIONS,
-                                     .predicted_s = NAN,
-                                     .bytes = out->bytes,
-                                     .waits = true},
-                       start_s);
+    ms_rank_run_record(
+        w->r,
+        (ms_recorded){.stream = MS_STREAM_RECEIVE,
+                      .kind = MS_TASK_RECEIVE,
+                      .name = m.gradient ? MS_MOVE_GRADIENTS : MS_MOVE_ACTIVATIONS,
+                      .predicted_s = NAN,
+                      .bytes = out->bytes,
+                      .waits = true},
+        start_s);
     return MS_OK;
 }
 
@@ -148,11 +149,11 @@ ms_status ms_receive_ahead(ms_rank_run *r)
         bool overlap = a->kind == MS_OVERLAP;
         if (a->kind == MS_BACKWARD_WEIGHT)
             continue;
-        MS_TRY(start_half(r, a->stage, a->microbatch,
-                          !overlap && a->kind != MS_FORWARD, &starts));
+        MS_TRY(start_half(r, a->stage, a->microbatch, !overlap && a->kind != MS_FORWARD,
+                          &starts));
         if (overlap)
-            MS_TRY(start_half(r, a->backward_stage, a->backward_microbatch, true,
-                              &starts));
+            MS_TRY(
+                start_half(r, a->backward_stage, a->backward_microbatch, true, &starts));
     }
     return MS_OK;
 }

@@ -59,9 +59,9 @@ struct ms_cuda_comm {
     fake_group *group;
     int rank, world_rank;
     int num_splits;
-    int max_ctas;        /* most blocks of a kernel; 0: no limit is modelled */
+    int max_ctas;         /* most blocks of a kernel; 0: no limit is modelled */
     ms_cuda_comm *shared; /* communicator whose buffers it uses; NULL: its own */
-    bool is_parent;      /* communicators split from it share its buffers */
+    bool is_parent;       /* communicators split from it share its buffers */
     bool is_open, is_aborted;
     /* queue of its communications in the order of the calls, linked by next_of_comm */
     fake_item *first, *last;

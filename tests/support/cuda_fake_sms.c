@@ -52,11 +52,12 @@ static bool waits_for_shared(const fake_item *item)
 {
     if (item->comm == NULL || item->comm->shared == NULL)
         return false;
-    for (const ms_cuda_comm *c = fake.comms; c != NULL; c = c->next)
+    for (const ms_cuda_comm *c = fake.comms; c != NULL; c = c->next) {
         for (const fake_item *i = c->first; i != NULL && c->shared == item->comm->shared;
              i = i->next_of_comm)
             if (i->order < item->order)
                 return true;
+    }
     return false;
 }
 

@@ -22,7 +22,8 @@ static ms_world world_of(ms_ctx *cx, const long size[MS_NUM_PLAN_AXES], long ep)
 /* Draws what decides which communicators a plan needs. */
 static void draw_options(ms_rng *rng, ms_plan *plan)
 {
-    static const ms_schedule_kind kinds[] = {MS_1F1B, MS_INTERLEAVED, MS_DUALPIPE, MS_ZB_V};
+    static const ms_schedule_kind kinds[] = {MS_1F1B, MS_INTERLEAVED, MS_DUALPIPE,
+                                             MS_ZB_V};
     static const ms_cp_method methods[] = {MS_CP_ALL_GATHER, MS_CP_RING};
     plan->zero = (long)ms_rng_below(rng, 4);
     plan->async_tp = ms_rng_below(rng, 2) == 0;

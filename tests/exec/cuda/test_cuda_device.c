@@ -286,7 +286,8 @@ static void one_rank_communicates_with_itself(void **state)
     float values[4] = {1, 2, 3, 4}, got[16] = {0};
     ASSERT_OK(p.driver->make_id(p.cx, &id), p.cx);
     ASSERT_OK(p.driver->open_comm(p.cx, p.device, &id, 0, 1, &world), p.cx);
-    ASSERT_OK(p.driver->split(p.cx, world, &(ms_cuda_split){3, 0, 4, false}, &part), p.cx);
+    ASSERT_OK(p.driver->split(p.cx, world, &(ms_cuda_split){3, 0, 4, false}, &part),
+              p.cx);
     assert_non_null(part);
     float *x = allocate(&p, sizeof values), *y = allocate(&p, sizeof got);
     copy(&p, x, values, sizeof values, MS_CUDA_TO_DEVICE);

@@ -24,7 +24,8 @@ static ms_status read_result(ms_ctx *cx, ms_device_rank *device, const ms_local 
                              double **out)
 {
     *out = MS_NEW_ARRAY(cx->arena, x->count, double);
-    return tested->arrays->read(cx, device, (ms_scalar)x->scalar, *out, x->data, x->count);
+    return tested->arrays->read(cx, device, (ms_scalar)x->scalar, *out, x->data,
+                                x->count);
 }
 
 static ms_status run_on(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call,

@@ -92,8 +92,7 @@ static void kernels_without_bounds_wait_for_ever(void **state)
         ms_ctx *cx = test_cx();
         ASSERT_OK(run_two_stages(cx, &bounded, NUM_SMS, NUM_QUEUES, seed), cx);
         ms_ctx *other = test_cx();
-        bool is_stuck =
-            run_two_stages(other, &wide, NUM_SMS, NUM_QUEUES, seed) == MS_EIO;
+        bool is_stuck = run_two_stages(other, &wide, NUM_SMS, NUM_QUEUES, seed) == MS_EIO;
         num_stuck += is_stuck;
         if (is_stuck)
             assert_non_null(strstr(test_messages(other), "waited 1 s for "));
@@ -110,7 +109,8 @@ static void too_few_are_refused(void **state)
     assert_non_null(strstr(test_messages(cx), "the GPU's 2 multiprocessors are too few"));
     cx = test_cx();
     ASSERT_INT(run_two_stages(cx, &backend, NUM_SMS, 1, 1), MS_EINPUT);
-    assert_non_null(strstr(test_messages(cx), "streams of a rank share 1 hardware queue"));
+    assert_non_null(
+        strstr(test_messages(cx), "streams of a rank share 1 hardware queue"));
     assert_non_null(strstr(test_messages(cx), "unset CUDA_DEVICE_MAX_CONNECTIONS"));
 }
 

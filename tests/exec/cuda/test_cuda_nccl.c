@@ -301,7 +301,8 @@ static void colors_form_communicators(void **state)
     ms_ctx *cx = test_cx();
     reset(2, ncclSuccess);
     ms_cuda_comm *comm = open_one(cx), *part = NULL, *none = comm;
-    ASSERT_OK(ms_cuda_library_split(cx, comm, &(ms_cuda_split){7, 1, 20, false}, &part), cx);
+    ASSERT_OK(ms_cuda_library_split(cx, comm, &(ms_cuda_split){7, 1, 20, false}, &part),
+              cx);
     /* the mock split returns the color as size, and the key as rank */
     ASSERT_INT(part->handle->size, 7);
     ASSERT_INT(part->handle->rank, 1);
@@ -451,8 +452,9 @@ static void a_parent_shares_and_is_polled(void **state)
     ms_ctx *cx = test_cx();
     reset(2, ncclSuccess);
     ms_cuda_comm *comm = open_one(cx), *parent = NULL, *part = NULL;
-    ASSERT_OK(ms_cuda_library_split(cx, comm, &(ms_cuda_split){.is_parent = true}, &parent),
-              cx);
+    ASSERT_OK(
+        ms_cuda_library_split(cx, comm, &(ms_cuda_split){.is_parent = true}, &parent),
+        cx);
     assert_true(parent->handle->shares && !parent->handle->is_blocking);
     ASSERT_OK(ms_cuda_library_split(cx, parent, &(ms_cuda_split){0}, &part), cx);
     ASSERT_INT(parent->handle->num_in_progress, 0);

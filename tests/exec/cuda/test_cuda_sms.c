@@ -33,12 +33,11 @@ static void *open_rank(void *argument)
 {
     one_rank *r = argument;
     const ms_cuda_split all = {.key = r->rank, .is_parent = r->shares};
-    bool is_open =
-        driver->open(r->cx, r->rank, &r->device) == MS_OK &&
-        driver->open_stream(r->cx, r->device, false, &r->compute) == MS_OK &&
-        driver->open_comm(r->cx, r->device, &r->id, r->rank, NUM_RANKS, &r->world) ==
-            MS_OK &&
-        driver->split(r->cx, r->world, &all, &r->parent) == MS_OK;
+    bool is_open = driver->open(r->cx, r->rank, &r->device) == MS_OK &&
+                   driver->open_stream(r->cx, r->device, false, &r->compute) == MS_OK &&
+                   driver->open_comm(r->cx, r->device, &r->id, r->rank, NUM_RANKS,
+                                     &r->world) == MS_OK &&
+                   driver->split(r->cx, r->world, &all, &r->parent) == MS_OK;
     for (int i = 0; i < NUM_COMMS && is_open; i++) {
         const ms_cuda_split how = {i < NUM_OF_WORLD ? 0 : r->rank / 2, r->rank,
                                    r->max_ctas, false};
@@ -64,11 +63,8 @@ static void open_ranks(one_rank ranks[NUM_RANKS], const ms_cuda_fake_options *op
     ms_cuda_fake_begin(&all);
     ASSERT_OK(driver->make_id(cx, &id), cx);
     for (int i = 0; i < NUM_RANKS; i++) {
-        ranks[i] = (one_rank){.cx = test_cx(),
-                              .id = id,
-                              .rank = i,
-                              .max_ctas = max_ctas,
-                              .shares = shares};
+        ranks[i] = (one_rank){
+            .cx = test_cx(), .id = id, .rank = i, .max_ctas = max_ctas, .shares = shares};
         ASSERT_INT(pthread_create(&ranks[i].thread, NULL, open_rank, &ranks[i]), 0);
     }
     for (int i = 0; i < NUM_RANKS; i++)
@@ -157,8 +153,8 @@ static void kernels_that_do_not_fit_wait_for_each_other(void **state)
 {
     (void)state;
     /* two kernels of 3 blocks: 4 multiprocessors are too few, 6 are enough */
-    assert_true(num_deadlocks(orders_differ, (ms_cuda_fake_options){.num_sms = 4}, 3,
-                              false) > 0);
+    assert_true(
+        num_deadlocks(orders_differ, (ms_cuda_fake_options){.num_sms = 4}, 3, false) > 0);
     ASSERT_INT(
         num_deadlocks(orders_differ, (ms_cuda_fake_options){.num_sms = 6}, 3, false), 0);
     /* one queue keeps the order: equal orders end however few multiprocessors there are */
@@ -166,9 +162,9 @@ static void kernels_that_do_not_fit_wait_for_each_other(void **state)
     ASSERT_INT(num_deadlocks(orders_are_equal, one_queue, 3, false), 0);
     ASSERT_INT(num_deadlocks(orders_differ, one_queue, 3, false), NUM_SEEDS);
     /* a kernel that never fits */
-    ASSERT_INT(num_deadlocks(orders_are_equal, (ms_cuda_fake_options){.num_sms = 2}, 3,
-                             false),
-               NUM_SEEDS);
+    ASSERT_INT(
+        num_deadlocks(orders_are_equal, (ms_cuda_fake_options){.num_sms = 2}, 3, false),
+        NUM_SEEDS);
 }
 
 /* Communicators that share buffers run in the order of the calls, on each rank. */

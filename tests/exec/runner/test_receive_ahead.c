@@ -28,8 +28,7 @@ static ms_status count_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_ca
 static ms_status note_start(ms_ctx *cx, ms_device_rank *device, const ms_transfer *t,
                             const ms_event *after, int num_after, ms_event *done)
 {
-    ms_status status =
-        ms_backend_loop.start(cx, device, t, after, num_after, done);
+    ms_status status = ms_backend_loop.start(cx, device, t, after, num_after, done);
     bool is_input = strcmp(t->name, MS_MOVE_ACTIVATIONS) == 0 ||
                     strcmp(t->name, MS_MOVE_GRADIENTS) == 0;
     if (t->kind == MS_TRANSFER_RECEIVE && is_input && status == MS_OK) {
