@@ -139,7 +139,7 @@ struct ms_device_rank {
     ms_cuda_staging *idle_staging;
     /* ---- communicators ---- */
     ms_cuda_comm *world;                   /* for splits only */
-    ms_cuda_comm *parents[MS_NUM_STREAMS]; /* of kinds that share; NULL: none */
+    ms_cuda_comm *parents[MS_NUM_STREAMS]; /* parents of kinds that share; NULL: none */
     /* communicator in whose NCCL call this rank waits for others; guarded by job->lock */
     ms_cuda_comm *waits_on;
     int num_groups;

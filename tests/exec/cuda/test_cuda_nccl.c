@@ -308,7 +308,7 @@ static void colors_form_communicators(void **state)
     ASSERT_INT(part->handle->rank, 1);
     assert_true(part->handle->is_blocking && !part->handle->shares);
     ASSERT_INT(part->handle->max_ctas, 20);
-    /* it carries data: calls on it do not wait for a thread of NCCL */
+    /* a split carries data: calls on it do not wait for a thread of NCCL */
     ASSERT_INT(comm->handle->num_in_progress, 0);
     ASSERT_OK(ms_cuda_library_split(cx, comm, &(ms_cuda_split){.color = -1}, &none), cx);
     assert_null(none);

@@ -144,7 +144,7 @@ static int num_deadlocks(give_work *give, ms_cuda_fake_options options, int max_
         open_ranks(ranks, &options, max_ctas, shares);
         give(ranks);
         num += !work_ends(ranks);
-        ms_cuda_fake_end(); /* what is still open is a defect, but recorded only */
+        ms_cuda_fake_end(); /* objects still open are defects, only recorded */
     }
     return num;
 }
