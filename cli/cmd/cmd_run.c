@@ -14,6 +14,7 @@
 #include "exec/launch/launch.h"
 #include "exec/measure/measure.h"
 #include "exec/runner/outcome_collect.h"
+#include "sim/simulate/interference.h"
 
 #include <math.h>
 #include <string.h>
@@ -222,7 +223,8 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
                           .world = t->world,
                           .type = t->how->type,
                           .timeout_s = t->timeout_s,
-                          .interrupted = t->how->interrupted};
+                          .interrupted = t->how->interrupted,
+                          .held_sms = ms_comm_sms(t->planned->workload)};
     if (ms_interrupted)
         return t->found != MS_OK ? t->found : MS_EINTERRUPTED;
     MS_TRY(t->backend->open(cx, &job));

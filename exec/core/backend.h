@@ -96,8 +96,10 @@ typedef struct ms_backend_job {
     /* Non-zero once a signal interrupted the run; NULL if never. */
     volatile const int *interrupted;
     long replayed_rank; /* the only rank that a modelled backend carries */
-    int held_sms; /* multiprocessors that a modelled transfer on a GPU holds; 0: none */
-    void *state;  /* the backend's own data */
+    /* Multiprocessors that a modelled transfer on a GPU holds (0: none), and most of them
+     * that a collective by NCCL may hold (0: as many as fit). */
+    int held_sms;
+    void *state; /* the backend's own data */
 } ms_backend_job;
 
 struct ms_backend {

@@ -64,9 +64,11 @@ typedef struct ms_op_call {
     const ms_program *program;
     const ms_node *node;
     const ms_local *in[MS_MAX_OPERANDS];
-    /* Results. Kernels ADD to gradients of weights and overwrite all others. `data` is
-     * NULL if not needed. The gradient of logits may share memory with logits. */
+    /* Results. Kernels ADD to gradients of weights, unless `writes`, and overwrite all
+     * others. `data` is NULL if not needed. The gradient of logits may share memory with
+     * logits. */
     ms_local *out[MS_MAX_OPERANDS];
+    bool writes; /* gradients of weights are the first: their memory holds nothing yet */
     const ms_batch *batch;
     const ms_routing *routing; /* routing of GROUPED and EXCHANGE */
     /* whether ROUTE chooses expert (t k + j) mod num_experts as j-th of k of token t */
@@ -90,11 +92,11 @@ static inline long ms_local_leading(const ms_local *x)
     return count;
 }
 
-/* Whether a result is added to its memory, not written over: gradients of weights. */
+/* Whether a result is added to its memory, not written over: a gradient of weights. */
 static inline bool ms_op_is_added(const ms_op_call *call, int result)
 {
-    return call->program->tensors[call->node->out[result]].role ==
-           MS_ROLE_WEIGHT_GRADIENT;
+    return !call->writes && call->program->tensors[call->node->out[result]].role ==
+                                MS_ROLE_WEIGHT_GRADIENT;
 }
 
 #endif

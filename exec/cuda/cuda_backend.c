@@ -92,6 +92,32 @@ static void close_rank(ms_device_rank *d)
     d->gpu = NULL;
 }
 
+static void *close_rank_main(void *rank)
+{
+    close_rank(rank);
+    return NULL;
+}
+
+/* Closes all ranks at the same time: closing a communicator may wait for its ranks. */
+static void close_ranks(ms_cuda_job *job)
+{
+    long num_ranks = job->outer->world->num_ranks;
+    pthread_t *threads = MS_NEW_ARRAY(job->arena, num_ranks, pthread_t);
+    bool *has_thread = MS_NEW_ARRAY(job->arena, num_ranks, bool);
+    for (long rank = 0; rank < num_ranks; rank++) {
+        ms_device_rank *d = &job->ranks[rank];
+        bool has_comms = d->world != NULL;
+        has_thread[rank] =
+            has_comms && pthread_create(&threads[rank], NULL, close_rank_main, d) == 0;
+    }
+    for (long rank = 0; rank < num_ranks; rank++) {
+        if (has_thread[rank])
+            pthread_join(threads[rank], NULL);
+        else
+            close_rank(&job->ranks[rank]);
+    }
+}
+
 static ms_status finish_rank(ms_ctx *cx, ms_device_rank *d)
 {
     for (int i = 0; i < d->num_lanes; i++)
@@ -220,6 +246,33 @@ static ms_status check_fp8(ms_ctx *cx, const ms_cuda_job *job)
     return MS_OK;
 }
 
+/* Bounds NCCL's kernels such that all that may run at one time fit on a GPU with its
+ * `sharers` ranks, and checks that each stream of a rank has a hardware queue: a kernel
+ * that waits in one holds up all behind it. */
+static ms_status bound_communication(ms_ctx *cx, ms_cuda_job *job, long sharers)
+{
+    ms_cuda_facts facts;
+    const int num_fixed = 1 + MS_STREAM_SEND; /* compute, and TP to SEND */
+    int num_streams = ms_cuda_channels_streams(&job->channels, num_fixed);
+    MS_TRY(job->driver->describe(cx, 0, &facts));
+    if (facts.num_queues > 0 && facts.num_queues < num_streams) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "%d streams of a rank share %d hardware queue%s of the GPU, in which "
+                "communication can wait for itself",
+                num_streams, facts.num_queues, facts.num_queues == 1 ? "" : "s");
+        ms_hint(cx, "unset %s, or set it to 32", MS_QUEUES_VARIABLE);
+        return MS_EINPUT;
+    }
+    if (ms_cuda_channels_ctas(&job->channels, facts.num_sms / (int)sharers,
+                              job->outer->held_sms, &job->ctas))
+        return MS_OK;
+    return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                   "the GPU's %d multiprocessors are too few for the plan's "
+                   "communicators: a rank may use %d at a time",
+                   facts.num_sms,
+                   job->channels.num_streams + job->channels.most_channels);
+}
+
 static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)
 {
     long num_ranks = job->outer->world->num_ranks, num_here = num_ranks, first = 0;
@@ -233,10 +286,12 @@ static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)
         job->ranks[rank].ordinal =
             (int)(((rank - first) % job->num_devices + job->num_devices) %
                   job->num_devices);
-    if (num_here <= job->num_devices || num_ranks == 1 ||
-        job->backend->transport != MS_CUDA_BY_NCCL)
+    if (num_ranks == 1 || job->backend->transport != MS_CUDA_BY_NCCL)
         return MS_OK;
-    return share_gpus(cx, job, num_here);
+    if (num_here > job->num_devices)
+        MS_TRY(share_gpus(cx, job, num_here));
+    return bound_communication(cx, job,
+                               (num_here + job->num_devices - 1) / job->num_devices);
 }
 
 const ms_backend *ms_cuda_inner_backend(const ms_launch *launch)
@@ -342,8 +397,7 @@ static void cuda_close(ms_backend_job *outer)
     for (long rank = 0; rank < num_ranks && job->failed; rank++)
         if (job->ranks[rank].gpu != NULL)
             ms_cuda_comms_abort(&job->ranks[rank]);
-    for (long rank = 0; rank < num_ranks; rank++)
-        close_rank(&job->ranks[rank]);
+    close_ranks(job);
     job->inner->close(&job->inner_job);
     drop_job(job);
 }

@@ -241,7 +241,7 @@ static ms_status open_staging(ms_ctx *cx, ms_device_rank *d, int which, size_t b
 static ms_status note_staged(ms_ctx *cx, ms_device_rank *d, int which)
 {
     if (d->staged[which] == NULL)
-        MS_TRY(ms_cuda_take_event(cx, d, &d->staged[which]));
+        MS_TRY(ms_cuda_take_event(cx, d, MS_CUDA_ORDERS, &d->staged[which]));
     return d->driver->record(cx, d->staged[which], d->compute);
 }
 

@@ -61,7 +61,7 @@ static ms_status upload(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch *cache
     if (cached->sent != NULL)
         MS_TRY(ms_cuda_finish_event(cx, d, cached->sent));
     else
-        MS_TRY(ms_cuda_take_event(cx, d, &cached->sent));
+        MS_TRY(ms_cuda_take_event(cx, d, MS_CUDA_ORDERS, &cached->sent));
     MS_TRY(reserve_batch(cx, d, cached, count));
     cached->targets = cached->tokens + count;
     memcpy(cached->staging, batch->tokens, bytes);
@@ -177,13 +177,13 @@ void ms_cuda_kernels_close(ms_device_rank *d)
         ms_cuda_kept_batch *cached = &d->batches[i];
         if (cached->staging != NULL)
             d->driver->release_host(d->gpu, cached->staging);
-        ms_cuda_give_event(d, cached->sent);
+        ms_cuda_give_event(d, MS_CUDA_ORDERS, cached->sent);
         *cached = (ms_cuda_kept_batch){0};
     }
     for (int i = 0; i < 2; i++) {
         if (d->staging[i] != NULL)
             d->driver->release_host(d->gpu, d->staging[i]);
-        ms_cuda_give_event(d, d->staged[i]);
+        ms_cuda_give_event(d, MS_CUDA_ORDERS, d->staged[i]);
         d->staging[i] = NULL;
         d->staging_bytes[i] = 0;
         d->staged[i] = NULL;

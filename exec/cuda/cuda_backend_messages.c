@@ -51,7 +51,7 @@ static ms_status drop_received(ms_ctx *cx, ms_device_rank *d)
             continue;
         }
         ms_cuda_memory_give(d->memory, copy->memory);
-        ms_cuda_give_event(d, copy->received);
+        ms_cuda_give_event(d, MS_CUDA_ORDERS, copy->received);
         *at = copy->next;
         copy->next = d->idle_copies;
         d->idle_copies = copy;
@@ -64,7 +64,7 @@ static ms_status keep_copy(ms_ctx *cx, ms_device_rank *d, void *memory,
                            ms_cuda_stream *stream)
 {
     ms_cuda_event *received;
-    MS_TRY(ms_cuda_take_event(cx, d, &received));
+    MS_TRY(ms_cuda_take_event(cx, d, MS_CUDA_ORDERS, &received));
     ms_cuda_copy *copy = d->idle_copies;
     if (copy == NULL)
         copy = MS_NEW(d->arena, ms_cuda_copy);

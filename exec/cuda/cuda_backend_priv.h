@@ -93,6 +93,18 @@ typedef struct ms_cuda_lane {
     ms_cuda_unexpected *unasked; /* messages received before the program asked for them */
 } ms_cuda_lane;
 
+/* Events that time work are apart from those that order it, which are cheaper. */
+typedef enum ms_cuda_event_kind {
+    MS_CUDA_ORDERS,
+    MS_CUDA_TIMES,
+    MS_CUDA_NUM_EVENT_KINDS
+} ms_cuda_event_kind;
+
+typedef struct ms_cuda_idle_events {
+    ms_cuda_event **events;
+    int num, room;
+} ms_cuda_idle_events;
+
 #define MS_CUDA_BATCHES 16
 typedef struct ms_cuda_kept_batch {
     unsigned long number; /* number of the micro-batch; 0 if the entry is empty */
@@ -119,15 +131,15 @@ struct ms_device_rank {
     int ordinal;
     ms_cuda_device *gpu;
     ms_cuda_stream *compute, *stream[MS_NUM_STREAMS];
-    ms_cuda_event **idle_events;
-    int num_idle_events, room_idle_events;
+    ms_cuda_idle_events idle_events[MS_CUDA_NUM_EVENT_KINDS];
     ms_cuda_memory *memory;
     ms_cuda_points points;
     ms_cuda_clock clock;
     ms_cuda_pending *first_pending, **end_pending, *idle_pending;
     ms_cuda_staging *idle_staging;
     /* ---- communicators ---- */
-    ms_cuda_comm *world;
+    ms_cuda_comm *world;                   /* for splits only */
+    ms_cuda_comm *parents[MS_NUM_STREAMS]; /* parents of kinds that share; NULL: none */
     /* communicator in whose NCCL call this rank waits for others; guarded by job->lock */
     ms_cuda_comm *waits_on;
     int num_groups;
@@ -160,6 +172,7 @@ struct ms_cuda_job {
     bool shares_gpus; /* several ranks share a GPU under NCCL */
     ms_arena *arena;
     ms_cuda_channels channels;
+    ms_cuda_ctas ctas;     /* most blocks of NCCL's kernels */
     ms_device_rank *ranks; /* (num_ranks of the world) */
     bool failed;
     ms_cuda_used *used;
@@ -176,8 +189,10 @@ void ms_cuda_order_close(ms_device_rank *d);
 /* Fails if this rank failed or was aborted, or if it has learned that another failed. */
 ms_status ms_cuda_check_rank(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_keep_status(ms_device_rank *d, ms_status status);
-ms_status ms_cuda_take_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event **out);
-void ms_cuda_give_event(ms_device_rank *d, ms_cuda_event *event);
+ms_status ms_cuda_take_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event_kind kind,
+                             ms_cuda_event **out);
+/* Keeps an event of that kind for reuse; does nothing if it is NULL. */
+void ms_cuda_give_event(ms_device_rank *d, ms_cuda_event_kind kind, ms_cuda_event *event);
 void ms_cuda_moved(ms_device_rank *d);
 /* Records an event after all work enqueued on `stream` so far. `transfer`: the one that
  * the event ends, copied for error messages; NULL if it ends none. */

@@ -42,21 +42,32 @@ ms_status ms_cuda_check_rank(ms_ctx *cx, ms_device_rank *d)
 
 /* ---- events ---- */
 
-ms_status ms_cuda_take_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event **out)
+ms_status ms_cuda_take_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event_kind kind,
+                             ms_cuda_event **out)
 {
-    if (d->num_idle_events == 0)
-        return d->driver->open_event(cx, d->gpu, out);
-    *out = d->idle_events[--d->num_idle_events];
+    ms_cuda_idle_events *idle = &d->idle_events[kind];
+    if (idle->num == 0)
+        return d->driver->open_event(cx, d->gpu, kind == MS_CUDA_TIMES, out);
+    *out = idle->events[--idle->num];
     return MS_OK;
 }
 
-void ms_cuda_give_event(ms_device_rank *d, ms_cuda_event *event)
+void ms_cuda_give_event(ms_device_rank *d, ms_cuda_event_kind kind, ms_cuda_event *event)
 {
+    ms_cuda_idle_events *idle = &d->idle_events[kind];
     if (event == NULL)
         return;
-    MS_MAKE_ROOM(d->arena, d->idle_events, d->num_idle_events, d->room_idle_events,
-                 FIRST_CAPACITY);
-    d->idle_events[d->num_idle_events++] = event;
+    MS_MAKE_ROOM(d->arena, idle->events, idle->num, idle->room, FIRST_CAPACITY);
+    idle->events[idle->num++] = event;
+}
+
+static void close_idle_events(ms_device_rank *d)
+{
+    for (int kind = 0; kind < MS_CUDA_NUM_EVENT_KINDS; kind++) {
+        ms_cuda_idle_events *idle = &d->idle_events[kind];
+        while (idle->num > 0)
+            d->driver->close_event(idle->events[--idle->num]);
+    }
 }
 
 void ms_cuda_moved(ms_device_rank *d)
@@ -131,22 +142,22 @@ ms_status ms_cuda_finish_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event *eve
 }
 
 /* Takes an unused event and records it on the stream. */
-static ms_status take_recorded(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
-                               ms_cuda_event **out)
+static ms_status take_recorded(ms_ctx *cx, ms_device_rank *d, ms_cuda_event_kind kind,
+                               ms_cuda_stream *stream, ms_cuda_event **out)
 {
-    MS_TRY(ms_cuda_take_event(cx, d, out));
+    MS_TRY(ms_cuda_take_event(cx, d, kind, out));
     ms_status status = d->driver->record(cx, *out, stream);
     if (status != MS_OK)
-        ms_cuda_give_event(d, *out);
+        ms_cuda_give_event(d, kind, *out);
     return status;
 }
 
 ms_status ms_cuda_finish(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream)
 {
     ms_cuda_event *event;
-    MS_TRY(take_recorded(cx, d, stream, &event));
+    MS_TRY(take_recorded(cx, d, MS_CUDA_ORDERS, stream, &event));
     ms_status status = ms_cuda_finish_event(cx, d, event);
-    ms_cuda_give_event(d, event);
+    ms_cuda_give_event(d, MS_CUDA_ORDERS, event);
     return status;
 }
 
@@ -164,7 +175,7 @@ static void drop_reached_points(ms_ctx *cx, ms_device_rank *d)
         if (!happened &&
             (d->driver->query(cx, p->event, &happened) != MS_OK || !happened))
             return;
-        ms_cuda_give_event(d, p->event);
+        ms_cuda_give_event(d, MS_CUDA_ORDERS, p->event);
         all->first++;
     }
 }
@@ -198,7 +209,7 @@ ms_status ms_cuda_point_make(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stre
 {
     ms_cuda_event *event;
     *out = 0;
-    MS_TRY(take_recorded(cx, d, stream, &event));
+    MS_TRY(take_recorded(cx, d, MS_CUDA_ORDERS, stream, &event));
     ms_cuda_point *p = add_point(cx, d, out);
     p->event = event;
     p->stream = stream;
@@ -219,7 +230,7 @@ ms_status ms_cuda_point_fulfil(ms_ctx *cx, ms_device_rank *d, ms_event event,
                                ms_cuda_stream *stream)
 {
     ms_cuda_event *now;
-    MS_TRY(take_recorded(cx, d, stream, &now));
+    MS_TRY(take_recorded(cx, d, MS_CUDA_ORDERS, stream, &now));
     ms_cuda_point *p = ms_cuda_point_of(d, event);
     p->event = now;
     p->stream = stream;
@@ -279,7 +290,7 @@ ms_status ms_cuda_clock_begin(ms_ctx *cx, ms_device_rank *d)
     ms_cuda_clock *clock = &d->clock;
     ms_cuda_forget_stamps(d);
     if (clock->anchor == NULL)
-        MS_TRY(ms_cuda_take_event(cx, d, &clock->anchor));
+        MS_TRY(ms_cuda_take_event(cx, d, MS_CUDA_TIMES, &clock->anchor));
     MS_TRY(d->driver->record(cx, clock->anchor, d->compute));
     MS_TRY(ms_cuda_finish_event(cx, d, clock->anchor));
     clock->anchor_s = host_clock_s(d, began_s);
@@ -302,7 +313,7 @@ static ms_status compute_stamp_time(ms_ctx *cx, ms_device_rank *d, ms_cuda_stamp
         clock->anchor_s = stamp->seconds;
         done = before;
     }
-    ms_cuda_give_event(d, done);
+    ms_cuda_give_event(d, MS_CUDA_TIMES, done);
     return MS_OK;
 }
 
@@ -329,7 +340,7 @@ static ms_status add_stamp(ms_ctx *cx, ms_device_rank *d)
     ms_cuda_event *event;
     if (clock->num - clock->first_open > MAX_OPEN_STAMPS)
         MS_TRY(read_open_stamps(cx, d));
-    MS_TRY(take_recorded(cx, d, d->compute, &event));
+    MS_TRY(take_recorded(cx, d, MS_CUDA_TIMES, d->compute, &event));
     MS_MAKE_ROOM(d->arena, clock->stamps, clock->num, clock->room, FIRST_CAPACITY);
     clock->stamps[clock->num++] = (ms_cuda_stamp){.event = event};
     clock->compute_moved = false;
@@ -365,20 +376,21 @@ ms_status ms_cuda_read_clock(ms_ctx *cx, ms_device_rank *d, double *stamps, long
 void ms_cuda_forget_stamps(ms_device_rank *d)
 {
     for (int i = d->clock.first_open; i < d->clock.num; i++)
-        ms_cuda_give_event(d, d->clock.stamps[i].event);
+        ms_cuda_give_event(d, MS_CUDA_TIMES, d->clock.stamps[i].event);
     d->clock.num = d->clock.first_open = 0;
     d->clock.compute_moved = true;
 }
 
 /* ---- open and close ---- */
 
-/* Opens a rank's streams. MS_STREAM_SEND copies messages; lanes (streams) send them. */
+/* Opens a rank's streams. MS_STREAM_SEND copies messages; lanes (streams) send them.
+ * Compute yields to communication: other ranks wait for the latter. */
 ms_status ms_cuda_order_open(ms_ctx *cx, ms_device_rank *d)
 {
     d->points.next = d->points.first = 1;
-    MS_TRY(d->driver->open_stream(cx, d->gpu, &d->compute));
+    MS_TRY(d->driver->open_stream(cx, d->gpu, false, &d->compute));
     for (int s = MS_STREAM_TP; s <= MS_STREAM_SEND; s++)
-        MS_TRY(d->driver->open_stream(cx, d->gpu, &d->stream[s]));
+        MS_TRY(d->driver->open_stream(cx, d->gpu, true, &d->stream[s]));
     d->stream[MS_STREAM_COMPUTE] = d->compute;
     return MS_OK;
 }
@@ -387,13 +399,12 @@ void ms_cuda_order_close(ms_device_rank *d)
 {
     ms_cuda_forget_stamps(d);
     for (ms_event n = d->points.first; n < d->points.next; n++)
-        ms_cuda_give_event(d, d->points.ring[n & (d->points.room - 1)].event);
+        ms_cuda_give_event(d, MS_CUDA_ORDERS,
+                           d->points.ring[n & (d->points.room - 1)].event);
     for (ms_cuda_copy *copy = d->copies; copy != NULL; copy = copy->next)
-        ms_cuda_give_event(d, copy->received);
-    ms_cuda_give_event(d, d->clock.anchor);
-    for (int i = 0; i < d->num_idle_events; i++)
-        d->driver->close_event(d->idle_events[i]);
-    d->num_idle_events = 0;
+        ms_cuda_give_event(d, MS_CUDA_ORDERS, copy->received);
+    ms_cuda_give_event(d, MS_CUDA_TIMES, d->clock.anchor);
+    close_idle_events(d);
     for (int s = MS_STREAM_TP; s <= MS_STREAM_SEND; s++)
         if (d->stream[s] != NULL)
             d->driver->close_stream(d->stream[s]);

@@ -108,11 +108,11 @@ static ms_status order_after_last_stream(ms_ctx *cx, ms_device_rank *d,
     group->last_stream = stream;
     if (last == NULL || last == stream)
         return MS_OK;
-    MS_TRY(ms_cuda_take_event(cx, d, &before));
+    MS_TRY(ms_cuda_take_event(cx, d, MS_CUDA_ORDERS, &before));
     ms_status status = d->driver->record(cx, before, last);
     if (status == MS_OK)
         status = d->driver->wait(cx, stream, before);
-    ms_cuda_give_event(d, before);
+    ms_cuda_give_event(d, MS_CUDA_ORDERS, before);
     return status;
 }
 
@@ -210,7 +210,9 @@ static bool goes_by_host(const ms_device_rank *d, const ms_transfer *t, int lane
     bool alone = t->kind < MS_TRANSFER_SEND && ms_cuda_members(d, t)->size == 1;
     if (t->on_host || d->job->backend->transport == MS_CUDA_BY_HOST)
         return t->on_host || !alone;
-    return t->kind >= MS_TRANSFER_SEND && lane < 0;
+    if (t->kind < MS_TRANSFER_SEND)
+        return !alone && d->job->channels.kind_of[t->group][t->stream] < 0;
+    return lane < 0;
 }
 
 /* Starts a transfer through host memory once the events `after` have happened. */

@@ -9,22 +9,30 @@
  * the same time (exec/params/unit_moves.c, unit_gradients.c, exec/lower/lower.c). On
  * other streams a group uses the communicator of its first entry here. */
 static const ms_cuda_kind kind_table[] = {
-    {MS_TRAFFIC_TP, MS_STREAM_TP, false},
-    {MS_TRAFFIC_CP, MS_STREAM_CP, false},
-    {MS_TRAFFIC_EP, MS_STREAM_EP, false},
-    {MS_TRAFFIC_FSDP, MS_STREAM_GATHER, false},
-    {MS_TRAFFIC_FSDP, MS_STREAM_REDUCE, false},
-    {MS_TRAFFIC_EXPERT_FSDP, MS_STREAM_GATHER, false},
-    {MS_TRAFFIC_EXPERT_FSDP, MS_STREAM_REDUCE, false},
-    {MS_TRAFFIC_REPLICATE, MS_STREAM_REDUCE, false},
-    {MS_TRAFFIC_ALL, MS_STREAM_REDUCE, false},
-    {MS_TRAFFIC_EXPERT_ALL, MS_STREAM_REDUCE, false},
-    {MS_TRAFFIC_PP, MS_STREAM_REDUCE, false},
-    {MS_TRAFFIC_WORLD, MS_STREAM_REDUCE, false},
+    {MS_TRAFFIC_TP, MS_STREAM_TP, true, false},
+    {MS_TRAFFIC_CP, MS_STREAM_CP, true, false},
+    {MS_TRAFFIC_EP, MS_STREAM_EP, true, false},
+    {MS_TRAFFIC_FSDP, MS_STREAM_GATHER, false, false},
+    {MS_TRAFFIC_FSDP, MS_STREAM_REDUCE, false, false},
+    {MS_TRAFFIC_EXPERT_FSDP, MS_STREAM_GATHER, false, false},
+    {MS_TRAFFIC_EXPERT_FSDP, MS_STREAM_REDUCE, false, false},
+    {MS_TRAFFIC_REPLICATE, MS_STREAM_REDUCE, false, false},
+    {MS_TRAFFIC_ALL, MS_STREAM_REDUCE, false, false},
+    {MS_TRAFFIC_EXPERT_ALL, MS_STREAM_REDUCE, false, false},
 };
 #define NUM_TABLE_KINDS (int)(sizeof kind_table / sizeof *kind_table)
 _Static_assert(sizeof kind_table / sizeof *kind_table <= MS_CUDA_MAX_KINDS,
                "room for all");
+
+/* Whether ranks move data between GPUs over the group: replicated parameters are reduced
+ * over all their copies, sharded ones over shards and then over replicas. */
+static bool is_used(const ms_plan *plan, int group)
+{
+    bool replicated = plan->zero == 0;
+    if (group == MS_TRAFFIC_ALL || group == MS_TRAFFIC_EXPERT_ALL)
+        return replicated;
+    return group < MS_TRAFFIC_FSDP || !replicated;
+}
 
 static bool has_one_rank_groups(const ms_world *world, int group)
 {
@@ -48,15 +56,6 @@ static bool have_same_members(const ms_world *world, int a, int b)
     return true;
 }
 
-static bool is_world(const ms_world *world, int group)
-{
-    const ms_members *members = &world->members[group][0];
-    for (int i = 0; i < members->size; i++)
-        if (members->ranks[i] != i)
-            return false;
-    return members->size == world->num_ranks;
-}
-
 static int find_kind(const ms_cuda_channels *c, const ms_world *world,
                      const ms_cuda_kind *kind)
 {
@@ -67,25 +66,37 @@ static int find_kind(const ms_cuda_channels *c, const ms_world *world,
     return -1;
 }
 
+/* Counts the streams with kinds, and lets the kinds of one stream share. */
+static void share_streams(ms_cuda_channels *c)
+{
+    for (int s = 0; s < MS_NUM_STREAMS; s++) {
+        int num = 0;
+        for (int i = 0; i < c->num_kinds; i++)
+            num += c->kinds[i].stream == s;
+        c->num_streams += num > 0;
+        c->shares[s] = num > 1;
+    }
+    for (int i = 0; i < c->num_kinds; i++)
+        c->kinds[i].shares = c->shares[c->kinds[i].stream];
+}
+
 static void add_kinds(ms_cuda_channels *c, const ms_world *world)
 {
-    bool world_is_used = false;
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++)
         for (int s = 0; s < MS_NUM_STREAMS; s++)
             c->kind_of[g][s] = -1;
     for (int i = 0; i < NUM_TABLE_KINDS; i++) {
         ms_cuda_kind kind = kind_table[i];
-        if (has_one_rank_groups(world, kind.group))
+        if (!is_used(world->plan, kind.group) || has_one_rank_groups(world, kind.group))
             continue;
         int at = find_kind(c, world, &kind);
         if (at < 0) {
-            kind.is_world = !world_is_used && is_world(world, kind.group);
-            world_is_used = world_is_used || kind.is_world;
             at = c->num_kinds++;
             c->kinds[at] = kind;
         }
         c->kind_of[kind.group][kind.stream] = at;
     }
+    share_streams(c);
     /* in reverse, so that a group's first communicator serves its other streams */
     for (int i = NUM_TABLE_KINDS; i-- > 0;) {
         int at = c->kind_of[kind_table[i].group][kind_table[i].stream];
@@ -102,27 +113,83 @@ static void add_kinds(ms_cuda_channels *c, const ms_world *world)
 
 /* ---- messages ---- */
 
-static void add_channel(ms_cuda_channels *c, long from, long to)
+#define MAX_CHANNELS_EACH_WAY 4
+
+/* Channels being listed: for each rank those it sends on, and how many it receives on. */
+typedef struct channel_list {
+    ms_cuda_channels *c;
+    struct sender {
+        int num;
+        long to[MAX_CHANNELS_EACH_WAY];
+    } * senders;   /* (num_ranks) */
+    int *receives; /* (num_ranks) */
+} channel_list;
+
+static void add_channel(channel_list *l, long from, long to)
 {
-    if (from == to)
-        return;
-    for (long i = c->num_channels; i-- > 0 && c->channels[i].from == from;)
-        if (c->channels[i].to == to)
+    struct sender *sender = &l->senders[from];
+    for (int i = 0; i < sender->num; i++)
+        if (sender->to[i] == to)
             return;
-    c->channels[c->num_channels++] = (ms_cuda_channel){from, to, 0};
+    if (from == to || sender->num == MAX_CHANNELS_EACH_WAY ||
+        l->receives[to] == MAX_CHANNELS_EACH_WAY)
+        return;
+    sender->to[sender->num++] = to;
+    l->receives[to]++;
+    l->c->channels[l->c->num_channels++] = (ms_cuda_channel){from, to, 0};
 }
 
-#define MAX_CHANNELS_OF_SENDER 4
-
-/* Adds the channels on which `rank` sends, one after another in c->channels. */
-static void add_channels_of(ms_cuda_channels *c, const ms_world *world, long rank)
+static void add_both_ways(channel_list *l, long a, long b)
 {
-    const ms_members *pp = &world->members[MS_TRAFFIC_PP][rank];
-    const ms_members *cp = &world->members[MS_TRAFFIC_CP][rank];
-    add_channel(c, rank, pp->ranks[(pp->own + 1) % pp->size]);
-    add_channel(c, rank, pp->ranks[(pp->own + pp->size - 1) % pp->size]);
-    add_channel(c, rank, pp->ranks[pp->size - 1 - pp->own]);
-    add_channel(c, rank, cp->ranks[(cp->own + 1) % cp->size]);
+    add_channel(l, a, b);
+    add_channel(l, b, a);
+}
+
+/* Adds the channels of one pipeline: between neighbouring stages, between copies of a
+ * stage, and between first and last stage, which may have one matrix. */
+static void add_pipeline(channel_list *l, const ms_plan *plan, const ms_members *pp)
+{
+    const ms_schedule_shape shape = ms_plan_shape(plan);
+    int num = ms_schedule_model_stages(&shape), copies = ms_schedule_stages(&shape) / num;
+    for (int s = 0; s + 1 < num * copies; s++) {
+        if (ms_schedule_model_stage(&shape, s) == num - 1)
+            continue;
+        add_both_ways(l, pp->ranks[ms_schedule_rank(&shape, s)],
+                      pp->ranks[ms_schedule_rank(&shape, s + 1)]);
+    }
+    add_both_ways(l, pp->ranks[ms_schedule_rank(&shape, 0)],
+                  pp->ranks[ms_schedule_rank(&shape, num - 1)]);
+    for (int own = 0; copies > 1 && own < pp->size; own++)
+        add_channel(l, pp->ranks[own], pp->ranks[pp->size - 1 - own]);
+}
+
+static void add_ring(channel_list *l, const ms_members *ring)
+{
+    for (int i = 0; i < ring->size; i++)
+        add_channel(l, ring->ranks[i], ring->ranks[(i + 1) % ring->size]);
+}
+
+static void add_channels(ms_arena *arena, ms_cuda_channels *c, const ms_world *world)
+{
+    const ms_plan *plan = world->plan;
+    channel_list l = {c, MS_NEW_ARRAY(arena, world->num_ranks, struct sender),
+                      MS_NEW_ARRAY(arena, world->num_ranks, int)};
+    c->channels =
+        MS_NEW_ARRAY(arena, MAX_CHANNELS_EACH_WAY * world->num_ranks, ms_cuda_channel);
+    for (long rank = 0; rank < world->num_ranks; rank++) {
+        const ms_members *pp = &world->members[MS_TRAFFIC_PP][rank],
+                         *cp = &world->members[MS_TRAFFIC_CP][rank],
+                         *tp = &world->members[MS_TRAFFIC_TP][rank];
+        if (pp->own == 0 && pp->size > 1)
+            add_pipeline(&l, plan, pp);
+        if (cp->own == 0 && ms_plan_cp_method(plan) == MS_CP_RING)
+            add_ring(&l, cp);
+        if (tp->own == 0 && plan->async_tp)
+            add_ring(&l, tp);
+    }
+    for (long rank = 0; rank < world->num_ranks; rank++)
+        if (l.senders[rank].num + l.receives[rank] > c->most_channels)
+            c->most_channels = l.senders[rank].num + l.receives[rank];
 }
 
 /* Sets each channel's round: the first split in which its two ranks have no channel. */
@@ -154,14 +221,38 @@ ms_cuda_channels ms_cuda_channels_make(ms_arena *arena, const ms_world *world)
 {
     ms_cuda_channels c = {.num_kinds = 0};
     add_kinds(&c, world);
-    c.channels =
-        MS_NEW_ARRAY(arena, MAX_CHANNELS_OF_SENDER * world->num_ranks, ms_cuda_channel);
-    for (long rank = 0; rank < world->num_ranks; rank++)
-        add_channels_of(&c, world, rank);
+    add_channels(arena, &c, world);
     find_rounds(arena, &c, world);
     if (c.num_channels > 0)
         qsort(c.channels, (size_t)c.num_channels, sizeof *c.channels, by_round);
     return c;
+}
+
+/* ---- multiprocessors ---- */
+
+/* Most blocks of a kernel by NCCL itself: its user guide, ncclConfig_t, maxCTAs. */
+#define MOST_CTAS 32
+/* Most blocks of a message. NCCL gives two channels to a peer over the network by default
+ * (NCCL_NCHANNELS_PER_NET_PEER); twice as many serve links inside a node. Not measured. */
+#define MESSAGE_CTAS 4
+/* 1 / share of the multiprocessors that stay free for compute */
+#define COMPUTE_SHARE 4
+
+bool ms_cuda_channels_ctas(const ms_cuda_channels *c, int num_sms, int most,
+                           ms_cuda_ctas *out)
+{
+    int usable = num_sms - (num_sms + COMPUTE_SHARE - 1) / COMPUTE_SHARE;
+    int users = c->num_streams + c->most_channels;
+    int each = users > 0 ? usable / users : MOST_CTAS;
+    out->message = each < MESSAGE_CTAS ? each : MESSAGE_CTAS;
+    out->collective = MOST_CTAS;
+    if (c->num_streams > 0)
+        out->collective = (usable - c->most_channels * out->message) / c->num_streams;
+    if (out->collective > MOST_CTAS)
+        out->collective = MOST_CTAS;
+    if (most > 0 && out->collective > most)
+        out->collective = most;
+    return out->message > 0 && out->collective > 0;
 }
 
 long ms_cuda_channel_of(const ms_cuda_channels *channels, int round, long rank)

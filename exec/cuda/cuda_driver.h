@@ -27,6 +27,7 @@ typedef struct ms_cuda_facts {
     char name[MS_CUDA_TEXT]; /* device name, such as "NVIDIA H200" */
     int major, minor;        /* compute capability major.minor */
     int num_sms;
+    int num_queues;      /* hardware queues of streams (CUDA_DEVICE_MAX_CONNECTIONS) */
     double memory_bytes; /* total device memory */
     double shared_bytes; /* shared memory available to a thread block */
     double l2_bytes;
@@ -84,6 +85,16 @@ typedef struct ms_cuda_collective {
     long count;
 } ms_cuda_collective;
 
+/* How a communicator is split. Ranks of one color >= 0 form a new one, in order of key;
+ * color -1: none. */
+typedef struct ms_cuda_split {
+    int color, key;
+    int max_ctas; /* most blocks of a kernel, one a multiprocessor; 0: the library's */
+    /* Communicators split from the new one share its buffers, and so run their kernels one
+     * after the other in the order of the calls; it is for splits only. */
+    bool is_parent;
+} ms_cuda_split;
+
 typedef enum ms_cuda_direction {
     MS_CUDA_TO_DEVICE,
     MS_CUDA_TO_HOST,
@@ -114,16 +125,21 @@ typedef struct ms_cuda_driver {
     void (*release_host)(ms_cuda_device *device, void *memory);
 
     /* ---- streams and events ---- */
-    ms_status (*open_stream)(ms_ctx *cx, ms_cuda_device *device, ms_cuda_stream **out);
+    /* `urgent`: blocks of its kernels are placed before those of other streams that wait
+     * for multiprocessors; running blocks are never displaced. */
+    ms_status (*open_stream)(ms_ctx *cx, ms_cuda_device *device, bool urgent,
+                             ms_cuda_stream **out);
     void (*close_stream)(ms_cuda_stream *stream);
-    ms_status (*open_event)(ms_ctx *cx, ms_cuda_device *device, ms_cuda_event **out);
+    /* `timed`: `elapsed` may read it; other events order work only and cost less. */
+    ms_status (*open_event)(ms_ctx *cx, ms_cuda_device *device, bool timed,
+                            ms_cuda_event **out);
     void (*close_event)(ms_cuda_event *event);
     ms_status (*record)(ms_ctx *cx, ms_cuda_event *event, ms_cuda_stream *stream);
     /* Makes later work of the stream wait for the latest recording of the event. */
     ms_status (*wait)(ms_ctx *cx, ms_cuda_stream *stream, ms_cuda_event *event);
     /* Whether the GPU has reached the event; never waits. */
     ms_status (*query)(ms_ctx *cx, ms_cuda_event *event, bool *happened);
-    /* Seconds between two events that have happened. */
+    /* Seconds between two timed events that have happened. */
     ms_status (*elapsed)(ms_ctx *cx, ms_cuda_event *from, ms_cuda_event *to,
                          double *seconds);
     /* Waits until the stream has done all its work. */
@@ -145,15 +161,17 @@ typedef struct ms_cuda_driver {
     /* ---- communicators ---- */
 
     ms_status (*make_id)(ms_ctx *cx, ms_cuda_id *out);
-    /* Opens a communicator: all its ranks call this with one id and wait for all. */
+    /* Opens a communicator for splits: all its ranks call this with one id and wait for
+     * all. */
     ms_status (*open_comm)(ms_ctx *cx, ms_cuda_device *device, const ms_cuda_id *id,
                            int rank, int size, ms_cuda_comm **out);
-    /* Splits a communicator: all its ranks call this and wait for each other. Ranks of
-     * one color form a new one, in order of key; color -1: none (*out is NULL). */
-    ms_status (*split)(ms_ctx *cx, ms_cuda_comm *comm, int color, int key,
+    /* Splits a communicator: all its ranks call this and wait for each other. *out is the
+     * new one; NULL: none. */
+    ms_status (*split)(ms_ctx *cx, ms_cuda_comm *comm, const ms_cuda_split *how,
                        ms_cuda_comm **out);
     /* Starts `num` operations together, so that sends and receives among them cannot
-     * deadlock. All ranks start a communicator's collectives in the same order. */
+     * deadlock. All ranks start a communicator's collectives in the same order. May wait
+     * for the other ranks at the first use of a kind of operation or of a peer. */
     ms_status (*communicate)(ms_ctx *cx, ms_cuda_comm *comm, ms_cuda_stream *stream,
                              const ms_cuda_collective *collectives, int num);
     /* Returns a failure that the communication library has found; never waits. */

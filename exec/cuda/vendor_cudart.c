@@ -111,10 +111,12 @@ static ms_status no_devices(ms_ctx *cx, cudaError_t error)
     return ms_cuda_failed(cx, error, "cudaGetDeviceCount");
 }
 
+#define MOST_QUEUES "32" /* CUDA programming guide, CUDA environment variables */
+
 /* Asks CUDA, before it starts, for 32 hardware queues: sends sharing one can deadlock. */
 static void request_hardware_queues(void)
 {
-    (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    (void)setenv(MS_QUEUES_VARIABLE, MOST_QUEUES, 0);
 }
 
 /* Makes CUDA load all kernels at start. Loading one at its first launch may wait for all
@@ -160,6 +162,7 @@ static ms_status describe(ms_ctx *cx, int ordinal, ms_cuda_facts *out)
         .major = properties.major,
         .minor = properties.minor,
         .num_sms = properties.multiProcessorCount,
+        .num_queues = ms_cuda_num_queues(),
         .memory_bytes = (double)properties.totalGlobalMem,
         .shared_bytes = (double)properties.sharedMemPerBlockOptin,
         .l2_bytes = properties.l2CacheSize,
@@ -277,11 +280,15 @@ static ms_status check(ms_ctx *cx, ms_cuda_device *device)
 
 /* ---- streams and events ---- */
 
-static ms_status open_stream(ms_ctx *cx, ms_cuda_device *device, ms_cuda_stream **out)
+static ms_status open_stream(ms_ctx *cx, ms_cuda_device *device, bool urgent,
+                             ms_cuda_stream **out)
 {
     (void)device;
     cudaStream_t made = NULL;
-    MS_TRY_CUDA(cx, cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+    int least = 0, greatest = 0; /* CUDA's greatest priority is its least number */
+    MS_TRY_CUDA(cx, cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    MS_TRY_CUDA(cx, cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking,
+                                                 urgent ? greatest : least));
     *out = (ms_cuda_stream *)made;
     return MS_OK;
 }
@@ -297,11 +304,13 @@ static cudaEvent_t event_of(ms_cuda_event *event)
     return (cudaEvent_t)event;
 }
 
-static ms_status open_event(ms_ctx *cx, ms_cuda_device *device, ms_cuda_event **out)
+static ms_status open_event(ms_ctx *cx, ms_cuda_device *device, bool timed,
+                            ms_cuda_event **out)
 {
     (void)device;
     cudaEvent_t made = NULL;
-    MS_TRY_CUDA(cx, cudaEventCreate(&made));
+    MS_TRY_CUDA(cx, cudaEventCreateWithFlags(&made, timed ? cudaEventDefault
+                                                          : cudaEventDisableTiming));
     *out = (ms_cuda_event *)made;
     return MS_OK;
 }

@@ -1,6 +1,9 @@
-/* Communicators by NCCL, in non-blocking mode: calls return at once and are polled here,
- * so that a missing rank becomes an error after a deadline, and an abort by another
- * thread ends any call (NCCL user guide, "Fault tolerance"). */
+/* Communicators by NCCL. The first one and those for splits are non-blocking: their calls
+ * return at once and are polled here, so that a missing rank becomes an error after a
+ * deadline, and an abort by another thread ends any call (NCCL user guide, "Fault
+ * tolerance"). NCCL gives each group of calls on a non-blocking communicator a thread; so
+ * those that carry data are blocking. A split is as blocking as the communicator that is
+ * split. */
 #include "base/clock.h"
 #include "exec/cuda/vendor_priv.h"
 
@@ -16,10 +19,12 @@
 static_assert(MS_CUDA_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "ids have the library's size");
 
 /* Least version of NCCL: ncclCommSplit exists since 2.18. */
-#define LEAST_VERSION        21800
-#define OPEN_DEADLINE_S      300 /* seconds; libraries load slowly from network disks */
-#define BEGIN_DEADLINE_S     300 /* seconds; first operations connect ranks */
-#define CLOSE_DEADLINE_S     10
+#define LEAST_VERSION    21800
+#define OPEN_DEADLINE_S  300 /* seconds; libraries load slowly from network disks */
+#define BEGIN_DEADLINE_S 300 /* seconds; first operations connect ranks */
+#define CLOSE_DEADLINE_S 10
+/* Seconds for which an abort waits for a call in progress in another thread. */
+#define ABORT_PATIENCE_S     1
 #define YIELDS_BEFORE_SLEEPS 1000
 #define SLEEP_NS             100000
 
@@ -92,9 +97,15 @@ static ms_status need_library(ms_ctx *cx)
 struct ms_cuda_comm {
     /* serializes calls on `handle`, since any thread may abort */
     pthread_mutex_t lock;
-    ncclComm_t handle; /* NCCL's communicator; NULL after an abort */
-    int size;
+    ncclComm_t handle; /* NCCL's communicator; NULL after an abort, see handle_of */
+    bool is_blocking;
 };
+
+/* NCCL's communicator, which another thread may abort in spite of the lock. */
+static ncclComm_t handle_of(ms_cuda_comm *comm)
+{
+    return __atomic_load_n(&comm->handle, __ATOMIC_ACQUIRE);
+}
 
 static ms_status nccl_failed(ms_ctx *cx, ncclResult_t result, const char *call)
 {
@@ -122,8 +133,9 @@ static ncclResult_t state_of(ms_cuda_comm *comm)
 {
     ncclResult_t state = ncclInvalidUsage;
     pthread_mutex_lock(&comm->lock);
-    if (comm->handle != NULL) {
-        ncclResult_t asked = nccl.get_async_error(comm->handle, &state);
+    ncclComm_t handle = handle_of(comm);
+    if (handle != NULL) {
+        ncclResult_t asked = nccl.get_async_error(handle, &state);
         state = asked == ncclSuccess ? state : asked;
     }
     pthread_mutex_unlock(&comm->lock);
@@ -179,13 +191,19 @@ static void free_comm(ms_cuda_comm *comm)
     free(comm);
 }
 
+/* Waits for calls in progress, which take microseconds unless they wait for a rank that is
+ * lost: a blocking call then ends by the abort, and only so. */
 void ms_cuda_library_abort_comm(ms_cuda_comm *comm)
 {
-    pthread_mutex_lock(&comm->lock);
-    if (comm->handle != NULL)
-        (void)nccl.abort(comm->handle);
-    comm->handle = NULL;
-    pthread_mutex_unlock(&comm->lock);
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += ABORT_PATIENCE_S;
+    bool is_locked = pthread_mutex_timedlock(&comm->lock, &until) == 0;
+    ncclComm_t handle = __atomic_exchange_n(&comm->handle, NULL, __ATOMIC_ACQ_REL);
+    if (handle != NULL)
+        (void)nccl.abort(handle);
+    if (is_locked)
+        pthread_mutex_unlock(&comm->lock);
 }
 
 ms_status ms_cuda_library_open_comm(ms_ctx *cx, ms_cuda_device *device,
@@ -201,7 +219,6 @@ ms_status ms_cuda_library_open_comm(ms_ctx *cx, ms_cuda_device *device,
     config.blocking = 0;
     memcpy(name.internal, id->bytes, sizeof id->bytes);
     MS_TRY(new_comm(cx, &comm));
-    comm->size = size;
     ncclResult_t result = nccl.init_rank(&comm->handle, size, name, rank, &config);
     ms_status status =
         is_accepted(result)
@@ -216,19 +233,34 @@ ms_status ms_cuda_library_open_comm(ms_ctx *cx, ms_cuda_device *device,
     return MS_OK;
 }
 
-ms_status ms_cuda_library_split(ms_ctx *cx, ms_cuda_comm *comm, int color, int key,
+/* Communicators share buffers if the one from which they were split allows it: user guide,
+ * ncclConfig_t, splitShare. */
+static ncclConfig_t config_of(const ms_cuda_split *how)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = how->is_parent ? 0 : 1;
+    config.splitShare = how->is_parent ? 1 : 0;
+    if (how->max_ctas > 0) {
+        config.minCTAs = 1;
+        config.maxCTAs = how->max_ctas;
+    }
+    return config;
+}
+
+ms_status ms_cuda_library_split(ms_ctx *cx, ms_cuda_comm *comm, const ms_cuda_split *how,
                                 ms_cuda_comm **out)
 {
     *out = NULL;
     ms_cuda_comm *made = NULL;
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
+    ncclConfig_t config = config_of(how);
     MS_TRY(new_comm(cx, &made));
+    made->is_blocking = config.blocking != 0;
     pthread_mutex_lock(&comm->lock);
     ncclResult_t result = ncclInvalidUsage;
-    if (comm->handle != NULL)
-        result = nccl.split(comm->handle, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key,
-                            &made->handle, &config);
+    ncclComm_t handle = handle_of(comm);
+    if (handle != NULL)
+        result = nccl.split(handle, how->color < 0 ? NCCL_SPLIT_NOCOLOR : how->color,
+                            how->key, &made->handle, &config);
     pthread_mutex_unlock(&comm->lock);
     ms_status status =
         is_accepted(result)
@@ -247,14 +279,20 @@ ms_status ms_cuda_library_split(ms_ctx *cx, ms_cuda_comm *comm, int color, int k
     return MS_OK;
 }
 
+/* Destroying finalizes, too; a blocking communicator's ranks wait for each other. */
+static void destroy_comm(ms_cuda_comm *comm)
+{
+    (void)nccl.destroy(comm->handle);
+    comm->handle = NULL;
+}
+
 static void finalize_comm(ms_cuda_comm *comm)
 {
     ms_ctx silent = {.arena = ms_arena_open()}; /* errors of closing are ignored */
     ncclResult_t result = nccl.finalize(comm->handle);
     if (is_accepted(result) && wait_until_accepted(&silent, comm, CLOSE_DEADLINE_S,
                                                    "ncclCommFinalize") == MS_OK) {
-        (void)nccl.destroy(comm->handle);
-        comm->handle = NULL;
+        destroy_comm(comm);
     }
     ms_arena_close(silent.arena);
 }
@@ -264,7 +302,7 @@ void ms_cuda_library_close_comm(ms_cuda_comm *comm)
     if (comm == NULL)
         return;
     if (state_of(comm) == ncclSuccess)
-        finalize_comm(comm);
+        comm->is_blocking ? destroy_comm(comm) : finalize_comm(comm);
     ms_cuda_library_abort_comm(comm);
     free_comm(comm);
 }
@@ -306,12 +344,13 @@ static ncclResult_t start(const ms_cuda_collective *c, ncclComm_t comm,
 static ms_status start_all(ms_ctx *cx, ms_cuda_comm *comm, cudaStream_t stream,
                            const ms_cuda_collective *collectives, int num)
 {
-    if (comm->handle == NULL)
+    ncclComm_t handle = handle_of(comm);
+    if (handle == NULL)
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "NCCL: the communicator was aborted");
     TRY_NCCL(cx, nccl.group_start());
     ncclResult_t result = ncclSuccess;
     for (int i = 0; i < num && is_accepted(result); i++)
-        result = start(&collectives[i], comm->handle, stream);
+        result = start(&collectives[i], handle, stream);
     ncclResult_t ended = nccl.group_end();
     if (!is_accepted(result))
         return nccl_failed(cx, result, "a collective");
@@ -329,7 +368,8 @@ ms_status ms_cuda_library_communicate(ms_ctx *cx, ms_cuda_comm *comm,
     pthread_mutex_lock(&comm->lock);
     ms_status status = start_all(cx, comm, ms_cuda_stream_of(stream), collectives, num);
     pthread_mutex_unlock(&comm->lock);
-    MS_TRY(status);
+    if (status != MS_OK || comm->is_blocking)
+        return status;
     return wait_until_accepted(cx, comm, BEGIN_DEADLINE_S, "ncclGroupEnd");
 }
 

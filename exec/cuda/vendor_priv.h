@@ -73,7 +73,7 @@ ms_status ms_cuda_library_make_id(ms_ctx *cx, ms_cuda_id *out);
 ms_status ms_cuda_library_open_comm(ms_ctx *cx, ms_cuda_device *device,
                                     const ms_cuda_id *id, int rank, int size,
                                     ms_cuda_comm **out);
-ms_status ms_cuda_library_split(ms_ctx *cx, ms_cuda_comm *comm, int color, int key,
+ms_status ms_cuda_library_split(ms_ctx *cx, ms_cuda_comm *comm, const ms_cuda_split *how,
                                 ms_cuda_comm **out);
 ms_status ms_cuda_library_communicate(ms_ctx *cx, ms_cuda_comm *comm,
                                       ms_cuda_stream *stream,

@@ -1,6 +1,7 @@
 #include "exec/launch/environment.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,4 +121,10 @@ bool ms_launch_is_batch(void)
 bool ms_nccl_shares_gpus(void)
 {
     return number_of_variable("NCCL_MULTI_RANK_GPU_ENABLE") > 0;
+}
+
+int ms_cuda_num_queues(void)
+{
+    long value = number_of_variable(MS_QUEUES_VARIABLE);
+    return value > 0 && value <= INT_MAX ? (int)value : 0;
 }

@@ -39,4 +39,9 @@ bool ms_launch_is_batch(void);
 /* Whether NCCL_MULTI_RANK_GPU_ENABLE lets ranks share a GPU (NCCL 2.30 and later). */
 bool ms_nccl_shares_gpus(void);
 
+/* Number of hardware queues that CUDA gives the streams of a process: the value of
+ * CUDA_DEVICE_MAX_CONNECTIONS; 0 if it is not set or no number. */
+#define MS_QUEUES_VARIABLE "CUDA_DEVICE_MAX_CONNECTIONS"
+int ms_cuda_num_queues(void);
+
 #endif

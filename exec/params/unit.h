@@ -63,10 +63,14 @@ ms_status ms_unit_gather(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
 void ms_unit_release(ms_rank *rank, ms_param_unit *unit);
 
 /* ---- gradients ---- */
-void ms_unit_clear_gradients(ms_rank *rank,
-                             ms_param_unit *unit); /* zeroes gradients before a step */
-/* Takes and clears the shared gradient buffer for a micro-batch (ZeRO-2, ZeRO-3). */
+/* Forgets the gradients of the step before. A tied matrix's, to which two units add, and
+ * padding are zeroed; other gradients are written by who comes first. */
+void ms_unit_clear_gradients(ms_rank *rank, ms_param_unit *unit);
+/* Takes the shared gradient buffer for a micro-batch (ZeRO-2, ZeRO-3); it holds nothing. */
 ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit);
+/* Whether a gradient's memory holds nothing of this step, or of this micro-batch if it is
+ * in a shared buffer: the caller, which asks before each addition, writes it instead. */
+bool ms_unit_is_first(ms_param_unit *unit, int gradient);
 /* Starts the reduce-scatter of a micro-batch's gradients. After event `done`,
  * ms_unit_end_reduction adds the result to the rank's shards and frees the buffer. */
 ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *after,

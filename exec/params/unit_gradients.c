@@ -11,6 +11,29 @@ static double own_bytes(const ms_param_unit *unit, const ms_segment *segment)
            (double)ms_scalar_bytes(unit->precision.gradient);
 }
 
+static void zero(const ms_rank *rank, const ms_param_unit *unit, void *gradients,
+                 long count)
+{
+    if (gradients != NULL && count > 0)
+        rank->backend->arrays->fill(rank->device, unit->precision.gradient, gradients,
+                                    0.0, count);
+}
+
+/* Marks the gradients of a segment's tensors as not written yet. */
+static void empty_tensors(ms_param_unit *unit, int segment)
+{
+    for (int i = 0; i < unit->num_tensors; i++)
+        if (unit->tensors[i].segment == segment)
+            unit->tensors[i].is_empty = true;
+}
+
+/* Whether a segment's whole gradients are in the buffer that units share. */
+static bool is_in_buffer(const ms_param_unit *unit, const ms_segment *segment)
+{
+    return ms_shards_grads(unit->sharding) && segment->num_shards > 1;
+}
+
+/* Elements without a gradient, and padding, are zero from the beginning. */
 void ms_unit_clear_gradients(ms_rank *rank, ms_param_unit *unit)
 {
     unit->last = 0;
@@ -20,10 +43,25 @@ void ms_unit_clear_gradients(ms_rank *rank, ms_param_unit *unit)
             ms_rank_release_workspace(rank, own_bytes(unit, s), s->reduced);
         s->has_reduced = false;
         s->reduced = NULL;
-        if (s->grads != NULL)
-            rank->backend->arrays->fill(rank->device, unit->precision.gradient, s->grads,
-                                        0.0, ms_range_length(s->kept_grads));
+        if (is_in_buffer(unit, s))
+            s->is_shard_empty = true;
+        else if (i == unit->matrix)
+            zero(rank, unit, s->grads, ms_range_length(s->kept_grads));
+        else
+            empty_tensors(unit, i);
     }
+}
+
+bool ms_unit_is_first(ms_param_unit *unit, int gradient)
+{
+    for (int i = 0; i < unit->num_tensors; i++) {
+        ms_unit_tensor *tensor = &unit->tensors[i];
+        if (tensor->gradient != gradient || !tensor->is_empty)
+            continue;
+        tensor->is_empty = false;
+        return true;
+    }
+    return false;
 }
 
 /* ---- once per micro-batch ---- */
@@ -45,11 +83,31 @@ ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
     buffers->gradient_holder = unit;
     for (int i = 0; i < unit->num_segments && rank->backend->has_values; i++) {
         const ms_segment *s = unit->segments[i];
-        if (s->num_shards > 1)
-            rank->backend->arrays->fill(rank->device, unit->precision.gradient,
-                                        gradient_buffer(unit, i), 0.0, s->count);
+        if (s->num_shards <= 1)
+            continue;
+        empty_tensors(unit, i);
+        zero(rank, unit,
+             ms_unit_at(unit->precision.gradient, gradient_buffer(unit, i),
+                        s->num_updated),
+             s->count - s->num_updated);
     }
     return MS_OK;
+}
+
+/* Zeroes gradients that no node of a backward has written. */
+static void zero_empty(const ms_rank *rank, ms_param_unit *unit)
+{
+    for (int i = 0; i < unit->num_tensors && rank->backend->has_values; i++) {
+        ms_unit_tensor *tensor = &unit->tensors[i];
+        if (!tensor->is_empty || tensor->gradient < 0)
+            continue;
+        const ms_segment *s = unit->segments[tensor->segment];
+        void *first =
+            is_in_buffer(unit, s) ? gradient_buffer(unit, tensor->segment) : s->grads;
+        zero(rank, unit, ms_unit_at(unit->precision.gradient, first, tensor->first),
+             tensor->local.count);
+        tensor->is_empty = false;
+    }
 }
 
 /* Address where a segment's reduced shard arrives: gradient offset / num_shards. */
@@ -81,6 +139,7 @@ ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
         return MS_OK;
     const ms_unit_buffers *buffers = unit->buffers;
     assert(buffers->gradient_holder == unit);
+    zero_empty(rank, unit);
     const ms_state_move *predicted = unit->options.ops->reduce;
     ms_unit_move move = {rank,  unit,      {predicted[0].seconds, predicted[1].seconds},
                          after, num_after, done};
@@ -98,11 +157,18 @@ ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit)
     if (!ms_shards_grads(unit->sharding))
         return MS_OK;
     assert(unit->buffers->gradient_holder == unit);
+    const ms_array_ops *arrays = rank->backend->arrays;
     for (int i = 0; i < unit->num_segments; i++) {
-        const ms_segment *s = unit->segments[i];
-        if (s->num_shards > 1 && s->grads != NULL)
-            rank->backend->arrays->add(rank->device, unit->precision.gradient, s->grads,
-                                       reduced_buffer(unit, i), ms_range_length(s->own));
+        ms_segment *s = unit->segments[i];
+        if (s->num_shards <= 1 || s->grads == NULL)
+            continue;
+        if (s->is_shard_empty)
+            arrays->copy(rank->device, s->grads, reduced_buffer(unit, i),
+                         (size_t)own_bytes(unit, s));
+        else
+            arrays->add(rank->device, unit->precision.gradient, s->grads,
+                        reduced_buffer(unit, i), ms_range_length(s->own));
+        s->is_shard_empty = false;
     }
     unit->buffers->gradient_holder = NULL;
     return MS_OK;
@@ -180,6 +246,7 @@ ms_status ms_unit_reduce_last(ms_rank *rank, ms_param_unit *unit, const ms_event
     *done = 0;
     if (ms_shards_grads(unit->sharding))
         return MS_OK;
+    zero_empty(rank, unit);
     bool whole = unit->sharding == MS_ZERO_0;
     const ms_block_ops *ops = unit->options.ops;
     wait_list w = make_wait_list(unit, after, num_after);

@@ -27,6 +27,7 @@ typedef struct ms_segment {
     void *params, *grads, *moments[2], *master;
     void *whole; /* gathered parameters (ZeRO-3 without reshard) */
     bool has_reduced;
+    bool is_shard_empty; /* `grads`, a shard, holds nothing of this step yet */
     void *reduced; /* workspace: the rank's shard of reduced gradients; NULL if none */
 } ms_segment;
 
@@ -36,6 +37,7 @@ typedef struct ms_unit_tensor {
     long first; /* index of the tensor's first element in the segment */
     ms_local local;
     ms_weight_name name;
+    bool is_empty;   /* the gradient's memory holds nothing of this step yet */
     bool is_partial; /* whether the gradient is partial over tp */
     bool is_counted; /* whether this rank counts the tensor in gradient norms */
 } ms_unit_tensor;

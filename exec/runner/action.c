@@ -17,7 +17,7 @@ ms_status ms_rank_run_go_on(ms_rank_run *r)
     return in_time ? MS_OK : MS_EINTERRUPTED;
 }
 
-static ms_rank_stage *stage_of(ms_rank_run *r, int stage)
+ms_rank_stage *ms_rank_run_stage(ms_rank_run *r, int stage)
 {
     for (int i = 0; i < r->num_stages; i++)
         if (r->stages[i].stage == stage)
@@ -29,7 +29,7 @@ static ms_walk_run open_walk(ms_rank_run *r, int stage, int microbatch,
                              ms_block_pass pass)
 {
     bool forward = pass == MS_BLOCK_PASS_FORWARD;
-    ms_rank_stage *held = stage_of(r, stage);
+    ms_rank_stage *held = ms_rank_run_stage(r, stage);
     return (ms_walk_run){.r = r,
                          .stage = held,
                          .flight = forward ? ms_flight_begin(r, held, microbatch)
@@ -59,6 +59,8 @@ static ms_status run_alone(ms_rank_run *r, int index, ms_block_pass pass)
     ms_walk_run w = open_walk(r, a->stage, a->microbatch, pass);
     w.first_forward = cost->first_forward;
     w.last_backward = w.weights && r->job->is_last_backward[index];
+    if (pass == MS_BLOCK_PASS_BACKWARD_WEIGHT)
+        MS_TRY(ms_receive_ahead(r));
     MS_TRY(ms_walk_run_alone(&w));
     MS_TRY(wait_for_walk(&w));
     r->ready = w.ready;
@@ -138,6 +140,7 @@ ms_status ms_rank_run_action(ms_rank_run *r, int index)
         [MS_BACKWARD_WEIGHT] = MS_BLOCK_PASS_BACKWARD_WEIGHT};
     const ms_action *a = &r->rank.planned->schedule->actions[index];
     int first = r->rank.planned->schedule->first_action[r->pipeline_rank];
+    r->action = index;
     r->recorder.action = index - first;
     r->recorder.microbatch = a->microbatch;
     r->recorder.stage = a->stage;

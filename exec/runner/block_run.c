@@ -62,6 +62,15 @@ ms_status ms_block_make_early(ms_rank *rank, ms_rank_block *block)
     return MS_OK;
 }
 
+/* Whether a weight's gradient is bound to `early` memory in this pass. */
+static bool is_bound_early(const ms_block_run *run, int tensor)
+{
+    const char *at = run->tensors->cells[tensor].data, *early = run->block->early;
+    size_t bytes =
+        (size_t)run->block->num_early * ms_scalar_bytes(run->rank->precision.gradient);
+    return early != NULL && at >= early && at < early + bytes;
+}
+
 /* Weight gradients: a split backward's first half writes some to `early`, its second half
  * adds these to the gradient buffers. */
 static void bind_early(const ms_block_run *run)
@@ -78,7 +87,11 @@ static void bind_early(const ms_block_run *run)
         if (run->pass == MS_BLOCK_PASS_BACKWARD_INPUT && cell->data == NULL)
             cell->data = at;
         if (run->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT && cell->data != NULL) {
-            arrays->add(rank->device, scalar, cell->data, at, cell->count);
+            if (ms_unit_is_first(run->block->unit, t))
+                arrays->copy(rank->device, cell->data, at,
+                             (size_t)cell->count * ms_scalar_bytes(scalar));
+            else
+                arrays->add(rank->device, scalar, cell->data, at, cell->count);
             arrays->fill(rank->device, scalar, at, 0.0, cell->count);
         }
         at += (size_t)cell->count * ms_scalar_bytes(scalar);
@@ -191,6 +204,39 @@ static ms_op_call call_of(const ms_block_run *run, const ms_block_entry *entry)
     return call;
 }
 
+/* Whether an operation's kernel writes each element of a gradient of weights once. A
+ * grouped GEMM adds the products of several sources, and none for experts without rows. */
+static bool can_write(const ms_node *node)
+{
+    return node->op == MS_OP_EINSUM || node->op == MS_OP_SUM_TO ||
+           node->op == MS_OP_NORM_GRAD || node->op == MS_OP_EMBED_GRAD;
+}
+
+/* Lets a node write gradients of weights whose memory holds nothing yet; where it can only
+ * add, zeroes them. */
+static void begin_gradients(const ms_block_run *run, ms_op_call *call)
+{
+    const ms_program *program = call->program;
+    const ms_node *node = call->node;
+    bool is_first[MS_MAX_OPERANDS] = {false}, adds = !can_write(node), writes = false;
+    for (int i = 0; i < node->num_out; i++) {
+        if (program->tensors[node->out[i]].role != MS_ROLE_WEIGHT_GRADIENT ||
+            call->out[i]->data == NULL)
+            continue;
+        is_first[i] = !is_bound_early(run, node->out[i]) &&
+                      ms_unit_is_first(run->block->unit, node->out[i]);
+        writes = writes || is_first[i];
+        adds = adds || !is_first[i];
+    }
+    call->writes = writes && !adds;
+    for (int i = 0; i < node->num_out && adds; i++) {
+        const ms_local *out = call->out[i];
+        if (is_first[i])
+            run->rank->backend->arrays->fill(run->rank->device, (ms_scalar)out->scalar,
+                                             out->data, 0.0, out->count);
+    }
+}
+
 static ms_status allocate_results(const ms_block_run *run, const ms_node *node)
 {
     const ms_program *program = run->block->plan->program;
@@ -250,7 +296,9 @@ static ms_status execute_pair(const ms_block_run *run, const ms_block_entry *ent
     const ms_block_entry next = {entry->node + 1, NULL, false};
     MS_TRY(allocate_results(run, &nodes[entry->node]));
     MS_TRY(allocate_results(run, &nodes[next.node]));
-    const ms_op_call first = call_of(run, entry), second = call_of(run, &next);
+    ms_op_call first = call_of(run, entry), second = call_of(run, &next);
+    begin_gradients(run, &first);
+    begin_gradients(run, &second);
     MS_TRY(ms_lower_async(run->rank, &first, &second));
     free_after(run, entry->node);
     free_after(run, next.node);
@@ -268,6 +316,7 @@ static ms_status execute_alone(const ms_block_run *run, const ms_block_entry *en
     if (is_in_place(node))
         run->tensors->cells[node->out[0]].data = run->tensors->cells[node->in[0]].data;
     call = call_of(run, entry);
+    begin_gradients(run, &call);
     if (ms_is_lowered(call.program, node))
         MS_TRY(ms_lower(run->rank, &call));
     else

@@ -4,6 +4,7 @@
 
 #include "sim/simulate/move_names.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -33,94 +34,161 @@ static long peer_of(const ms_rank_run *r, int stage)
         .ranks[rank_of(r, stage)];
 }
 
-static bool is_end(const ms_walk_run *w, bool last)
+static bool is_end(const ms_rank_run *r, const ms_rank_stage *stage, bool last)
 {
-    int num = ms_schedule_model_stages(&w->r->rank.planned->schedule->shape);
-    return w->stage->model_stage == (last ? num - 1 : 0);
+    int num = ms_schedule_model_stages(&r->rank.planned->schedule->shape);
+    return stage->model_stage == (last ? num - 1 : 0);
 }
 
-static ms_transfer transfer_of(const ms_walk_run *w, int from_stage, long peer,
-                               double bytes)
+/* A message from stage `from` of the schedule: activations to the next stage, or gradients
+ * to the previous one. */
+typedef struct message {
+    int from, microbatch;
+    bool gradient;
+} message;
+
+static ms_transfer transfer_of(const ms_rank_run *r, message m, long peer, double bytes)
 {
-    bool gradient = w->pass != MS_BLOCK_PASS_FORWARD;
-    const ms_rank *rank = &w->r->rank;
+    const ms_rank *rank = &r->rank;
     ms_scalar scalar = rank->precision.real;
     return (ms_transfer){.scalar = (unsigned char)scalar,
                          .stream = MS_STREAM_SEND,
                          .peer = peer,
-                         .tag = tag_of(w->r, from_stage, w->flight->microbatch, gradient),
+                         .tag = tag_of(r, m.from, m.microbatch, m.gradient),
                          .count = (long)(bytes / (double)ms_scalar_bytes(scalar)),
-                         .name = gradient ? MS_MOVE_GRADIENTS : MS_MOVE_ACTIVATIONS,
+                         .name = m.gradient ? MS_MOVE_GRADIENTS : MS_MOVE_ACTIVATIONS,
                          .predicted_s = rank->planned->pipeline.send_s};
 }
 
 /* ---- receiving ---- */
 
-static ms_status receive(ms_walk_run *w, int from, ms_handed *out)
+static double arriving_bytes(const ms_rank_stage *stage, bool gradient)
 {
-    ms_rank *rank = &w->r->rank;
-    ms_transfer transfer = transfer_of(w, from, peer_of(w->r, from), out->bytes);
-    ms_event done = 0;
+    if (stage->num_blocks == 0)
+        return stage->passed_bytes;
+    const ms_rank_block *block = &stage->blocks[gradient ? stage->num_blocks - 1 : 0];
+    const ms_program *program = block->plan->program;
+    return block->shapes[gradient ? program->output_gradient : program->input].bytes;
+}
+
+/* Where a message arrives; its old content has been copied by kernels enqueued so far. */
+static void *arrival_buffer(const ms_rank_run *r, bool gradient, double bytes)
+{
+    double half = r->receive_bytes / 2.0;
+    assert(bytes <= half || !r->rank.backend->has_values);
+    return r->receive_buffer == NULL || !gradient
+               ? r->receive_buffer
+               : (char *)r->receive_buffer + (long)half;
+}
+
+/* Starts to receive a message of another rank, unless that was done ahead. */
+static ms_status start_receive(ms_rank_run *r, message m, double bytes)
+{
+    ms_rank *rank = &r->rank;
+    ms_early_receive *early = &r->early[m.gradient];
+    if (early->is_started)
+        return MS_OK;
+    ms_transfer transfer = transfer_of(r, m, peer_of(r, m.from), bytes);
     transfer.kind = MS_TRANSFER_RECEIVE;
     transfer.stream = MS_STREAM_RECEIVE;
-    transfer.receive = w->r->receive_buffer;
-    /* event after which the buffer's old content was copied and it may be overwritten */
+    transfer.receive = arrival_buffer(r, m.gradient, bytes);
     ms_event buffer_is_free =
         rank->backend->has_values ? rank->backend->mark(rank->device) : 0;
+    early->is_started = true;
+    return rank->backend->start(rank->cx, rank->device, &transfer, &buffer_is_free, 1,
+                                &early->done);
+}
+
+static ms_status receive(ms_walk_run *w, message m, ms_handed *out)
+{
+    ms_rank *rank = &w->r->rank;
+    ms_early_receive *early = &w->r->early[m.gradient];
     double start_s = ms_rank_run_clock(w->r);
-    MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, &buffer_is_free, 1,
-                                &done));
+    MS_TRY(start_receive(w->r, m, out->bytes));
+    early->is_started = false;
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, out->bytes, &out->data));
     if (!rank->backend->has_values) {
-        ms_walk_run_arrives(w, done);
+        ms_walk_run_arrives(w, early->done);
         return MS_OK;
     }
-    MS_TRY(rank->backend->wait(rank->cx, rank->device, done));
-    rank->backend->arrays->copy(rank->device, out->data, w->r->receive_buffer,
+    MS_TRY(rank->backend->wait(rank->cx, rank->device, early->done));
+    rank->backend->arrays->copy(rank->device, out->data,
+                                arrival_buffer(w->r, m.gradient, out->bytes),
                                 (size_t)out->bytes);
-    ms_rank_run_record(w->r,
-                       (ms_recorded){.stream = MS_STREAM_RECEIVE,
-                                     .kind = MS_TASK_RECEIVE,
-                                     .name = transfer.name,
-                                     .predicted_s = NAN,
-                                     .bytes = out->bytes,
-                                     .waits = true},
-                       start_s);
+    ms_rank_run_record(
+        w->r,
+        (ms_recorded){.stream = MS_STREAM_RECEIVE,
+                      .kind = MS_TASK_RECEIVE,
+                      .name = m.gradient ? MS_MOVE_GRADIENTS : MS_MOVE_ACTIVATIONS,
+                      .predicted_s = NAN,
+                      .bytes = out->bytes,
+                      .waits = true},
+        start_s);
     return MS_OK;
 }
 
-static double arriving_bytes(const ms_walk_run *w)
+/* Starts the receive of a forward or of a backward of the rank; *starts: there is one. */
+static ms_status start_half(ms_rank_run *r, int stage, int microbatch, bool gradient,
+                            bool *starts)
 {
-    if (w->stage->num_blocks == 0)
-        return w->stage->passed_bytes;
-    const ms_rank_block *block = ms_walk_run_block(w, 0);
-    const ms_program *program = block->plan->program;
-    bool forward = w->pass == MS_BLOCK_PASS_FORWARD;
-    return block->shapes[forward ? program->input : program->output_gradient].bytes;
+    const ms_rank_stage *to = ms_rank_run_stage(r, stage);
+    message m = {stage + (gradient ? 1 : -1), microbatch, gradient};
+    if (is_end(r, to, gradient) || rank_of(r, m.from) == r->pipeline_rank)
+        return MS_OK;
+    *starts = true;
+    return start_receive(r, m, arriving_bytes(to, gradient));
+}
+
+ms_status ms_receive_ahead(ms_rank_run *r)
+{
+    const ms_schedule *schedule = r->rank.planned->schedule;
+    int end = schedule->first_action[r->pipeline_rank + 1];
+    bool starts = r->early[0].is_started || r->early[1].is_started;
+    for (int i = r->action + 1; i < end && !starts && r->rank.backend->has_values; i++) {
+        const ms_action *a = &schedule->actions[i];
+        bool overlap = a->kind == MS_OVERLAP;
+        if (a->kind == MS_BACKWARD_WEIGHT)
+            continue;
+        MS_TRY(start_half(r, a->stage, a->microbatch, !overlap && a->kind != MS_FORWARD,
+                          &starts));
+        if (overlap)
+            MS_TRY(
+                start_half(r, a->backward_stage, a->backward_microbatch, true, &starts));
+    }
+    return MS_OK;
+}
+
+/* Takes a walk's input from another rank, or from a stage of the same rank. */
+static ms_status take_input(ms_walk_run *w, ms_handed *out)
+{
+    bool gradient = w->pass != MS_BLOCK_PASS_FORWARD;
+    ms_rank_run *r = w->r;
+    if (is_end(r, w->stage, gradient))
+        return MS_OK;
+    message m = {w->stage->stage + (gradient ? 1 : -1), w->flight->microbatch, gradient};
+    *out = (ms_handed){true, NULL, arriving_bytes(w->stage, gradient)};
+    if (rank_of(r, m.from) != r->pipeline_rank)
+        return receive(w, m, out);
+    ms_handed *stored =
+        slot_of(r, gradient ? r->gradients : r->activations, m.from, m.microbatch);
+    *out = *stored;
+    *stored = (ms_handed){0};
+    ms_ledger_add(&r->rank.ledger, MS_MEMORY_ACTIVATIONS, out->bytes);
+    ms_ledger_add_workspace(&r->rank.ledger, -out->bytes);
+    return MS_OK;
 }
 
 ms_status ms_receive_for(ms_walk_run *w, ms_handed *out)
 {
-    bool forward = w->pass == MS_BLOCK_PASS_FORWARD;
-    if (is_end(w, !forward))
-        return MS_OK;
-    int from = w->stage->stage + (forward ? -1 : 1);
-    *out = (ms_handed){true, NULL, arriving_bytes(w)};
-    if (rank_of(w->r, from) != w->r->pipeline_rank)
-        return receive(w, from, out);
-    ms_handed *stored = slot_of(w->r, forward ? w->r->activations : w->r->gradients, from,
-                                w->flight->microbatch);
-    *out = *stored;
-    *stored = (ms_handed){0};
-    ms_ledger_add(&w->r->rank.ledger, MS_MEMORY_ACTIVATIONS, out->bytes);
-    ms_ledger_add_workspace(&w->r->rank.ledger, -out->bytes);
-    return MS_OK;
+    MS_TRY(take_input(w, out));
+    return ms_receive_ahead(w->r);
 }
 
 ms_status ms_receive_for_pair(ms_walk_run *forward, ms_walk_run *backward)
 {
-    MS_TRY(ms_receive_for(forward, &forward->carried));
-    MS_TRY(ms_receive_for(backward, &backward->carried));
+    MS_TRY(take_input(forward, &forward->carried));
+    MS_TRY(take_input(backward, &backward->carried));
+    MS_TRY(ms_receive_ahead(forward->r));
     int num = forward->num_arrived;
     for (int i = 0; i < backward->num_arrived; i++)
         ms_walk_run_arrives(forward, backward->arrived[i]);
@@ -147,7 +215,7 @@ static void add_unfinished_send(ms_rank_run *r, ms_event done, ms_handed what,
 static bool leaves(const ms_walk_run *w)
 {
     return w->pass != MS_BLOCK_PASS_BACKWARD_WEIGHT &&
-           !is_end(w, w->pass == MS_BLOCK_PASS_FORWARD);
+           !is_end(w->r, w->stage, w->pass == MS_BLOCK_PASS_FORWARD);
 }
 
 void ms_result_leaves(ms_walk_run *w)
@@ -162,8 +230,9 @@ void ms_result_leaves(ms_walk_run *w)
 static ms_status send(ms_walk_run *w, int to, ms_event after)
 {
     ms_rank *rank = &w->r->rank;
-    ms_transfer transfer =
-        transfer_of(w, w->stage->stage, peer_of(w->r, to), w->carried.bytes);
+    message m = {w->stage->stage, w->flight->microbatch,
+                 w->pass != MS_BLOCK_PASS_FORWARD};
+    ms_transfer transfer = transfer_of(w->r, m, peer_of(w->r, to), w->carried.bytes);
     ms_event done = 0;
     transfer.kind = MS_TRANSFER_SEND;
     transfer.send = w->carried.data;

@@ -35,6 +35,12 @@ typedef struct ms_sent {
     struct ms_sent *next;
 } ms_sent;
 
+/* A receive from another stage, started before the action that needs it. */
+typedef struct ms_early_receive {
+    bool is_started;
+    ms_event done;
+} ms_early_receive;
+
 /* A reduction of the step's complete gradients; the end of the step waits for it. */
 typedef struct ms_last_move {
     const char *name; /* a name of sim/simulate/move_names.h */
@@ -57,12 +63,15 @@ typedef struct ms_rank_run {
     ms_handed *gradients;
     ms_sent *sent, *idle_sent;
     ms_unit_buffers *buffers;
+    /* a message of activations and one of gradients arrive in halves of the buffer */
     void *receive_buffer;
     double receive_bytes;
+    ms_early_receive early[2]; /* [whether gradients] */
     void *workspace;
     double workspace_bytes;
     /* ---- state of the step ---- */
     long step;
+    int action;           /* index of the current action in the schedule */
     ms_event ready;       /* event that the rank's next action waits for */
     ms_event block_start; /* event after which the current block began */
     ms_event reduced;     /* end of the gradient reduction started last; 0 if none */
@@ -132,6 +141,9 @@ ms_status ms_state_reduce_late(ms_rank_run *r);
 
 /* ---- handover.c: between stages ---- */
 ms_status ms_receive_for(ms_walk_run *w, ms_handed *out);
+/* Starts the receives of the first later action that needs a message of another rank,
+ * once the current action has its own, so that they pass during its kernels. */
+ms_status ms_receive_ahead(ms_rank_run *r);
 /* Receives the inputs of both halves of a pair; each half waits for both. */
 ms_status ms_receive_for_pair(ms_walk_run *forward, ms_walk_run *backward);
 /* Counts the result of a walk that has ended as workspace instead of activations, if it
@@ -142,6 +154,8 @@ ms_status ms_send_from(ms_walk_run *w, ms_event after);
 ms_status ms_sends_end(ms_rank_run *r);
 
 /* ---- action.c ---- */
+/* The rank's stage number `stage` of the schedule; NULL if it is on another rank. */
+ms_rank_stage *ms_rank_run_stage(ms_rank_run *r, int stage);
 /* Looks for a request to stop. Returns MS_EINTERRUPTED, without a message, if there is
  * one and the grace time, in which the step might have finished, has passed. */
 ms_status ms_rank_run_go_on(ms_rank_run *r);

@@ -8,6 +8,7 @@
 
 #define DEFAULT_MEMORY_BYTES  ((double)(1 << 30))
 #define DEFAULT_STUCK_SECONDS 20
+#define DEFAULT_SMS           132
 
 fake_world fake;
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -178,6 +179,14 @@ long ms_cuda_fake_num_defects(void)
     return num;
 }
 
+long ms_cuda_fake_num_urgent(void)
+{
+    pthread_mutex_lock(&fake_lock);
+    long num = fake.num_urgent;
+    pthread_mutex_unlock(&fake_lock);
+    return num;
+}
+
 const char *ms_cuda_fake_defect(void)
 {
     return fake.defect;
@@ -254,7 +263,9 @@ static ms_status describe(ms_ctx *cx, int ordinal, ms_cuda_facts *out)
     *out = (ms_cuda_facts){.name = "fake device",
                            .major = capability / 10,
                            .minor = capability % 10,
-                           .num_sms = 4,
+                           .num_sms = fake.options.num_sms > 0 ? fake.options.num_sms
+                                                               : DEFAULT_SMS,
+                           .num_queues = fake.options.num_connections,
                            .memory_bytes = fake.options.memory_bytes,
                            .shared_bytes = 1 << 16,
                            .l2_bytes = 1 << 20,

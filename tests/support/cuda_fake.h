@@ -15,6 +15,10 @@
  *   receive there.
  * - Without a stream (NULL) copies, clears, products and emulated launches are done at
  *   once, in any memory: for tests of single operations.
+ * - With a number of multiprocessors, kernels hold some while they run, and those of
+ *   communicators until the kernels of all their ranks run; with a number of hardware
+ *   queues, work waits in them for all work before it. Kernels of communicators that share
+ *   buffers run one after the other in the order of the calls.
  * - Times of events count pieces of work, MS_CUDA_FAKE_WORK_S seconds each.
  *
  * A defect is a use to which a GPU would answer with wrong numbers, a crash or a hang:
@@ -68,6 +72,9 @@ typedef struct ms_cuda_fake_options {
     double memory_bytes; /* memory of each device; 0: 1 GiB */
     int nccl_version;    /* NCCL version that the driver reports */
     int capability;      /* compute capability: 10 * major + minor; 0: 90 */
+    /* Multiprocessors of each device, and hardware queues to which its streams are given in
+     * turn (CUDA_DEVICE_MAX_CONNECTIONS). 0: as many as work needs. */
+    int num_sms, num_connections;
     const char *missing; /* not NULL: finding devices fails with this message */
     /* true: defects are recorded; false: the first defect ends the program */
     bool record_defects;
@@ -110,6 +117,8 @@ long ms_cuda_fake_calls(ms_cuda_fake_call call);
 long ms_cuda_fake_num_defects(void);
 /* Message of the first defect; "": none. Valid until the next begin. */
 const char *ms_cuda_fake_defect(void);
+/* Number of streams opened since begin that are urgent. */
+long ms_cuda_fake_num_urgent(void);
 /* Number of queued pieces of work that are not yet done. */
 long ms_cuda_fake_num_pending(void);
 /* Bytes of a device in use: now, and the most since begin. */

@@ -19,7 +19,10 @@ static fake_item *current(const ms_cuda_comm *comm)
         comm->world_rank == fake.lost_rank || comm->device->has_failed)
         return NULL;
     fake_item *item = comm->first;
-    return item != NULL && item->stream->first == item ? item : NULL;
+    return item != NULL && item->stream->first == item && !fake_places(item) &&
+                   !fake_is_held_up(item)
+               ? item
+               : NULL;
 }
 
 /* Index of an item's first collective (peer < 0), or first send to or receive from
@@ -305,7 +308,7 @@ static void make_groups(fake_group *parent, fake_split *split)
     pthread_cond_broadcast(&fake_change);
 }
 
-ms_status fake_split_comm(ms_ctx *cx, ms_cuda_comm *comm, int color, int key,
+ms_status fake_split_comm(ms_ctx *cx, ms_cuda_comm *comm, const ms_cuda_split *how,
                           ms_cuda_comm **out)
 {
     pthread_mutex_lock(&fake_lock);
@@ -315,13 +318,18 @@ ms_status fake_split_comm(ms_ctx *cx, ms_cuda_comm *comm, int color, int key,
     *out = NULL;
     if (!fails) {
         fake_split *split = split_of(comm->group, comm->num_splits++);
-        split->color[comm->rank] = color;
-        split->key[comm->rank] = key;
+        split->color[comm->rank] = how->color;
+        split->key[comm->rank] = how->key;
         if (++split->num_arrived == comm->group->size)
             make_groups(comm->group, split);
         while (!fails && !split->is_done)
             fails = comm->is_aborted || !fake_pause(since);
         *out = split->made[comm->rank];
+    }
+    if (*out != NULL) {
+        (*out)->max_ctas = how->max_ctas;
+        (*out)->is_parent = how->is_parent;
+        (*out)->shared = comm->is_parent ? comm : NULL;
     }
     pthread_mutex_unlock(&fake_lock);
     return fails ? fake_failure(cx, "split: a rank did not come") : MS_OK;

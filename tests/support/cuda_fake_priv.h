@@ -38,7 +38,8 @@ typedef struct fake_block {
 struct ms_cuda_stream {
     ms_cuda_stream *next;
     ms_cuda_device *device;
-    bool is_open;
+    bool is_open, is_urgent;
+    int queue; /* hardware queue, if they are modelled */
     fake_item *first, *last;
     /* random; of all streams whose next work can run, that of highest priority runs */
     uint64_t priority;
@@ -47,7 +48,7 @@ struct ms_cuda_stream {
 struct ms_cuda_event {
     ms_cuda_event *next;
     ms_cuda_device *device;
-    bool is_open;
+    bool is_open, is_timed;
     long num_recorded, num_happened;
     double time_s; /* fake GPU's time of the last record that happened */
 };
@@ -58,6 +59,9 @@ struct ms_cuda_comm {
     fake_group *group;
     int rank, world_rank;
     int num_splits;
+    int max_ctas;         /* most blocks of a kernel; 0: no limit is modelled */
+    ms_cuda_comm *shared; /* communicator whose buffers it uses; NULL: its own */
+    bool is_parent;       /* communicators split from it share its buffers */
     bool is_open, is_aborted;
     /* queue of its communications in the order of the calls, linked by next_of_comm */
     fake_item *first, *last;
@@ -97,6 +101,10 @@ struct fake_item {
     fake_item *next, *next_of_comm;
     ms_cuda_stream *stream;
     fake_kind kind;
+    long order; /* in which work is given */
+    /* kernels: multiprocessors for all blocks, and held ones; steps until the end */
+    int needs_sms, held_sms, turns;
+    bool is_placed;
     void (*run)(void *state);
     /* launch: its argument; copy from pageable memory: values taken at the
      * call */
@@ -122,6 +130,8 @@ typedef struct fake_world {
     /* fail_call: calls left until the failing one; 0: none fails */
     long num_calls[MS_NUM_FAKE_CALLS], fail_call[MS_NUM_FAKE_CALLS];
     long fail_work, fail_collective, num_defects;
+    long num_given, num_urgent;
+    int held_sms[FAKE_MAX_DEVICES], num_streams[FAKE_MAX_DEVICES];
     int lost_rank;
     char defect[FAKE_TEXT];
     double used_bytes[FAKE_MAX_DEVICES], most_bytes[FAKE_MAX_DEVICES];
@@ -171,10 +181,21 @@ struct timespec fake_now(void);
 bool fake_uses(const ms_cuda_device *device, const fake_block *block);
 void fake_free_item(fake_item *item);
 
+/* ---- multiprocessors and hardware queues: cuda_fake_sms.c ---- */
+/* Whether the first work of a stream cannot be placed on the GPU yet. */
+bool fake_is_held_up(const fake_item *item);
+/* Whether work is still being placed. */
+bool fake_places(const fake_item *item);
+/* Places work, or lets a kernel go on; false: it is placed and has run. */
+bool fake_place(fake_item *item);
+void fake_release_sms(fake_item *item);
+
 /* ---- streams and events: cuda_fake_streams.c ---- */
-ms_status fake_open_stream(ms_ctx *cx, ms_cuda_device *device, ms_cuda_stream **out);
+ms_status fake_open_stream(ms_ctx *cx, ms_cuda_device *device, bool urgent,
+                           ms_cuda_stream **out);
 void fake_close_stream(ms_cuda_stream *stream);
-ms_status fake_open_event(ms_ctx *cx, ms_cuda_device *device, ms_cuda_event **out);
+ms_status fake_open_event(ms_ctx *cx, ms_cuda_device *device, bool timed,
+                          ms_cuda_event **out);
 void fake_close_event(ms_cuda_event *event);
 ms_status fake_record(ms_ctx *cx, ms_cuda_event *event, ms_cuda_stream *stream);
 ms_status fake_wait(ms_ctx *cx, ms_cuda_stream *stream, ms_cuda_event *event);
@@ -196,7 +217,7 @@ void fake_free_groups(void);
 ms_status fake_make_id(ms_ctx *cx, ms_cuda_id *out);
 ms_status fake_open_comm(ms_ctx *cx, ms_cuda_device *device, const ms_cuda_id *id,
                          int rank, int size, ms_cuda_comm **out);
-ms_status fake_split_comm(ms_ctx *cx, ms_cuda_comm *comm, int color, int key,
+ms_status fake_split_comm(ms_ctx *cx, ms_cuda_comm *comm, const ms_cuda_split *how,
                           ms_cuda_comm **out);
 ms_status fake_communicate(ms_ctx *cx, ms_cuda_comm *comm, ms_cuda_stream *stream,
                            const ms_cuda_collective *collectives, int num);

@@ -28,7 +28,8 @@ static void expect_event(const ms_cuda_event *event, const char *what)
 
 /* ---- streams and events ---- */
 
-ms_status fake_open_stream(ms_ctx *cx, ms_cuda_device *device, ms_cuda_stream **out)
+ms_status fake_open_stream(ms_ctx *cx, ms_cuda_device *device, bool urgent,
+                           ms_cuda_stream **out)
 {
     pthread_mutex_lock(&fake_lock);
     bool fails = fake_call(MS_FAKE_OPEN_STREAM) || device->has_failed;
@@ -37,7 +38,12 @@ ms_status fake_open_stream(ms_ctx *cx, ms_cuda_device *device, ms_cuda_stream **
         ms_cuda_stream *stream = FAKE_NEW(ms_cuda_stream);
         stream->device = device;
         stream->is_open = true;
+        stream->is_urgent = urgent;
         stream->priority = ms_rng_next(&fake.rng);
+        int number = fake.num_streams[device->ordinal]++;
+        if (fake.options.num_connections > 0)
+            stream->queue = number % fake.options.num_connections;
+        fake.num_urgent += urgent;
         stream->next = fake.streams;
         fake.streams = stream;
         *out = stream;
@@ -59,7 +65,8 @@ void fake_close_stream(ms_cuda_stream *stream)
     pthread_mutex_unlock(&fake_lock);
 }
 
-ms_status fake_open_event(ms_ctx *cx, ms_cuda_device *device, ms_cuda_event **out)
+ms_status fake_open_event(ms_ctx *cx, ms_cuda_device *device, bool timed,
+                          ms_cuda_event **out)
 {
     pthread_mutex_lock(&fake_lock);
     bool fails = fake_call(MS_FAKE_OPEN_EVENT) || device->has_failed;
@@ -68,6 +75,7 @@ ms_status fake_open_event(ms_ctx *cx, ms_cuda_device *device, ms_cuda_event **ou
         ms_cuda_event *event = FAKE_NEW(ms_cuda_event);
         event->device = device;
         event->is_open = true;
+        event->is_timed = timed;
         event->next = fake.events;
         fake.events = event;
         *out = event;
@@ -149,6 +157,8 @@ ms_status fake_elapsed(ms_ctx *cx, ms_cuda_event *from, ms_cuda_event *to,
                  to->num_happened == 0 || !has_happened(from) || !has_happened(to);
     expect_event(from, "elapsed");
     expect_event(to, "elapsed");
+    if (!from->is_timed || !to->is_timed)
+        fake_note_defect("elapsed: an event is not timed");
     *seconds = to->time_s - from->time_s;
     pthread_mutex_unlock(&fake_lock);
     return fails ? fake_failure(cx, "elapsed") : MS_OK;

@@ -16,6 +16,7 @@ fake_item *fake_give(ms_cuda_stream *stream, fake_kind kind)
     fake_item *item = FAKE_NEW(fake_item);
     item->stream = stream;
     item->kind = kind;
+    item->order = ++fake.num_given;
     if (stream->last != NULL)
         stream->last->next = item;
     else
@@ -56,6 +57,7 @@ static void take_first(ms_cuda_stream *stream)
         stream->last = NULL;
     if (item->comm != NULL)
         take_from_comm(item);
+    fake_release_sms(item);
     fake_free_item(item);
 }
 
@@ -114,11 +116,14 @@ static bool can_run(fake_item *item)
 {
     if (item->stream->device->has_failed)
         return true; /* the device has failed: its remaining work is dropped */
+    bool is_aborted = item->comm != NULL && item->comm->is_aborted;
+    if (!is_aborted && fake_is_held_up(item))
+        return false;
     if (item->kind == FAKE_WAIT)
         return item->event->num_happened >= item->number ||
                item->event->device->has_failed;
     if (item->kind == FAKE_COMMUNICATE)
-        return item->comm->is_aborted || fake_communicate_step(item, true);
+        return is_aborted || fake_places(item) || fake_communicate_step(item, true);
     return true;
 }
 
@@ -175,6 +180,8 @@ static void do_item(fake_item *item)
         device->has_failed = true;
     bool is_dropped =
         device->has_failed || (item->comm != NULL && item->comm->is_aborted);
+    if (!is_dropped && fake_place(item))
+        return;
     if (!is_dropped && item->kind == FAKE_COMMUNICATE &&
         !fake_communicate_step(item, false))
         return;

@@ -7,11 +7,31 @@
 #include "base/rng.h"
 #include "tests/test.h"
 
-static ms_world world_of(ms_ctx *cx, const long size[MS_NUM_PLAN_AXES], long ep)
+static ms_plan *plan_of(ms_ctx *cx, const long size[MS_NUM_PLAN_AXES], long ep)
 {
     ms_plan *plan = MS_NEW(cx->arena, ms_plan);
     *plan = ms_check_plan(size, ep);
-    return ms_world_make(cx->arena, plan);
+    return plan;
+}
+
+static ms_world world_of(ms_ctx *cx, const long size[MS_NUM_PLAN_AXES], long ep)
+{
+    return ms_world_make(cx->arena, plan_of(cx, size, ep));
+}
+
+/* Draws what decides which communicators a plan needs. */
+static void draw_options(ms_rng *rng, ms_plan *plan)
+{
+    static const ms_schedule_kind kinds[] = {MS_1F1B, MS_INTERLEAVED, MS_DUALPIPE,
+                                             MS_ZB_V};
+    static const ms_cp_method methods[] = {MS_CP_ALL_GATHER, MS_CP_RING};
+    plan->zero = (long)ms_rng_below(rng, 4);
+    plan->async_tp = ms_rng_below(rng, 2) == 0;
+    plan->cp_method = methods[ms_rng_below(rng, 2)];
+    if (plan->size[MS_PP] % 2 == 0)
+        plan->schedule = kinds[ms_rng_below(rng, 4)];
+    plan->virtual_stages =
+        plan->schedule == MS_INTERLEAVED || plan->schedule == MS_ZB_V ? 2 : 1;
 }
 
 static bool same_members(const ms_world *w, int a, int b)
@@ -25,18 +45,28 @@ static bool same_members(const ms_world *w, int a, int b)
     return true;
 }
 
+/* Whether runs move data between GPUs over the group. */
+static bool is_used(const ms_plan *plan, int group)
+{
+    bool by_zero_0 = group == MS_TRAFFIC_ALL || group == MS_TRAFFIC_EXPERT_ALL;
+    bool by_sharding = group == MS_TRAFFIC_FSDP || group == MS_TRAFFIC_EXPERT_FSDP ||
+                       group == MS_TRAFFIC_REPLICATE;
+    if (group == MS_TRAFFIC_PP || group == MS_TRAFFIC_WORLD)
+        return false;
+    return (!by_zero_0 || plan->zero == 0) && (!by_sharding || plan->zero != 0);
+}
+
 /* Checks that each stream's transfers of a group use a communicator of exactly the
  * group's members. */
 static void check_kinds(const ms_world *w, const ms_cuda_channels *c)
 {
-    int num_world = 0;
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++) {
         bool alone = true;
         for (long rank = 0; rank < w->num_ranks; rank++)
             alone = alone && w->members[g][rank].size == 1;
         for (int s = 0; s < MS_NUM_STREAMS; s++) {
             int kind = c->kind_of[g][s];
-            assert_true((kind < 0) == alone);
+            assert_true((kind < 0) == (alone || !is_used(w->plan, g)));
             assert_true(kind < c->num_kinds);
             assert_true(kind < 0 || same_members(w, g, c->kinds[kind].group));
         }
@@ -45,15 +75,16 @@ static void check_kinds(const ms_world *w, const ms_cuda_channels *c)
                     gather != c->kind_of[MS_TRAFFIC_FSDP][MS_STREAM_REDUCE]);
     }
     for (int i = 0; i < c->num_kinds; i++) {
-        num_world += c->kinds[i].is_world;
+        bool alone = true; /* whether no other kind uses the stream */
+        for (int j = 0; j < c->num_kinds; j++)
+            alone = alone && (j == i || c->kinds[j].stream != c->kinds[i].stream);
+        assert_true(c->kinds[i].shares == !alone);
+        assert_true(c->shares[c->kinds[i].stream] == !alone);
         /* no two communicators of one stream have equal members */
         for (int j = 0; j < i; j++)
             assert_true(c->kinds[i].stream != c->kinds[j].stream ||
                         !same_members(w, c->kinds[i].group, c->kinds[j].group));
-        for (long rank = 0; rank < w->num_ranks && c->kinds[i].is_world; rank++)
-            ASSERT_INT(w->members[c->kinds[i].group][0].ranks[rank], rank);
     }
-    assert_true(num_world <= 1);
 }
 
 static long find_channel(const ms_cuda_channels *c, long from, long to)
@@ -76,15 +107,32 @@ static void expect_channel(const ms_cuda_channels *c, long from, long to)
 
 static void check_channels(const ms_world *w, const ms_cuda_channels *c)
 {
+    const ms_schedule_shape shape = ms_plan_shape(w->plan);
+    int num_stages = ms_schedule_stages(&shape), most = 0;
     for (long rank = 0; rank < w->num_ranks; rank++) {
         const ms_members *pp = &w->members[MS_TRAFFIC_PP][rank];
         const ms_members *cp = &w->members[MS_TRAFFIC_CP][rank];
-        long last = pp->size - 1;
-        expect_channel(c, rank, cp->ranks[(cp->own + 1) % cp->size]);
-        expect_channel(c, rank, pp->ranks[pp->own < last ? pp->own + 1 : 0]);
-        expect_channel(c, rank, pp->ranks[pp->own > 0 ? pp->own - 1 : last]);
-        expect_channel(c, rank, pp->ranks[last - pp->own]);
+        const ms_members *tp = &w->members[MS_TRAFFIC_TP][rank];
+        int own = 0;
+        if (ms_plan_cp_method(w->plan) == MS_CP_RING)
+            expect_channel(c, rank, cp->ranks[(cp->own + 1) % cp->size]);
+        if (w->plan->async_tp)
+            expect_channel(c, rank, tp->ranks[(tp->own + 1) % tp->size]);
+        for (int s = 0; s + 1 < num_stages; s++) {
+            long here = pp->ranks[ms_schedule_rank(&shape, s)];
+            long there = pp->ranks[ms_schedule_rank(&shape, s + 1)];
+            if (ms_schedule_model_stage(&shape, s + 1) == 0)
+                continue; /* the other copy of the model begins */
+            expect_channel(c, here, there);
+            expect_channel(c, there, here);
+        }
+        if (ms_schedule_placement(shape.kind) == MS_PLACE_BOTH_WAYS)
+            expect_channel(c, rank, pp->ranks[pp->size - 1 - pp->own]);
+        for (long i = 0; i < c->num_channels; i++)
+            own += c->channels[i].from == rank || c->channels[i].to == rank;
+        most = own > most ? own : most;
     }
+    ASSERT_INT(c->most_channels, most);
     for (int round = 0; round < c->num_rounds; round++) {
         for (long rank = 0; rank < w->num_ranks; rank++) {
             long own = ms_cuda_channel_of(c, round, rank), num = 0;
@@ -98,13 +146,32 @@ static void check_channels(const ms_world *w, const ms_cuda_channels *c)
         assert_true(c->channels[i].round >= 0 && c->channels[i].round < c->num_rounds);
 }
 
-static void check(const long size[MS_NUM_PLAN_AXES], long ep)
+/* Checks that one kernel of each stream and channel, and compute, fit on the GPU. */
+static void check_ctas(const ms_cuda_channels *c)
+{
+    const int sms[] = {8, 13, 40, 108, 132, 148};
+    for (size_t i = 0; i < sizeof sms / sizeof *sms; i++) {
+        ms_cuda_ctas ctas;
+        int users = c->num_streams + c->most_channels;
+        bool fits = ms_cuda_channels_ctas(c, sms[i], 20, &ctas);
+        int held = c->num_streams * ctas.collective + c->most_channels * ctas.message;
+        assert_true(fits == (users <= sms[i] - (sms[i] + 3) / 4));
+        assert_true(!fits || (ctas.collective >= 1 && ctas.message >= 1));
+        assert_true(held <= sms[i] - (sms[i] + 3) / 4);
+        assert_true(ctas.collective <= 20);
+    }
+}
+
+static void check(ms_rng *rng, const long size[MS_NUM_PLAN_AXES], long ep)
 {
     ms_ctx *cx = test_cx();
-    ms_world world = world_of(cx, size, ep);
+    ms_plan *plan = plan_of(cx, size, ep);
+    draw_options(rng, plan);
+    ms_world world = ms_world_make(cx->arena, plan);
     ms_cuda_channels channels = ms_cuda_channels_make(cx->arena, &world);
     check_kinds(&world, &channels);
     check_channels(&world, &channels);
+    check_ctas(&channels);
 }
 
 static void random_plans(void **state)
@@ -120,7 +187,7 @@ static void random_plans(void **state)
         if (num > 128)
             continue;
         long ep = ms_rng_below(&rng, 2) == 0 ? 1 : size[2] * size[3] * size[4];
-        check(size, ep);
+        check(&rng, size, ep);
     }
 }
 

@@ -24,8 +24,8 @@ static place begin(void **state)
     if (!is_on_gpu)
         ms_cuda_fake_begin(NULL);
     ASSERT_OK(p.driver->open(p.cx, 0, &p.device), p.cx);
-    ASSERT_OK(p.driver->open_stream(p.cx, p.device, &p.stream), p.cx);
-    ASSERT_OK(p.driver->open_stream(p.cx, p.device, &p.other), p.cx);
+    ASSERT_OK(p.driver->open_stream(p.cx, p.device, false, &p.stream), p.cx);
+    ASSERT_OK(p.driver->open_stream(p.cx, p.device, false, &p.other), p.cx);
     return p;
 }
 
@@ -120,7 +120,7 @@ static void streams_wait_for_events(void **state)
     bool happened = false;
     double seconds = -1;
     for (int i = 0; i < 2; i++)
-        ASSERT_OK(p.driver->open_event(p.cx, p.device, &events[i]), p.cx);
+        ASSERT_OK(p.driver->open_event(p.cx, p.device, true, &events[i]), p.cx);
     memset(got, 0x5a, NUM);
     copy(&p, x, got, NUM, MS_CUDA_TO_DEVICE);
     copy(&p, y, got, NUM, MS_CUDA_TO_DEVICE);
@@ -286,7 +286,8 @@ static void one_rank_communicates_with_itself(void **state)
     float values[4] = {1, 2, 3, 4}, got[16] = {0};
     ASSERT_OK(p.driver->make_id(p.cx, &id), p.cx);
     ASSERT_OK(p.driver->open_comm(p.cx, p.device, &id, 0, 1, &world), p.cx);
-    ASSERT_OK(p.driver->split(p.cx, world, 3, 0, &part), p.cx);
+    ASSERT_OK(p.driver->split(p.cx, world, &(ms_cuda_split){3, 0, 4, false}, &part),
+              p.cx);
     assert_non_null(part);
     float *x = allocate(&p, sizeof values), *y = allocate(&p, sizeof got);
     copy(&p, x, values, sizeof values, MS_CUDA_TO_DEVICE);

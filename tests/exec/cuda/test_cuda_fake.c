@@ -19,9 +19,9 @@ static one_rank begin(const ms_cuda_fake_options *options)
     one_rank r = {.cx = test_cx()};
     ms_cuda_fake_begin(options);
     ASSERT_OK(driver->open(r.cx, 0, &r.device), r.cx);
-    ASSERT_OK(driver->open_stream(r.cx, r.device, &r.a), r.cx);
-    ASSERT_OK(driver->open_stream(r.cx, r.device, &r.b), r.cx);
-    ASSERT_OK(driver->open_event(r.cx, r.device, &r.event), r.cx);
+    ASSERT_OK(driver->open_stream(r.cx, r.device, false, &r.a), r.cx);
+    ASSERT_OK(driver->open_stream(r.cx, r.device, false, &r.b), r.cx);
+    ASSERT_OK(driver->open_event(r.cx, r.device, true, &r.event), r.cx);
     return r;
 }
 
@@ -201,7 +201,7 @@ static void asking_again_and_again_sees_an_event_happen(void **state)
     bool happened = false;
     double seconds = 0;
     char log[16] = "";
-    ASSERT_OK(driver->open_event(r.cx, r.device, &first), r.cx);
+    ASSERT_OK(driver->open_event(r.cx, r.device, true, &first), r.cx);
     ASSERT_OK(driver->query(r.cx, first, &happened), r.cx);
     assert_true(happened); /* a never-recorded event counts as happened */
     ASSERT_OK(driver->record(r.cx, first, r.a), r.cx);
@@ -316,8 +316,8 @@ static void make_stream_mistake(one_rank *r, mistake which, unsigned char *x)
     ms_cuda_stream *more = NULL;
     ms_cuda_event *event = NULL;
     ms_cuda_device *other = NULL;
-    ASSERT_OK(driver->open_stream(r->cx, r->device, &more), r->cx);
-    ASSERT_OK(driver->open_event(r->cx, r->device, &event), r->cx);
+    ASSERT_OK(driver->open_stream(r->cx, r->device, false, &more), r->cx);
+    ASSERT_OK(driver->open_event(r->cx, r->device, true, &event), r->cx);
     if (which == CLOSE_WITH_WORK)
         driver->record(r->cx, event, more);
     driver->close_stream(more);

@@ -32,7 +32,7 @@ static void *run_rank(void *argument)
     rank_thread *r = argument;
     ms_cuda_comm *world;
     if (driver->open(r->cx, r->rank % 2, &r->device) != MS_OK ||
-        driver->open_stream(r->cx, r->device, &r->stream) != MS_OK ||
+        driver->open_stream(r->cx, r->device, false, &r->stream) != MS_OK ||
         driver->open_comm(r->cx, r->device, &r->id, r->rank, NUM_RANKS, &world) != MS_OK)
         abort();
     r->body(r, world);
@@ -109,9 +109,11 @@ static void reduce_maximum(rank_thread *r, ms_cuda_comm *world)
 static void gather_of_part(rank_thread *r, ms_cuda_comm *world)
 {
     ms_cuda_comm *part = NULL, *none = NULL;
-    if (driver->split(r->cx, world, r->rank == 0 ? -1 : 5, 0, &none) != MS_OK ||
+    if (driver->split(r->cx, world, &(ms_cuda_split){.color = r->rank == 0 ? -1 : 5},
+                      &none) != MS_OK ||
         (r->rank == 0) != (none == NULL) ||
-        driver->split(r->cx, world, r->rank % 2, -r->rank, &part) != MS_OK)
+        driver->split(r->cx, world, &(ms_cuda_split){r->rank % 2, -r->rank, 0, false},
+                      &part) != MS_OK)
         abort();
     r->status = collective(
         r, part, (ms_cuda_collective){.kind = MS_CUDA_ALL_GATHER, .count = 1}, 2);
@@ -190,7 +192,7 @@ static void gather_other_counts(rank_thread *r, ms_cuda_comm *world)
     while (driver->check_comm(r->cx, world) == MS_OK) {
         bool happened;
         ms_cuda_event *event;
-        driver->open_event(r->cx, r->device, &event);
+        driver->open_event(r->cx, r->device, true, &event);
         driver->record(r->cx, event, r->stream);
         driver->query(r->cx, event, &happened);
         driver->close_event(event);
@@ -221,7 +223,7 @@ static void gather_or_abort(rank_thread *r, ms_cuda_comm *world)
     bool happened = false;
     c.send = x;
     c.receive = x + 32;
-    driver->open_event(r->cx, r->device, &event);
+    driver->open_event(r->cx, r->device, true, &event);
     driver->communicate(r->cx, world, r->stream, &c, 1);
     driver->record(r->cx, event, r->stream);
     ms_status found = MS_OK;

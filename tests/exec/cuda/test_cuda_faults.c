@@ -178,7 +178,7 @@ static void work_that_fails_ends_all_ranks(void **state)
         ms_cuda_fake_options options = options_of((uint64_t)i + 1, 4);
         ms_ctx *cx = test_cx();
         ms_cuda_fake_begin(&options);
-        ms_cuda_fake_fail_work(1 + 5 * i);
+        ms_cuda_fake_fail_work(1 + 3 * i);
         double began_s = ms_clock_s();
         expect_failure(run_on(cx, short_main, 5), cx, began_s, "work");
         nothing_is_left();

@@ -1,5 +1,5 @@
 /* Tests of the CUDA driver's communicators without a GPU: the code that calls NCCL runs
- * on a mock library that answers as a non-blocking NCCL does. */
+ * on a mock library that answers as NCCL does: a split is as blocking as what is split. */
 #include "tests/test.h"
 
 #if __has_include(<nccl.h>)
@@ -12,6 +12,8 @@ struct ncclComm {
     int num_in_progress; /* times the mock still answers ncclInProgress; -1: for ever */
     ncclResult_t result; /* the mock's answer once it is no longer in progress */
     int rank, size;
+    bool is_blocking, shares, was_aborted;
+    int max_ctas;
 };
 
 #define MOST_STARTED 16
@@ -33,8 +35,22 @@ static struct started {
 static int num_started;
 static ncclResult_t start_result;
 
+/* A blocking call that waits for ever ends by an abort. */
+static ncclResult_t block(ncclComm_t comm)
+{
+    for (;;) {
+        if (__atomic_load_n(&comm->was_aborted, __ATOMIC_ACQUIRE)) {
+            free(comm);
+            return ncclInternalError;
+        }
+        sched_yield();
+    }
+}
+
 static ncclResult_t begin(ncclComm_t comm)
 {
+    if (comm->is_blocking)
+        return next_in_progress < 0 ? block(comm) : next_result;
     comm->num_in_progress = next_in_progress;
     comm->result = next_result;
     return next_in_progress != 0 ? ncclInProgress : next_result;
@@ -67,6 +83,7 @@ static ncclResult_t init_rank(ncclComm_t *comm, int size, ncclUniqueId id, int r
 {
     assert_int_equal(config->blocking, 0);
     assert_int_equal(id.internal[100], 100);
+    assert_int_equal(config->splitShare, NCCL_CONFIG_UNDEF_INT);
     *comm = new_handle(rank, size);
     return begin(*comm);
 }
@@ -74,11 +91,15 @@ static ncclResult_t init_rank(ncclComm_t *comm, int size, ncclUniqueId id, int r
 static ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t *out,
                           ncclConfig_t *config)
 {
-    assert_int_equal(config->blocking, 0);
+    assert_false(comm->is_blocking); /* the host would wait inside for missing ranks */
     *out = NULL;
     if (color != NCCL_SPLIT_NOCOLOR) {
         *out = new_handle(key, color);
-        (void)begin(*out);
+        (*out)->result = next_result;
+        (*out)->is_blocking = config->blocking != 0;
+        (*out)->shares = config->splitShare == 1;
+        (*out)->max_ctas = config->maxCTAs;
+        assert_true(config->maxCTAs < 0 || config->minCTAs == 1);
     }
     return begin(comm);
 }
@@ -89,18 +110,22 @@ static ncclResult_t finalize(ncclComm_t comm)
     return begin(comm);
 }
 
-static ncclResult_t destroy(ncclComm_t comm)
-{
-    num_comms--;
-    num_destroyed++;
-    free(comm);
-    return ncclSuccess;
-}
-
+/* Ends a call that waits in another thread, which then frees the communicator. */
 static ncclResult_t abort_it(ncclComm_t comm)
 {
     num_comms--;
     num_aborted++;
+    if (comm->is_blocking && next_in_progress < 0)
+        __atomic_store_n(&comm->was_aborted, true, __ATOMIC_RELEASE);
+    else
+        free(comm);
+    return ncclSuccess;
+}
+
+static ncclResult_t destroy(ncclComm_t comm)
+{
+    num_comms--;
+    num_destroyed++;
     free(comm);
     return ncclSuccess;
 }
@@ -276,21 +301,28 @@ static void colors_form_communicators(void **state)
     ms_ctx *cx = test_cx();
     reset(2, ncclSuccess);
     ms_cuda_comm *comm = open_one(cx), *part = NULL, *none = comm;
-    ASSERT_OK(ms_cuda_library_split(cx, comm, 7, 1, &part), cx);
+    ASSERT_OK(ms_cuda_library_split(cx, comm, &(ms_cuda_split){7, 1, 20, false}, &part),
+              cx);
     /* the mock split returns the color as size, and the key as rank */
     ASSERT_INT(part->handle->size, 7);
     ASSERT_INT(part->handle->rank, 1);
-    ASSERT_INT(part->handle->num_in_progress, 0);
-    ASSERT_OK(ms_cuda_library_split(cx, comm, -1, 0, &none), cx);
+    assert_true(part->handle->is_blocking && !part->handle->shares);
+    ASSERT_INT(part->handle->max_ctas, 20);
+    /* a split carries data: calls on it do not wait for a thread of NCCL */
+    ASSERT_INT(comm->handle->num_in_progress, 0);
+    ASSERT_OK(ms_cuda_library_split(cx, comm, &(ms_cuda_split){.color = -1}, &none), cx);
     assert_null(none);
     next_result = ncclSystemError;
-    ASSERT_INT(ms_cuda_library_split(cx, comm, 0, 0, &none), MS_EIO);
+    ASSERT_INT(ms_cuda_library_split(cx, comm, &(ms_cuda_split){0}, &none), MS_EIO);
     assert_null(none);
+    next_result = ncclSuccess;
     ms_cuda_library_close_comm(part);
+    ASSERT_INT(num_destroyed, 1);
+    ASSERT_INT(num_finalized, 0);
     /* a failed communicator is aborted when it is closed */
     ms_cuda_library_close_comm(comm);
     ASSERT_INT(num_comms, 0);
-    ASSERT_INT(num_aborted, 3);
+    ASSERT_INT(num_aborted, 2);
 }
 
 static void collectives_are_started_in_one_group(void **state)
@@ -387,9 +419,57 @@ static void an_abort_ends_a_wait_in_another_thread(void **state)
     ASSERT_INT(num_comms, 0);
 }
 
+/* A blocking call holds the communicator's lock while it waits. */
+static void an_abort_ends_a_blocking_call(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    char memory[1];
+    pthread_t thread;
+    reset(0, ncclSuccess);
+    ms_cuda_comm *comm = open_one(cx), *part = NULL;
+    ASSERT_OK(ms_cuda_library_split(cx, comm, &(ms_cuda_split){0}, &part), cx);
+    const ms_cuda_collective c = {
+        .kind = MS_CUDA_ALL_GATHER, .send = memory, .receive = memory};
+    ASSERT_OK(ms_cuda_library_communicate(cx, part, NULL, &c, 1), cx);
+    next_in_progress = -1;
+    double began_s = ms_clock_s();
+    ASSERT_INT(pthread_create(&thread, NULL, abort_later, part), 0);
+    ASSERT_INT(ms_cuda_library_communicate(cx, part, NULL, &c, 1), MS_EIO);
+    pthread_join(thread, NULL);
+    assert_true(ms_clock_s() - began_s < 2 * ABORT_PATIENCE_S + 1);
+    ASSERT_INT(ms_cuda_library_check_comm(cx, part), MS_EIO);
+    next_in_progress = 0;
+    ms_cuda_library_close_comm(part);
+    ms_cuda_library_close_comm(comm);
+    ASSERT_INT(num_aborted, 1);
+}
+
+/* Communicators split from a parent share its buffers; the parent is polled. */
+static void a_parent_shares_and_is_polled(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    reset(2, ncclSuccess);
+    ms_cuda_comm *comm = open_one(cx), *parent = NULL, *part = NULL;
+    ASSERT_OK(
+        ms_cuda_library_split(cx, comm, &(ms_cuda_split){.is_parent = true}, &parent),
+        cx);
+    assert_true(parent->handle->shares && !parent->handle->is_blocking);
+    ASSERT_OK(ms_cuda_library_split(cx, parent, &(ms_cuda_split){0}, &part), cx);
+    ASSERT_INT(parent->handle->num_in_progress, 0);
+    assert_true(part->handle->is_blocking);
+    ms_cuda_library_close_comm(part);
+    ms_cuda_library_close_comm(parent);
+    ms_cuda_library_close_comm(comm);
+    ASSERT_INT(num_comms, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_abort_ends_a_blocking_call),
+        cmocka_unit_test(a_parent_shares_and_is_polled),
         cmocka_unit_test(a_communicator_is_waited_for_and_ends_well),
         cmocka_unit_test(a_communicator_that_fails_to_open_is_aborted),
         cmocka_unit_test(colors_form_communicators),

@@ -177,7 +177,7 @@ static void products_go_to_the_stream(void **state)
     ms_cuda_stream *stream;
     ms_cuda_fake_begin(NULL);
     ASSERT_OK(driver->open(cx, 0, &device), cx);
-    ASSERT_OK(driver->open_stream(cx, device, &stream), cx);
+    ASSERT_OK(driver->open_stream(cx, device, false, &stream), cx);
     float *memory = driver->allocate(device, 3 * sizeof *memory), got = 0;
     const float two_and_three[2] = {2, 3};
     ASSERT_OK(driver->copy(cx, stream, memory, two_and_three, sizeof two_and_three,

@@ -82,6 +82,8 @@ static void contribute(ms_held *h, int at, long microbatch)
         ms_weight_name_of(program, t, h->layers[at], &name);
         const ms_local *local = &h->cells[at][t];
         double *to = h->cells[at][gradient].data;
+        if (ms_unit_is_first(h->units[at], gradient))
+            memset(to, 0, (size_t)local->count * sizeof *to);
         ms_whole_cursor cursor = {h->of->whole, &name, local, -1, NULL};
         for (long e = 0; e < local->count; e++) {
             long place = ms_whole_place(&cursor, e);
