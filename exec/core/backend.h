@@ -97,7 +97,10 @@ typedef struct ms_backend_job {
     volatile const int *interrupted;
     long replayed_rank; /* the only rank that a modelled backend carries */
     int held_sms; /* multiprocessors that a modelled transfer on a GPU holds; 0: none */
-    void *state;  /* the backend's own data */
+    /* choices of GEMM algorithms for backend cuda (exec/cuda/cuda_gemm_choices.h); NULL:
+     * the library's own */
+    struct ms_cuda_gemm_choices *gemm_choices;
+    void *state; /* the backend's own data */
 } ms_backend_job;
 
 struct ms_backend {
