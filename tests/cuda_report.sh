@@ -1,27 +1,9 @@
 #!/bin/bash
-# Prints what ptxas -v said of each kernel: registers of a thread, bytes of shared memory that a block has without asking (static), bytes spilled to memory
-# (stores + loads), for each GPU. Arguments: files with what ptxas printed. Fails when a kernel spills; those in fp64 may, since runs in fp64 are for checks.
+# Prints a table of the rows of tests/cuda_kernels.sh, whose arguments it takes. Fails when a kernel spills; those in fp64 may, since
+# runs in fp64 are for checks.
 set -uo pipefail
 [ $# -gt 0 ] || { echo "cuda-report: no kernels" >&2; exit 2; }
-filter=$(command -v c++filt || echo cat)
-awk '
-    FNR == 1 { file = FILENAME; sub(/.*\/(cuda_)?/, "", file); sub(/\.txt$/, "", file) }
-    /Compiling entry function/ {
-        split($0, q, "\047"); name = q[2]; arch = q[4]
-    }
-    /bytes stack frame/ {
-        spill[name, arch] = 0
-        for (i = 1; i <= NF; i++)
-            if ($i == "spill") spill[name, arch] += $(i - 2)
-    }
-    /Used [0-9]+ registers/ {
-        regs = shared = 0
-        for (i = 1; i <= NF; i++) {
-            if ($i ~ /^registers/) regs = $(i - 1)
-            if ($i ~ /^smem/) shared = $(i - 2)
-        }
-        print file " " name "\t" arch "\t" regs "\t" shared "\t" spill[name, arch]
-    }' "$@" | "$filter" | sed 's/(anonymous namespace):://g; s/_GLOBAL__N__[0-9a-f_]*[A-Za-z0-9_]*:://; s/ void / /; s/([^\t]*)\t/\t/' | sort -t "$(printf '\t')" -k1,1 -k2,2V |
+tests/cuda_kernels.sh "$@" |
 awk -F'\t' '
     !($1 in seen) { seen[$1] = 1; kernel[num++] = $1; if (length($1) > width) width = length($1) }
     !($2 in known) { known[$2] = 1; archs[num_archs++] = $2 }

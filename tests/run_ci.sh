@@ -8,7 +8,7 @@ rm -f $summaries
 make() { command make --no-print-directory "$@" || status=1; }
 jobs=$(nproc)
 export LINT_JOBS=$jobs
-# kernels for two of the GPUs, which compile the two branches that there are; `make` makes all, and `make cuda-report` looks at all
+# kernels for two of the GPUs, which compile the two branches that there are; `make` makes all
 export CUDA_ARCHS="80 90"
 make -j"$jobs" all
 make lint

@@ -41,9 +41,13 @@ $B/%.fp64.o: %.c
 	@mkdir -p $(@D)
 	$(call run,CC,$@)$(compile) -DMS_REAL_IS_FP64
 
-$B/%.cu.o: %.cu
+# ptxas says what each kernel needs: registers, shared memory, spills
+$B/%.cu.o $B/%.cu.ptxas: %.cu
 	@mkdir -p $(@D)
-	$(call run,NVCC,$@)$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) $(cuda_codes) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	$(call run,NVCC,$B/$<.o)$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) -Xptxas -v $(cuda_codes) -MMD -MP -MF $B/$<.d -c $< -o $B/$<.o >$B/$<.ptxas 2>&1 || { cat $B/$<.ptxas >&2; exit 1; }
+
+$B/%.sm_90.cubin: %.cu $B/%.cu.o
+	$(call run,NVCC,$@)$(NVCC) $(CPPFLAGS) $(filter-out --threads 2,$(NVCCFLAGS)) -arch=sm_90 -cubin $< -o $@
 
 # No exceptions and no guards: programs in C are linked with it.
 emulate = $(CXX) $(CPPFLAGS) -x c++ -std=c++17 -O2 -g -ffp-contract=off -fno-math-errno -fno-exceptions -fno-threadsafe-statics -Wall -Wextra -Wshadow \
@@ -65,7 +69,7 @@ $(filter $B/exec/%,$(call obj,$(RUN_SRCS))): $B/features
 cuda_driver_obj := $(filter $B/exec/cuda/vendor_%,$(call obj,$(RUN_SRCS)))
 $(cuda_driver_obj): CPPFLAGS += -isystem $(CUDA_HOME)/include
 # their code with libraries made by the tests: headers are enough
-$(if $(CUDA_HOME),$B/tests/exec/cuda/test_cuda_blas.o $B/tests/exec/cuda/test_cuda_nccl.o: CPPFLAGS += -isystem $(CUDA_HOME)/include)
+$(if $(CUDA_HOME),$B/tests/exec/cuda/test_cuda_blas.o $B/tests/exec/cuda/test_cuda_gemm_timing.o $B/tests/exec/cuda/test_cuda_nccl.o: CPPFLAGS += -isystem $(CUDA_HOME)/include)
 $B/exec/backends/mpi.o: CC := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(addprefix -isystem ,$(mpi_dirs))
 
 $(LIB): $(call obj,$(LIB_SRCS))

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "cli/cmd/run_backend.h"
 #include "cli/cmd/run_files.h"
+#include "cli/cmd/run_gemms.h"
 #include "cli/cmd/run_replay.h"
 #include "cli/options/commands.h"
 #include "cli/options/interrupt.h"
@@ -33,6 +34,7 @@ typedef struct request {
     ms_plan_options options;
     ms_plan plan;
     ms_run_choice choice;
+    ms_cuda_gemm_choices *gemms;
     ms_workload *workload;
     ms_planned planned;
     ms_prediction prediction;
@@ -195,6 +197,7 @@ typedef struct training {
     const ms_planned *planned;
     const ms_world *world;
     const ms_runner_options *how;
+    ms_cuda_gemm_choices *gemms;
     double timeout_s;
     bool agrees;         /* before training, processes agree whether all are prepared */
     ms_status found;     /* status of this process's preparations */
@@ -224,7 +227,11 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
                           .type = t->how->type,
                           .timeout_s = t->timeout_s,
                           .interrupted = t->how->interrupted,
+<<<<<<< HEAD
                           .held_sms = ms_comm_sms(t->planned->workload)};
+=======
+                          .gemm_choices = t->gemms};
+>>>>>>> kernels
     if (ms_interrupted)
         return t->found != MS_OK ? t->found : MS_EINTERRUPTED;
     MS_TRY(t->backend->open(cx, &job));
@@ -438,6 +445,7 @@ static ms_status prepare(request *r)
     MS_TRY(predict(r));
     if (!ms_launch_is_own() && r->choice.environment.rank == 0)
         MS_TRY(ms_run_files_check_writable(r->cx, &r->flags, r->args->common.output));
+    MS_TRY(ms_run_gemms_open(r->cx, &r->flags, &r->choice, &r->gemms));
     return check_memory(r);
 }
 
@@ -455,6 +463,7 @@ static ms_status replay(request *r)
 {
     MS_TRY(predict(r));
     MS_TRY(ms_run_files_check_writable(r->cx, &r->flags, r->args->common.output));
+    MS_TRY(ms_run_gemms_open(r->cx, &r->flags, &r->choice, &r->gemms));
     return ms_run_replay(r->cx, &(ms_run_prepared){.args = r->args,
                                                    .flags = &r->flags,
                                                    .plan = &r->plan,
@@ -462,6 +471,7 @@ static ms_status replay(request *r)
                                                    .prediction = &r->prediction,
                                                    .world = &r->world,
                                                    .how = &r->how,
+                                                   .gemms = r->gemms,
                                                    .choice = &r->choice});
 }
 
@@ -483,6 +493,7 @@ static ms_status run(request *r)
                       .planned = &r->planned,
                       .world = &r->world,
                       .how = &r->how,
+                      .gemms = r->gemms,
                       .timeout_s = r->flags.timeout_s.value,
                       .agrees = agrees,
                       .found = found,
@@ -515,6 +526,7 @@ ms_status ms_cmd_run(ms_ctx *cx, ms_args *args)
     silence_rank(r);
     MS_TRY(report_once(r, read_request(r)));
     ms_status status = run(r);
+    status = ms_run_gemms_close(cx, &r->flags, r->gemms, status);
     if (r->workload != NULL)
         ms_workload_close(r->workload);
     return status;

@@ -19,11 +19,13 @@ ms_status ms_run_files_check(ms_ctx *cx, const ms_run_flags *f, const char *outp
     MS_TRY(check_is_file(cx, "--save-weights", f->save_weights));
     MS_TRY(check_is_file(cx, "--save-grads", f->save_grads));
     MS_TRY(check_is_file(cx, "--save-batch", f->save_batch));
+    MS_TRY(check_is_file(cx, "--gemm-algorithms", f->gemm_algorithms));
     return ms_output_check_distinct(
         cx,
         (const char *const[]){f->tokens, f->load_weights, output, f->trace,
-                              f->save_weights, f->save_grads, f->save_batch},
-        7);
+                              f->save_weights, f->save_grads, f->save_batch,
+                              f->gemm_algorithms},
+        8);
 }
 
 ms_status ms_run_files_check_writable(ms_ctx *cx, const ms_run_flags *f,

@@ -80,6 +80,7 @@ static ms_status replay_rank(ms_ctx *cx, const ms_run_prepared *run, long rank,
         .timeout_s = run->flags->timeout_s.value,
         .interrupted = how.interrupted,
         .replayed_rank = rank,
+        .gemm_choices = run->gemms,
         .held_sms = run->flags->no_hold ? 0 : ms_comm_sms(run->planned->workload)};
     *out = (ms_replayed){.rank = rank, .pipeline_rank = (int)run->world->places[rank].pp};
     MS_TRY(check_memory(cx, run, rank));

@@ -15,6 +15,7 @@ typedef struct ms_run_prepared {
     const ms_prediction *prediction;
     const ms_world *world;
     const ms_runner_options *how;
+    ms_cuda_gemm_choices *gemms; /* NULL: none */
     const ms_run_choice *choice;
 } ms_run_prepared;
 

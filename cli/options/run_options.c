@@ -65,6 +65,9 @@ const ms_option ms_run_option_table[] = {
         "gradients of the mean loss of the first step, as safetensors"),
     ROW(MS_OPT_TEXT, save_batch, "--save-batch", "FILE",
         "tokens of the first step as safetensors: input_ids, labels"),
+    ROW(MS_OPT_TEXT, gemm_algorithms, "--gemm-algorithms", "FILE",
+        "with cuda: take the algorithms of GEMMs from FILE; time those that it lacks in "
+        "the first step, and add them"),
     ROW(MS_OPT_TEXT, trace, "--trace", "FILE",
         "write a trace for ui.perfetto.dev or chrome://tracing"),
     ROW(MS_OPT_QUANTITY, timeout_s, "--timeout", "TIME", MS_UNIT_SECONDS,
@@ -168,6 +171,20 @@ static ms_status fill_dtype(ms_ctx *cx, ms_run_flags *f)
     return ms_hint(cx, "--backend cuda does");
 }
 
+/* Timing GEMMs needs a step that is not measured. */
+static ms_status check_gemm_algorithms(ms_ctx *cx, const ms_run_flags *f)
+{
+    if (f->gemm_algorithms == NULL)
+        return MS_OK;
+    if (f->backend.value != MS_BACKEND_CUDA)
+        ms_note(cx, "--gemm-algorithms has no effect: only backend cuda takes them");
+    if (f->backend.value != MS_BACKEND_CUDA || f->warm_up.value > 0)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "--gemm-algorithms times GEMMs in the first step, which would be measured");
+    return ms_hint(cx, "--warm-up 1, with at least two --steps");
+}
+
 ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *f)
 {
     MS_TRY(check_limits(cx, f));
@@ -186,6 +203,7 @@ ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *f)
                        f->warm_up.value, f->steps.value);
     if (f->warm_up.value >= f->steps.value)
         f->warm_up.value = f->steps.value - 1; /* at least one step is measured */
+    MS_TRY(check_gemm_algorithms(cx, f));
     f->seed.value = integer_or(cx, f->seed, "--seed", 0);
     if (f->tokens == NULL)
         ms_note_default(cx, "synthetic tokens");

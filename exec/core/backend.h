@@ -99,6 +99,9 @@ typedef struct ms_backend_job {
     /* Multiprocessors that a modelled transfer on a GPU holds (0: none), and most of them
      * that a collective by NCCL may hold (0: as many as fit). */
     int held_sms;
+    /* choices of GEMM algorithms for backend cuda (exec/cuda/cuda_gemm_choices.h); NULL:
+     * the library's own */
+    struct ms_cuda_gemm_choices *gemm_choices;
     void *state; /* the backend's own data */
 } ms_backend_job;
 

@@ -1,6 +1,7 @@
 #include "exec/cuda/cuda_backend_priv.h"
 
 #include "exec/cpu/host_backend.h"
+#include "exec/cuda/cuda_gemm_choices.h"
 #include "exec/launch/environment.h"
 
 #include <assert.h>
@@ -58,7 +59,10 @@ static void give_memory(ms_device_rank *d, void *memory, size_t bytes)
 
 static ms_status open_rank(ms_ctx *cx, ms_device_rank *d)
 {
+    ms_cuda_gemm_choices *choices = d->job->outer->gemm_choices;
     MS_TRY(d->driver->open(cx, d->ordinal, &d->gpu));
+    if (choices != NULL)
+        d->driver->choose_gemms(d->gpu, choices, ms_cuda_gemm_choices_times(choices));
     MS_TRY(ms_cuda_order_open(cx, d));
     MS_TRY(ms_cuda_kernels_open(cx, d));
     MS_TRY(ms_cuda_comms_open(cx, d));
@@ -170,6 +174,16 @@ static ms_status run_rank(ms_ctx *cx, ms_device_rank *inner, long rank, void *st
     d->failed = d->failed || status != MS_OK;
     d->inner = NULL;
     return status;
+}
+
+/* The host forgets stamps after each step. From the second on steps may be measured:
+ * their GEMMs are timed no more. */
+static void forget_stamps(ms_device_rank *d)
+{
+    ms_cuda_gemm_choices *choices = d->job->outer->gemm_choices;
+    ms_cuda_forget_stamps(d);
+    if (choices != NULL)
+        d->driver->choose_gemms(d->gpu, choices, false);
 }
 
 static void abort_rank(ms_device_rank *d)
@@ -450,6 +464,6 @@ const ms_backend ms_cuda_backend_table = {
     .wait = ms_cuda_wait,
     .now_s = ms_cuda_now_s,
     .read_clock = ms_cuda_read_clock,
-    .forget_stamps = ms_cuda_forget_stamps,
+    .forget_stamps = forget_stamps,
     .abort = abort_rank,
 };

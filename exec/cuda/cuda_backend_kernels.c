@@ -75,6 +75,20 @@ static ms_status upload(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch *cache
     return MS_OK;
 }
 
+static void *take_angles(void *state, size_t bytes)
+{
+    ms_device_rank *d = state;
+    return ms_cuda_memory_take(d->memory, bytes);
+}
+
+/* Gives back tables whose positions change. */
+static void forget_angles(ms_device_rank *d)
+{
+    for (int i = 0; i < d->angles.num; i++)
+        ms_cuda_memory_give(d->memory, d->angles.table[i].angles);
+    d->angles.num = 0;
+}
+
 /* Copies token positions to the GPU once: all micro-batches of a run have the same. */
 static ms_status upload_positions(ms_ctx *cx, ms_device_rank *d, const ms_batch *batch)
 {
@@ -83,6 +97,7 @@ static ms_status upload_positions(ms_ctx *cx, ms_device_rank *d, const ms_batch 
     size_t bytes = (size_t)batch->sequence_length * sizeof(int);
     ms_cuda_memory_give(d->memory, d->device_positions);
     d->positions = NULL;
+    forget_angles(d);
     d->device_positions = ms_cuda_memory_take(d->memory, bytes);
     if (d->device_positions == NULL)
         return ms_cuda_no_memory(cx, d, bytes, " of tokens");
@@ -131,6 +146,7 @@ ms_status ms_cuda_kernel(ms_ctx *cx, ms_device_rank *d, const ms_op_call *op)
                          .op = op,
                          .batch = op->batch != NULL ? &batch : NULL,
                          .workspace = op->workspace,
+                         .angle_tables = &d->angles,
                          .lacks_fp8 = &d->lacks_fp8};
     ms_cuda_op *kernel = d->kernels->op[op->node->op];
     assert(kernel != NULL);
@@ -167,6 +183,8 @@ ms_status ms_cuda_kernels_open(ms_ctx *cx, ms_device_rank *d)
     MS_TRY(take(cx, d, bytes, &sums));
     d->sums = sums;
     MS_TRY(take(cx, d, d->kernels->sum_bytes, &d->sum_scratch));
+    d->angles.take = take_angles;
+    d->angles.state = d;
     return d->driver->clear(cx, d->compute, d->sums, bytes);
 }
 

@@ -4,6 +4,7 @@
 
 #include "exec/cuda/cuda_backend.h"
 #include "exec/cuda/cuda_channels.h"
+#include "exec/cuda/cuda_rotary.h"
 
 #include <pthread.h>
 
@@ -159,6 +160,7 @@ struct ms_device_rank {
     unsigned long num_modelled; /* modelled transfers started so far */
     const long *positions;      /* host array that `device_positions` copies */
     int *device_positions;
+    ms_cuda_angle_tables angles;
 };
 
 struct ms_cuda_job {

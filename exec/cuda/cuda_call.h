@@ -28,6 +28,8 @@ typedef struct ms_cuda_call {
     const ms_cuda_batch *batch; /* micro-batch on the device; NULL if `op` has none */
     /* device memory, sized by the operation's ms_cuda_workspace function */
     void *workspace;
+    /* rotary angles of the run (exec/cuda/cuda_rotary.h); NULL: made at each use */
+    struct ms_cuda_angle_tables *angle_tables;
     /* set to true if a GEMM of an fp8 run has no FP8 algorithm; may be NULL */
     bool *lacks_fp8;
 } ms_cuda_call;

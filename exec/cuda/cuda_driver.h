@@ -19,6 +19,8 @@ typedef struct ms_cuda_device ms_cuda_device; /* a rank's handle of its GPU */
 typedef struct ms_cuda_stream ms_cuda_stream;
 typedef struct ms_cuda_event ms_cuda_event; /* a point in a stream's work */
 typedef struct ms_cuda_comm ms_cuda_comm;
+/* exec/cuda/cuda_gemm_choices.h */
+typedef struct ms_cuda_gemm_choices ms_cuda_gemm_choices;
 
 #define MS_CUDA_TEXT 128
 
@@ -36,6 +38,14 @@ typedef struct ms_cuda_facts {
     /* version numbers in each library's own encoding; 0 if not loaded */
     int driver_version, runtime_version, blas_version, nccl_version;
 } ms_cuda_facts;
+
+/* A size of a GEMM. */
+typedef enum ms_cuda_gemm_size {
+    MS_CUDA_GEMM_NONE,
+    MS_CUDA_GEMM_M,
+    MS_CUDA_GEMM_N,
+    MS_CUDA_GEMM_K
+} ms_cuda_gemm_size;
 
 /* c (m, n) = a (m, k) b (k, n) [+ c], all row-major. transpose_*: the matrix is stored
  * transposed; ld_*: elements between its rows as stored. num_batch products (0 means 1)
@@ -60,6 +70,9 @@ typedef struct ms_cuda_gemm {
     const float *scale_a, *scale_b;
     /* FP8: accumulate with the reduced precision of the tensor cores, less than fp32 */
     bool fast;
+    /* the size that differs from call to call, as rows of an expert do: similar sizes
+     * have one algorithm (ms_cuda_gemm_bucket), so that the library is asked seldom */
+    ms_cuda_gemm_size varies;
 } ms_cuda_gemm;
 
 #define MS_CUDA_ID_BYTES 128
@@ -157,6 +170,12 @@ typedef struct ms_cuda_driver {
     /* Whether cuBLASLt can run the GEMM, by its shapes, types and alignment, on the GPU
      * that the thread has entered; answers are cached. */
     ms_status (*has_product)(ms_ctx *cx, const ms_cuda_gemm *product, bool *has);
+    /* Makes later GEMMs of the device take the algorithms of `choices`, which outlives
+     * it, before its first GEMM. `times`: the first run of a GEMM that `choices` lacks
+     * times its candidates, which waits for the stream; otherwise it takes the library's
+     * first, as do all without this call. */
+    void (*choose_gemms)(ms_cuda_device *device, ms_cuda_gemm_choices *choices,
+                         bool times);
 
     /* ---- communicators ---- */
 

@@ -146,6 +146,8 @@ bool ms_cuda_fp8_gemm(const ms_cuda_call *call, const ms_cuda_gemm *p, bool swap
     product.b = memory.b;
     product.scale_a = &memory.scales->from_fp8[0];
     product.scale_b = &memory.scales->from_fp8[1];
+    if (p->varies == MS_CUDA_GEMM_K) /* so do leading dimensions here */
+        product.varies = MS_CUDA_GEMM_NONE;
     product.fast = !wide[0] && !wide[1];
     if (!is_supported(call, &product, status))
         return *status != MS_OK;

@@ -64,7 +64,16 @@ typedef struct operands {
     void *c;
     types types;
     bool add;
+    bool has_rows; /* some size is the rows of an expert, which vary */
 } operands;
+
+/* The size of the product that is the number of an expert's rows. */
+static ms_cuda_gemm_size size_of_rows(const ms_einsum *e, bool swapped)
+{
+    bool in_a = ms_einsum_has(e, swapped ? 1 : 0, MS_DIM_ROWS),
+         in_b = ms_einsum_has(e, swapped ? 0 : 1, MS_DIM_ROWS);
+    return in_a && in_b ? MS_CUDA_GEMM_K : in_a ? MS_CUDA_GEMM_M : MS_CUDA_GEMM_N;
+}
 
 static ms_status multiply(const ms_cuda_call *call, const ms_einsum *e, const operands *x)
 {
@@ -94,6 +103,8 @@ static ms_status multiply(const ms_cuda_call *call, const ms_einsum *e, const op
                             .a = p.swapped ? x->b : x->a,
                             .b = p.swapped ? x->a : x->b,
                             .c = x->c};
+    if (x->has_rows)
+        product.varies = size_of_rows(e, p.swapped);
     ms_status status;
     return ms_cuda_fp8_gemm(call, &product, p.swapped, &status)
                ? status
@@ -176,7 +187,8 @@ ms_status ms_cuda_grouped(const ms_cuda_call *call)
             .b = (const unsigned char *)op->in[1]->data + (size_t)at[1] * element,
             .c = (unsigned char *)op->out[0]->data + (size_t)at[2] * sum,
             .types = t,
-            .add = ms_op_is_added(op, 0)};
+            .add = ms_op_is_added(op, 0),
+            .has_rows = true};
         MS_TRY(multiply(call, &g.einsum, &x));
     }
     return MS_OK;

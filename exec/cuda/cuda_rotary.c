@@ -12,12 +12,53 @@ static int sequence_axis(const ms_program *program, int tensor)
     return (int)(strchr(dims, MS_DIM_SEQUENCE) - dims);
 }
 
+static size_t bytes_of_angles(ms_scalar scalar, long length, long count)
+{
+    size_t each = scalar == MS_SCALAR_FP64 ? sizeof(double) : sizeof(float);
+    return (size_t)length * 2 * (size_t)count * each;
+}
+
 size_t ms_cuda_rotary_bytes(const ms_program *program, const ms_node *node,
                             const ms_precision *precision)
 {
-    size_t length = (size_t)ms_tensor_local_size(program, node->in[0], MS_DIM_SEQUENCE);
-    size_t each = precision->real == MS_SCALAR_FP64 ? sizeof(double) : sizeof(float);
-    return length * 2 * (size_t)(node->rotary_width / 2) * each;
+    long length = (long)ms_tensor_local_size(program, node->in[0], MS_DIM_SEQUENCE);
+    return bytes_of_angles(precision->real, length, node->rotary_width / 2);
+}
+
+static bool is_table_of(const ms_cuda_angle_table *table, const ms_cuda_rotary_args *a)
+{
+    return table->scalar == a->scalar && table->length == a->length &&
+           table->first_stored == a->first_stored && table->count == a->count &&
+           table->base == a->base && table->positions == a->positions;
+}
+
+/* Sets args->angles: a table of the run, made at its first use, or the workspace. */
+static void find_angles(const ms_cuda_call *call, ms_cuda_rotary_args *args)
+{
+    ms_cuda_angle_tables *tables = call->angle_tables;
+    args->angles = call->workspace;
+    for (int i = 0; tables != NULL && i < tables->num; i++) {
+        if (!is_table_of(&tables->table[i], args))
+            continue;
+        args->angles = tables->table[i].angles;
+        return;
+    }
+    void *made = NULL;
+    if (tables != NULL && tables->num < MS_CUDA_ANGLE_TABLES)
+        made = tables->take(tables->state,
+                            bytes_of_angles(args->scalar, args->length, args->count));
+    if (made != NULL) {
+        args->angles = made;
+        tables->table[tables->num++] =
+            (ms_cuda_angle_table){.scalar = args->scalar,
+                                  .length = args->length,
+                                  .first_stored = args->first_stored,
+                                  .count = args->count,
+                                  .base = args->base,
+                                  .positions = args->positions,
+                                  .angles = made};
+    }
+    ms_cuda_make_angles(call->stream, args);
 }
 
 ms_status ms_cuda_rotary(const ms_cuda_call *call)
@@ -33,21 +74,21 @@ ms_status ms_cuda_rotary(const ms_cuda_call *call)
         inner *= x->shape[i];
     if (x->count == 0)
         return MS_OK;
-    ms_cuda_rotate(call->stream,
-                   &(ms_cuda_rotary_args){
-                       .scalar = (ms_scalar)x->scalar,
-                       .outer = outer,
-                       .length = x->shape[axis],
-                       .heads = (int)(inner / width),
-                       .width = (int)width,
-                       .count = (int)(op->node->rotary_width / 2),
-                       .x = x->data,
-                       .out = op->out[0]->data,
-                       .base = base > 0 ? base : DEFAULT_BASE,
-                       .is_inverse = op->node->inverse,
-                       .first_stored = x->start[axis],
-                       .positions = call->batch != NULL ? call->batch->positions : NULL,
-                       .angles = call->workspace});
+    ms_cuda_rotary_args args = {.scalar = (ms_scalar)x->scalar,
+                                .outer = outer,
+                                .length = x->shape[axis],
+                                .heads = (int)(inner / width),
+                                .width = (int)width,
+                                .count = (int)(op->node->rotary_width / 2),
+                                .x = x->data,
+                                .out = op->out[0]->data,
+                                .base = base > 0 ? base : DEFAULT_BASE,
+                                .is_inverse = op->node->inverse,
+                                .first_stored = x->start[axis],
+                                .positions =
+                                    call->batch != NULL ? call->batch->positions : NULL};
+    find_angles(call, &args);
+    ms_cuda_rotate(call->stream, &args);
     return MS_OK;
 }
 

@@ -1,6 +1,6 @@
 /* Rotary positions: angles are computed once per position, in fp64, since fp32 angles of
- * large positions have no correct digit after the decimal point. Then one thread block
- * per token rotates its heads. */
+ * large positions have no correct digit after the decimal point. One thread block per
+ * token rotates its heads by them, backward by their negatives. */
 #include "exec/cuda/cuda_rotary.h"
 
 #include "exec/cuda/cuda_lanes.cuh"
@@ -45,23 +45,24 @@ __global__ void __launch_bounds__(ANGLE_THREADS) make_angles(turn t, S *angles)
     sincos(position * frequency, &sine, &cosine);
     S *row = angles + i / t.count * 2 * t.count;
     row[pair] = static_cast<S>(cosine);
-    row[t.count + pair] = static_cast<S>(t.is_inverse ? -sine : sine);
+    row[t.count + pair] = static_cast<S>(sine);
 }
 
 template <typename T, int N>
 __device__ __forceinline__ void turn_piece(T *low_to, T *high_to, const T *low,
                                            const T *high,
                                            const typename number<T>::sum *cosine,
-                                           const typename number<T>::sum *sine)
+                                           const typename number<T>::sum *sine,
+                                           typename number<T>::sum sign)
 {
     using S = typename number<T>::sum;
     lanes<T, N> first = load_lanes<N>(low), second = load_lanes<N>(high);
     const lanes<S, N> c = load_lanes<N>(cosine), s = load_lanes<N>(sine);
 #pragma unroll
     for (int j = 0; j < N; j++) {
-        S x = value(first.at[j]), y = value(second.at[j]);
-        first.at[j] = stored<T>(x * c.at[j] - y * s.at[j]);
-        second.at[j] = stored<T>(y * c.at[j] + x * s.at[j]);
+        S x = value(first.at[j]), y = value(second.at[j]), turned = sign * s.at[j];
+        first.at[j] = stored<T>(x * c.at[j] - y * turned);
+        second.at[j] = stored<T>(y * c.at[j] + x * turned);
     }
     store_lanes(low_to, first);
     store_lanes(high_to, second);
@@ -89,7 +90,7 @@ __global__ void __launch_bounds__(MOST_THREADS)
         int pair = (unit - kept_units) * N;
         long low = row + t.kept + pair, high = low + t.count;
         turn_piece<T, N>(out + low, out + high, x + low, x + high, cosine + pair,
-                         sine + pair);
+                         sine + pair, t.is_inverse ? -1 : 1);
     }
 }
 
@@ -104,17 +105,17 @@ void launch_rotate(ms_cuda_stream *stream, const ms_cuda_rotary_args *a, const t
               static_cast<const S *>(a->angles));
 }
 
+turn turn_of(const ms_cuda_rotary_args *a)
+{
+    return {a->length, a->first_stored, a->heads,      a->width - 2 * a->count,
+            a->count,  a->base,         a->is_inverse, a->positions};
+}
+
 template <typename T>
 void rotate_all(ms_cuda_stream *stream, const ms_cuda_rotary_args *a)
 {
-    using S = typename number<T>::sum;
     constexpr int N = pack<T>::SIZE;
-    turn t = {a->length, a->first_stored, a->heads,      a->width - 2 * a->count,
-              a->count,  a->base,         a->is_inverse, a->positions};
-    if (a->count > 0)
-        MS_LAUNCH((make_angles<S>),
-                  ms_blocks(a->length * a->count, ANGLE_THREADS, MOST_BLOCKS),
-                  ANGLE_THREADS, 0, stream, t, static_cast<S *>(a->angles));
+    turn t = turn_of(a);
     if (is_aligned(a->x) && is_aligned(a->out) && t.kept % N == 0 && t.count % N == 0)
         launch_rotate<T, N>(stream, a, t);
     else
@@ -227,6 +228,19 @@ void keys_by_type(ms_cuda_stream *stream, const ms_cuda_mla_args *a, bool is_bac
 }
 
 } // namespace
+
+void ms_cuda_make_angles(ms_cuda_stream *stream, const ms_cuda_rotary_args *args)
+{
+    if (args->length * args->count == 0)
+        return;
+    MS_BY_SCALAR(args->scalar, T, {
+        using S = typename number<T>::sum;
+        MS_LAUNCH((make_angles<S>),
+                  ms_blocks(args->length * args->count, ANGLE_THREADS, MOST_BLOCKS),
+                  ANGLE_THREADS, 0, stream, turn_of(args),
+                  static_cast<S *>(args->angles));
+    });
+}
 
 void ms_cuda_rotate(ms_cuda_stream *stream, const ms_cuda_rotary_args *args)
 {

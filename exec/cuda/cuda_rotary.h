@@ -17,6 +17,27 @@ ms_cuda_workspace ms_cuda_rotary_bytes;
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
+/* The angles of some positions, made once in a run. */
+typedef struct ms_cuda_angle_table {
+    ms_scalar scalar;
+    long length, first_stored;
+    int count;
+    double base;
+    const int *positions;
+    void *angles;
+} ms_cuda_angle_table;
+
+/* A rank's tables: one for each length and first token of its sequences, so few; further
+ * ones are made in the workspace at each use. */
+#define MS_CUDA_ANGLE_TABLES 4
+typedef struct ms_cuda_angle_tables {
+    int num;
+    ms_cuda_angle_table table[MS_CUDA_ANGLE_TABLES];
+    /* device memory that lasts as long as the tables; NULL: none is left */
+    void *(*take)(void *state, size_t bytes);
+    void *state;
+} ms_cuda_angle_tables;
+
 /* Rotation of x (outer, length, heads, width). The last 2 count elements of each head are
  * rotated: element width - 2 count + i as a pair with element width - count + i. */
 typedef struct ms_cuda_rotary_args {
@@ -29,9 +50,12 @@ typedef struct ms_cuda_rotary_args {
     bool is_inverse;
     long first_stored;    /* index of x's first token among those stored */
     const int *positions; /* position of each stored token; NULL if in order */
-    void *angles; /* scratch (length, 2, count): cosines, sines; fp32, fp64 for fp64 */
+    void *angles;         /* (length, 2, count): cosines, sines; fp32, or fp64 for fp64 */
 } ms_cuda_rotary_args;
 
+/* Writes args->angles, which do not depend on x and is_inverse. */
+void ms_cuda_make_angles(ms_cuda_stream *stream, const ms_cuda_rotary_args *args);
+/* Rotates by args->angles, made before on the stream. */
 void ms_cuda_rotate(ms_cuda_stream *stream, const ms_cuda_rotary_args *args);
 
 /* Keys of multi-head latent attention: up (num_tokens, heads, nope + value), shared

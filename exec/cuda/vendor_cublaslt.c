@@ -2,12 +2,14 @@
  * b is computed as c' = b' a' on the same memory.
  *
  * Results are bitwise reproducible: the same GEMM always takes the same algorithm, the
- * first of the library's heuristic, which depends on shapes, types and alignments alone;
- * partial sums of split-k GEMMs are added in fp32 in a separate pass, never in the order
- * in which thread blocks end. */
-#include "exec/cuda/vendor_priv.h"
+ * first of the library's heuristic, which depends on shapes, types and alignments alone,
+ * or the one of a table of choices (exec/cuda/cuda_gemm_choices.h), which is filled by
+ * timing; partial sums of split-k GEMMs are added in fp32 in a separate pass, never in
+ * the order in which thread blocks end. */
+#include "exec/cuda/vendor_gemm_timing.h"
 
 #include <cublasLt.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +21,8 @@
 #define WORKSPACE_BYTES_HOPPER ((size_t)64 << 20)
 #define HOPPER_MAJOR           9
 #define MAX_WORKSPACES         8
-#define MAX_ALIGNMENT          256
 #define FIRST_CAPACITY         256
-/* Most cached GEMMs; then all are dropped. Shapes of experts change in each step. */
+/* Most cached GEMMs; then all are dropped. */
 #define MAX_READY 16384
 
 /* ---- the library ---- */
@@ -90,21 +91,21 @@ static ms_status blas_failed(ms_ctx *cx, cublasStatus_t status, const char *call
 
 /* ---- cache of prepared products ---- */
 
-/* GEMM properties that determine the algorithm, compared and hashed as bytes. */
-typedef struct product_key {
-    long m, n, k, ld_a, ld_b, ld_c, num_batch, stride_a, stride_b, stride_c;
-    long align_a, align_b, align_c;
-    long type, type_b, result, transpose_a, transpose_b, add, fast;
-} product_key;
+/* An algorithm of the library's heuristic. */
+typedef struct algorithm {
+    cublasLtMatmulAlgo_t data;
+    size_t workspace_bytes;
+} algorithm;
 
 typedef struct ready_product {
     bool is_set;
-    product_key key;
+    ms_cuda_gemm_key key;
     cublasLtMatmulDesc_t desc;
-    cublasLtMatrixLayout_t a, b, c;
-    cublasStatus_t answer; /* CUBLAS_STATUS_SUCCESS: there is an algorithm */
-    cublasLtMatmulAlgo_t algorithm;
-    size_t workspace_bytes;
+    cublasLtMatrixLayout_t layouts[3]; /* a, b and c */
+    cublasStatus_t answer;             /* CUBLAS_STATUS_SUCCESS: there is a candidate */
+    int num_candidates;
+    algorithm candidates[MS_CUDA_GEMM_CANDIDATES];
+    int chosen; /* index of the candidate in use; -1: not chosen yet */
 } ready_product;
 
 /* A stream's workspace: GEMMs on different streams run concurrently. */
@@ -123,20 +124,10 @@ struct ms_cuda_gemms {
     size_t num_ready, capacity; /* capacity: a power of 2, at least twice num_ready */
 };
 
-/* FNV-1a hash (Fowler, Noll and Vo). */
-static size_t hash_of(const product_key *key)
-{
-    size_t hash = 14695981039346656037ULL;
-    const unsigned char *bytes = (const unsigned char *)key;
-    for (size_t i = 0; i < sizeof *key; i++)
-        hash = (hash ^ bytes[i]) * 1099511628211ULL;
-    return hash ^ hash >> 32;
-}
-
 static ready_product *slot_of(ready_product *ready, size_t capacity,
-                              const product_key *key)
+                              const ms_cuda_gemm_key *key)
 {
-    size_t i = hash_of(key) & (capacity - 1);
+    size_t i = ms_cuda_gemm_key_hash(key) & (capacity - 1);
     while (ready[i].is_set && memcmp(&ready[i].key, key, sizeof *key) != 0)
         i = (i + 1) & (capacity - 1);
     return &ready[i];
@@ -144,10 +135,9 @@ static ready_product *slot_of(ready_product *ready, size_t capacity,
 
 static void destroy_ready(ready_product *ready)
 {
-    const cublasLtMatrixLayout_t layouts[] = {ready->a, ready->b, ready->c};
     for (int i = 0; i < 3; i++)
-        if (layouts[i] != NULL)
-            blas.layout_destroy(layouts[i]);
+        if (ready->layouts[i] != NULL)
+            blas.layout_destroy(ready->layouts[i]);
     if (ready->desc != NULL)
         blas.desc_destroy(ready->desc);
     *ready = (ready_product){0};
@@ -180,42 +170,6 @@ static bool grow(ms_cuda_gemms *p)
     return true;
 }
 
-/* Largest power of 2 up to 256 that divides the address and, in batches, the stride. */
-static long alignment(const void *x, long stride, long num_batch, ms_scalar scalar)
-{
-    uintptr_t bits = (uintptr_t)x | MAX_ALIGNMENT;
-    if (num_batch > 1)
-        bits |= (uintptr_t)stride * ms_scalar_bytes(scalar);
-    return (long)(bits & (~bits + 1));
-}
-
-static product_key key_of(const ms_cuda_gemm *p)
-{
-    long num_batch = p->num_batch > 1 ? p->num_batch : 1;
-    bool has_strides = num_batch > 1, is_fp8 = ms_scalar_is_fp8(p->type);
-    ms_scalar type_b = is_fp8 ? p->type_b : p->type;
-    return (product_key){.m = p->m,
-                         .n = p->n,
-                         .k = p->k,
-                         .ld_a = p->ld_a,
-                         .ld_b = p->ld_b,
-                         .ld_c = p->ld_c,
-                         .num_batch = num_batch,
-                         .stride_a = has_strides ? p->stride_a : 0,
-                         .stride_b = has_strides ? p->stride_b : 0,
-                         .stride_c = has_strides ? p->stride_c : 0,
-                         .align_a = alignment(p->a, p->stride_a, num_batch, p->type),
-                         .align_b = alignment(p->b, p->stride_b, num_batch, type_b),
-                         .align_c = alignment(p->c, p->stride_c, num_batch, p->result),
-                         .type = p->type,
-                         .type_b = type_b,
-                         .result = p->result,
-                         .transpose_a = p->transpose_a,
-                         .transpose_b = p->transpose_b,
-                         .add = p->add,
-                         .fast = is_fp8 && p->fast};
-}
-
 /* ---- preparing a product ---- */
 
 static cudaDataType_t data_type(long scalar)
@@ -227,9 +181,22 @@ static cudaDataType_t data_type(long scalar)
                                       : CUDA_R_32F;
 }
 
+/* Row-major matrices of a GEMM as they are stored. */
+typedef struct stored_shapes {
+    long rows[3], cols[3];
+} stored_shapes;
+
+static stored_shapes shapes_of(bool transpose_a, bool transpose_b, const long mnk[3])
+{
+    long m = mnk[0], n = mnk[1], k = mnk[2];
+    return (stored_shapes){{transpose_a ? k : m, transpose_b ? n : k, m},
+                           {transpose_a ? m : k, transpose_b ? k : n, n}};
+}
+
 /* Describes a row-major (rows, cols) matrix as a column-major (cols, rows) one. */
 static ms_status make_layout(ms_ctx *cx, cublasLtMatrixLayout_t *out, long scalar,
-                             const long shape[3], const product_key *key, long stride)
+                             const long shape[3], const ms_cuda_gemm_key *key,
+                             long stride)
 {
     long rows = shape[0], cols = shape[1], ld = shape[2];
     int32_t num_batch = (int32_t)key->num_batch;
@@ -245,15 +212,31 @@ static ms_status make_layout(ms_ctx *cx, cublasLtMatrixLayout_t *out, long scala
 
 static ms_status make_layouts(ms_ctx *cx, ready_product *ready)
 {
-    const product_key *k = &ready->key;
-    const long a[3] = {k->transpose_a ? k->k : k->m, k->transpose_a ? k->m : k->k,
-                       k->ld_a};
-    const long b[3] = {k->transpose_b ? k->n : k->k, k->transpose_b ? k->k : k->n,
-                       k->ld_b};
-    const long c[3] = {k->m, k->n, k->ld_c};
-    MS_TRY(make_layout(cx, &ready->a, k->type, a, k, k->stride_a));
-    MS_TRY(make_layout(cx, &ready->b, k->type_b, b, k, k->stride_b));
-    return make_layout(cx, &ready->c, k->result, c, k, k->stride_c);
+    const ms_cuda_gemm_key *k = &ready->key;
+    const long scalars[] = {k->type, k->type_b, k->result},
+               lds[] = {k->ld_a, k->ld_b, k->ld_c},
+               strides[] = {k->stride_a, k->stride_b, k->stride_c};
+    stored_shapes s =
+        shapes_of(k->transpose_a, k->transpose_b, (const long[]){k->m, k->n, k->k});
+    for (int i = 0; i < 3; i++)
+        MS_TRY(make_layout(cx, &ready->layouts[i], scalars[i],
+                           (const long[]){s.rows[i], s.cols[i], lds[i]}, k, strides[i]));
+    return MS_OK;
+}
+
+/* Makes layouts that were made for rounded sizes those of the GEMM. */
+static ms_status set_sizes(ms_ctx *cx, const ready_product *ready, const ms_cuda_gemm *p)
+{
+    stored_shapes s =
+        shapes_of(p->transpose_a, p->transpose_b, (const long[]){p->m, p->n, p->k});
+    for (int i = 0; i < 3 && p->varies != MS_CUDA_GEMM_NONE; i++) {
+        uint64_t rows = (uint64_t)s.cols[i], cols = (uint64_t)s.rows[i];
+        TRY_BLAS(cx, blas.layout_set(ready->layouts[i], CUBLASLT_MATRIX_LAYOUT_ROWS,
+                                     &rows, sizeof rows));
+        TRY_BLAS(cx, blas.layout_set(ready->layouts[i], CUBLASLT_MATRIX_LAYOUT_COLS,
+                                     &cols, sizeof cols));
+    }
+    return MS_OK;
 }
 
 /* Sets FP8 scales; cuBLASLt's A is the product's b, because operands are swapped. */
@@ -270,7 +253,7 @@ static ms_status set_scales(ms_ctx *cx, cublasLtMatmulDesc_t desc, const ms_cuda
 
 static ms_status make_desc(ms_ctx *cx, ready_product *ready, const ms_cuda_gemm *p)
 {
-    const product_key *k = &ready->key;
+    const ms_cuda_gemm_key *k = &ready->key;
     bool is_double = k->type == MS_SCALAR_FP64;
     /* fp32 operands are multiplied in fp32, not in TF32 */
     cublasComputeType_t compute = is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
@@ -290,7 +273,7 @@ static ms_status make_desc(ms_ctx *cx, ready_product *ready, const ms_cuda_gemm 
 }
 
 static ms_status set_preference(ms_ctx *cx, cublasLtMatmulPreference_t preference,
-                                const product_key *key, size_t workspace_bytes)
+                                const ms_cuda_gemm_key *key, size_t workspace_bytes)
 {
     uint64_t most_bytes = workspace_bytes;
     const struct {
@@ -310,37 +293,42 @@ static ms_status set_preference(ms_ctx *cx, cublasLtMatmulPreference_t preferenc
     return MS_OK;
 }
 
-static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_gemms *p,
-                                  ready_product *ready)
+/* Asks the heuristic for candidates: all that may be chosen, or the first. */
+static ms_status find_candidates(ms_ctx *cx, const ms_cuda_device *device,
+                                 ready_product *ready)
 {
-    const product_key *k = &ready->key;
+    const ms_cuda_gemms *p = device->products;
     cublasLtMatmulPreference_t preference = NULL;
-    cublasLtMatmulHeuristicResult_t found = {0};
-    int num_found = 0;
+    cublasLtMatmulHeuristicResult_t found[MS_CUDA_GEMM_CANDIDATES] = {0};
+    int num_found = 0, most = device->choices != NULL ? MS_CUDA_GEMM_CANDIDATES : 1;
     TRY_BLAS(cx, blas.preference_create(&preference));
-    ms_status status = set_preference(cx, preference, k, p->workspace_bytes);
+    ms_status status = set_preference(cx, preference, &ready->key, p->workspace_bytes);
     cublasStatus_t answer = CUBLAS_STATUS_SUCCESS;
     if (status == MS_OK)
-        answer = blas.get_heuristic(p->handle, ready->desc, ready->b, ready->a, ready->c,
-                                    ready->c, preference, 1, &found, &num_found);
+        answer = blas.get_heuristic(
+            p->handle, ready->desc, ready->layouts[1], ready->layouts[0],
+            ready->layouts[2], ready->layouts[2], preference, most, found, &num_found);
     blas.preference_destroy(preference);
     MS_TRY(status);
     if (answer == CUBLAS_STATUS_SUCCESS)
-        answer = num_found > 0 ? found.state : CUBLAS_STATUS_NOT_SUPPORTED;
+        answer = num_found > 0 ? found[0].state : CUBLAS_STATUS_NOT_SUPPORTED;
     if (answer != CUBLAS_STATUS_SUCCESS && answer != CUBLAS_STATUS_NOT_SUPPORTED &&
         answer != CUBLAS_STATUS_INVALID_VALUE)
         return blas_failed(cx, answer, "cublasLtMatmulAlgoGetHeuristic");
     ready->answer = answer;
-    ready->algorithm = found.algo;
-    ready->workspace_bytes = found.workspaceSize;
+    ready->chosen = device->choices != NULL ? -1 : 0;
+    for (int i = 0; i < num_found && found[i].state == CUBLAS_STATUS_SUCCESS; i++)
+        ready->candidates[ready->num_candidates++] =
+            (algorithm){found[i].algo, found[i].workspaceSize};
     return MS_OK;
 }
 
-/* The cache entry (descriptors, algorithm) of a GEMM, made if missing; NULL on error. */
-static ready_product *find_ready(ms_ctx *cx, ms_cuda_gemms *p,
+/* The cache entry (descriptors, candidates) of a GEMM, made if missing; NULL on error. */
+static ready_product *find_ready(ms_ctx *cx, const ms_cuda_device *device,
                                  const ms_cuda_gemm *product)
 {
-    product_key key = key_of(product);
+    ms_cuda_gemms *p = device->products;
+    ms_cuda_gemm_key key = ms_cuda_gemm_key_of(product);
     if (!grow(p)) {
         ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory for a matrix product");
         return NULL;
@@ -353,7 +341,7 @@ static ready_product *find_ready(ms_ctx *cx, ms_cuda_gemms *p,
     if (status == MS_OK)
         status = make_layouts(cx, ready);
     if (status == MS_OK)
-        status = choose_algorithm(cx, p, ready);
+        status = find_candidates(cx, device, ready);
     if (status != MS_OK) {
         destroy_ready(ready);
         return NULL;
@@ -422,7 +410,7 @@ static ms_status workspace_of(ms_ctx *cx, ms_cuda_gemms *p, cudaStream_t stream,
 
 static ms_status no_algorithm(ms_ctx *cx, const ready_product *ready)
 {
-    const product_key *k = &ready->key;
+    const ms_cuda_gemm_key *k = &ready->key;
     return ms_fail(
         cx, MS_EIO, MS_NOWHERE,
         "cuBLASLt has no algorithm for %s to %s, m %ld, n %ld, k %ld, batch %ld: %s",
@@ -443,27 +431,118 @@ static ms_status run_empty(ms_ctx *cx, cudaStream_t stream, const ms_cuda_gemm *
     return MS_OK;
 }
 
-static ms_status run_locked(ms_ctx *cx, ms_cuda_gemms *products, cudaStream_t stream,
-                            const ms_cuda_gemm *p)
+/* A GEMM about to run. */
+typedef struct running {
+    const ms_cuda_device *device;
+    ready_product *ready;
+    const ms_cuda_gemm *gemm;
+    void *workspace;
+    void *result; /* where it writes; it always adds to gemm->c */
+} running;
+
+static cublasStatus_t run_candidate(const running *r, int which, cudaStream_t stream)
 {
-    void *memory = NULL;
+    const ready_product *ready = r->ready;
+    const ms_cuda_gemm *p = r->gemm;
+    const algorithm *chosen = &ready->candidates[which];
     float one = 1, beta = p->add ? 1 : 0;
     double one_fp64 = 1, beta_fp64 = p->add ? 1 : 0;
     bool is_double = p->type == MS_SCALAR_FP64;
-    const ready_product *ready = find_ready(cx, products, p);
-    if (ready == NULL)
-        return MS_EIO;
-    if (ready->answer != CUBLAS_STATUS_SUCCESS)
-        return no_algorithm(cx, ready);
-    MS_TRY(workspace_of(cx, products, stream, &memory));
-    MS_TRY(set_scales(cx, ready->desc, p));
-    TRY_BLAS(cx, blas.matmul(products->handle, ready->desc,
-                             is_double ? (const void *)&one_fp64 : (const void *)&one,
-                             p->b, ready->b, p->a, ready->a,
-                             is_double ? (const void *)&beta_fp64 : (const void *)&beta,
-                             p->c, ready->c, p->c, ready->c, &ready->algorithm, memory,
-                             ready->workspace_bytes, stream));
+    return blas.matmul(r->device->products->handle, ready->desc,
+                       is_double ? (const void *)&one_fp64 : (const void *)&one, p->b,
+                       ready->layouts[1], p->a, ready->layouts[0],
+                       is_double ? (const void *)&beta_fp64 : (const void *)&beta, p->c,
+                       ready->layouts[2], r->result, ready->layouts[2], &chosen->data,
+                       r->workspace, chosen->workspace_bytes, stream);
+}
+
+static bool try_candidate(void *state, int which, cudaStream_t stream)
+{
+    return run_candidate(state, which, stream) == CUBLAS_STATUS_SUCCESS;
+}
+
+/* Times the candidates into `choice`, on the GEMM's own operands. A GEMM that adds to c
+ * writes elsewhere; without memory for that nothing is timed. Memory comes from the
+ * stream's pool, since cudaFree would wait for transfers that may wait for this rank. */
+static ms_status time_candidates(ms_ctx *cx, const running *r, cudaStream_t stream,
+                                 ms_cuda_gemm_choice *choice)
+{
+    const ms_cuda_gemm *p = r->gemm;
+    long num_batch = p->num_batch > 1 ? p->num_batch : 1;
+    size_t count = (size_t)((num_batch - 1) * p->stride_c + (p->m - 1) * p->ld_c + p->n);
+    double seconds[MS_CUDA_GEMM_CANDIDATES];
+    void *scratch = NULL;
+    running timed = *r;
+    if (p->add) {
+        if (cudaMallocAsync(&scratch, count * ms_scalar_bytes(p->result), stream) !=
+            cudaSuccess) {
+            (void)cudaGetLastError();
+            return MS_OK;
+        }
+        timed.result = scratch;
+    }
+    const ms_cuda_candidates all = {r->ready->num_candidates, try_candidate, &timed};
+    ms_status status = ms_cuda_time_candidates(cx, stream, &all, seconds);
+    if (scratch != NULL)
+        (void)cudaFreeAsync(scratch, stream);
+    MS_TRY(status);
+    int fastest = ms_cuda_fastest_candidate(all.num, seconds);
+    if (!isfinite(seconds[fastest]))
+        return MS_OK;
+    choice->candidate = fastest;
+    choice->time_s = seconds[fastest];
+    choice->first_s = seconds[0];
     return MS_OK;
+}
+
+/* Chooses a candidate: the table's, else the fastest, or the first if nothing is timed;
+ * the table then has it for all ranks. */
+static ms_status choose(ms_ctx *cx, const running *r, cudaStream_t stream)
+{
+    const ms_cuda_device *device = r->device;
+    ms_cuda_gemm_choice choice = {.device = device->name,
+                                  .library_version = (long)blas.get_version(),
+                                  .key = r->ready->key,
+                                  .time_s = NAN,
+                                  .first_s = NAN};
+    if (!ms_cuda_gemm_choices_find(device->choices, &choice, &choice)) {
+        if (device->times_gemms)
+            MS_TRY(time_candidates(cx, r, stream, &choice));
+        choice = ms_cuda_gemm_choices_add(device->choices, &choice);
+    }
+    if (choice.candidate >= r->ready->num_candidates) {
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "the file of GEMM algorithms has candidate %ld of m %ld, n %ld, k "
+                       "%ld, but cuBLASLt has %d",
+                       choice.candidate, choice.key.m, choice.key.n, choice.key.k,
+                       r->ready->num_candidates);
+    }
+    r->ready->chosen = (int)choice.candidate;
+    return MS_OK;
+}
+
+static ms_status run_locked(ms_ctx *cx, const ms_cuda_device *device, cudaStream_t stream,
+                            const ms_cuda_gemm *p)
+{
+    running r = {device, find_ready(cx, device, p), p, NULL, p->c};
+    if (r.ready == NULL)
+        return MS_EIO;
+    if (r.ready->answer != CUBLAS_STATUS_SUCCESS)
+        return no_algorithm(cx, r.ready);
+    MS_TRY(workspace_of(cx, device->products, stream, &r.workspace));
+    MS_TRY(set_scales(cx, r.ready->desc, p));
+    MS_TRY(set_sizes(cx, r.ready, p));
+    if (r.ready->chosen < 0)
+        MS_TRY(choose(cx, &r, stream));
+    cublasStatus_t answer = run_candidate(&r, r.ready->chosen, stream);
+    if (answer != CUBLAS_STATUS_SUCCESS && p->varies != MS_CUDA_GEMM_NONE) {
+        /* the algorithm is for the rounded size only: ask for this one */
+        ms_cuda_gemm exact = *p;
+        exact.varies = MS_CUDA_GEMM_NONE;
+        return run_locked(cx, device, stream, &exact);
+    }
+    return answer == CUBLAS_STATUS_SUCCESS ? MS_OK
+                                           : blas_failed(cx, answer, "cublasLtMatmul");
 }
 
 ms_status ms_cuda_library_gemm(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_gemm *p)
@@ -475,7 +554,7 @@ ms_status ms_cuda_library_gemm(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda
         return run_empty(cx, ms_cuda_stream_of(stream), p);
     MS_TRY(open_products(cx, device));
     pthread_mutex_lock(&device->products->lock);
-    ms_status status = run_locked(cx, device->products, ms_cuda_stream_of(stream), p);
+    ms_status status = run_locked(cx, device, ms_cuda_stream_of(stream), p);
     pthread_mutex_unlock(&device->products->lock);
     return status;
 }
@@ -488,7 +567,7 @@ ms_status ms_cuda_library_has_gemm(ms_ctx *cx, const ms_cuda_gemm *p, bool *has)
         return MS_OK;
     MS_TRY(open_products(cx, device));
     pthread_mutex_lock(&device->products->lock);
-    const ready_product *ready = find_ready(cx, device->products, p);
+    const ready_product *ready = find_ready(cx, device, p);
     if (ready != NULL)
         *has = ready->answer == CUBLAS_STATUS_SUCCESS;
     pthread_mutex_unlock(&device->products->lock);

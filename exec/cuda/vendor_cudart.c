@@ -204,9 +204,24 @@ static ms_status open_device(ms_ctx *cx, int ordinal, ms_cuda_device **out)
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory for a device");
     device->ordinal = ordinal;
     device->major = major;
+    struct cudaDeviceProp properties;
+    cudaError_t error = cudaGetDeviceProperties(&properties, ordinal);
+    if (error != cudaSuccess) {
+        free(device);
+        return ms_cuda_failed(cx, error, "cudaGetDeviceProperties(");
+    }
+    snprintf(device->name, sizeof device->name, "%.*s", MS_CUDA_TEXT - 1,
+             properties.name);
     enter(device);
     *out = device;
     return MS_OK;
+}
+
+static void choose_gemms(ms_cuda_device *device, ms_cuda_gemm_choices *choices,
+                         bool times)
+{
+    device->choices = choices;
+    device->times_gemms = times;
 }
 
 static void close_device(ms_cuda_device *device)
@@ -425,6 +440,7 @@ const ms_cuda_driver ms_cuda_library_driver = {
     .clear = clear,
     .product = ms_cuda_library_gemm,
     .has_product = ms_cuda_library_has_gemm,
+    .choose_gemms = choose_gemms,
     .make_id = ms_cuda_library_make_id,
     .open_comm = ms_cuda_library_open_comm,
     .split = ms_cuda_library_split,

@@ -4,6 +4,7 @@
 #define MS_EXEC_CUDA_VENDOR_PRIV_H
 
 #include "exec/cuda/cuda_driver.h"
+#include "exec/cuda/cuda_gemm_choices.h"
 
 #include <cuda_runtime.h>
 
@@ -14,8 +15,12 @@ typedef struct ms_cuda_gemms ms_cuda_gemms;
 struct ms_cuda_device {
     int ordinal;
     int major;
+    char name[MS_CUDA_TEXT];
     /* the device's GEMMs by cuBLASLt; NULL before the first */
     ms_cuda_gemms *products;
+    /* choices of algorithms, shared by devices; NULL: the library's first everywhere */
+    ms_cuda_gemm_choices *choices;
+    bool times_gemms; /* GEMMs that `choices` lacks are timed */
 };
 
 /* An ms_cuda_stream pointer is a cudaStream_t of the CUDA run time. */

@@ -22,9 +22,14 @@ $(gpu_tests): $B/gpu/%: $B/tests/exec/cuda/%.o $B/tests/exec/gpu_memory.o $(SUPP
 .PHONY: gpu-tests
 gpu-tests: $(gpu_tests) ## build/opt/gpu: tests of kernels that run on a GPU
 
+# The built kernels and the machine code of those that multiply on tensor cores, compared with tests/data/cuda_kernels.tsv.
+record_test := $(call tests_of,tests/cuda_record.sh)
+ptxas_files := $(if $(record_test),$(CU_SRCS:%.cu=$B/%.cu.ptxas))
+cubins := $(if $(SAN),,$(patsubst %.cu,$B/%.sm_90.cubin,$(if $(ptxas_files),$(filter %/cuda_flash.cu %/cuda_flash_grad.cu,$(CU_SRCS)))))
+
 .PHONY: check soak golden-update
-check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(PROGRAM) ## unit, property, oracle, exec, golden and fuzz-corpus tests; SAN=, T=, UPDATE=1
-	@B=$B T='$T' UPDATE='$(UPDATE)' CC='$(CC)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(call tests_of,tests/golden/*.test tests/run_framework_cases.sh tests/json_docs.sh tests/search_work.sh tests/search_interrupt.sh)
+check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(ptxas_files) $(cubins) $(PROGRAM) ## unit, property, oracle, exec, golden and fuzz-corpus tests; SAN=, T=, UPDATE=1
+	@B=$B T='$T' UPDATE='$(UPDATE)' CC='$(CC)' NVCC='$(NVCC)' PTXAS='$(ptxas_files)' CUBINS='$(cubins)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(call tests_of,tests/golden/*.test tests/run_framework_cases.sh tests/json_docs.sh tests/search_work.sh tests/search_interrupt.sh) $(record_test)
 
 soak: $(call bin,$(SOAK_SRCS)) $(PROGRAM) ## long tests: tests/soak
 	@B=$B T='$T' SUMMARY=$B/soak.summary LIMIT_S=7200 tests/run_tests.sh $(call bin,$(SOAK_SRCS))
@@ -58,14 +63,9 @@ oracle: ## tests/data/run made again by PyTorch; needs Debian's python3-torch (o
 .PHONY: fuzz
 fuzz: ## every fuzzer for FUZZ_SECONDS (30) under clang's address and undefined sanitizers
 	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcjson -lgsl -lgslcblas -lm -lpthread' \
-	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) plots/sizes.c exec/params/safetensors.c exec/params/tokens.c $(SUPPORT)
+	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) plots/sizes.c exec/params/safetensors.c exec/params/tokens.c exec/cuda/cuda_gemm_choices.c exec/core/scalar.c $(SUPPORT)
 
-# What ptxas says of the kernels, for each GPU; needs nvcc, no GPU.
-PTXAS_FILES := $(patsubst %.cu,build/ptxas/%.txt,$(ALL_CU_SRCS))
-build/ptxas/%.txt: %.cu $(wildcard exec/cuda/*.cuh exec/cuda/cuda_*.h) exec/core/scalar.h exec/core/array_args.h
-	@mkdir -p $(@D)
-	$(call run,NVCC,$@)$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) $(cuda_codes) -Xptxas -v -fatbin $< -o $@.fatbin >$@.new 2>&1 || { cat $@.new >&2; exit 1; }; mv $@.new $@
-
+# What ptxas said of the kernels that are built, for each GPU; needs nvcc, no GPU.
 .PHONY: cuda-report
-cuda-report: $(PTXAS_FILES) ## registers, shared memory and spills of every kernel by nvcc; fails on spills
-	@tests/cuda_report.sh $(PTXAS_FILES)
+cuda-report: $(call cu_obj,$(ALL_CU_SRCS)) $(patsubst %.cu,$B/%.cu.ptxas,$(ALL_CU_SRCS)) ## registers, shared memory and spills of every kernel by nvcc; fails on spills
+	@tests/cuda_report.sh $(filter %.ptxas,$^)

@@ -295,6 +295,16 @@ static ms_status check(ms_ctx *cx, ms_cuda_device *device)
     return fails ? fake_failure(cx, "a launch or earlier work") : MS_OK;
 }
 
+/* The fake device has one algorithm a GEMM: fake_product. */
+static void choose_gemms(ms_cuda_device *device, ms_cuda_gemm_choices *choices,
+                         bool times)
+{
+    pthread_mutex_lock(&fake_lock);
+    device->choices = choices;
+    device->times_gemms = times;
+    pthread_mutex_unlock(&fake_lock);
+}
+
 /* ---- ranges ---- */
 
 static void push_range(const char *name)
@@ -341,6 +351,7 @@ const ms_cuda_driver ms_cuda_fake_driver = {
     .clear = fake_clear,
     .product = fake_product,
     .has_product = fake_has_product,
+    .choose_gemms = choose_gemms,
     .make_id = fake_make_id,
     .open_comm = fake_open_comm,
     .split = fake_split_comm,

@@ -23,6 +23,8 @@ struct ms_cuda_device {
     bool is_open;
     bool launch_failed; /* a kernel launch failed; the next check reports it once */
     bool has_failed;    /* lasts until the end */
+    ms_cuda_gemm_choices *choices; /* GEMM algorithms; NULL: none */
+    bool times_gemms;
 };
 
 /* A block of memory with pages of its own, whose access can be forbidden if it is device

@@ -1,6 +1,8 @@
 /* Streams, events and queued work of the fake GPU. */
+#include "exec/cuda/cuda_gemm_choices.h"
 #include "tests/support/cuda_fake_priv.h"
 
+#include <math.h>
 #include <sched.h>
 #include <string.h>
 
@@ -297,6 +299,21 @@ static bool is_product(const ms_cuda_gemm *p)
            p->ld_b >= (p->transpose_b ? p->k : p->n) && p->ld_c >= p->n;
 }
 
+/* Keeps that the GEMM's only algorithm was chosen, after timing or without. */
+static void choose(const ms_cuda_device *device, const ms_cuda_gemm *p)
+{
+    double time_s = MS_CUDA_FAKE_WORK_S;
+    if (!device->times_gemms)
+        time_s = NAN;
+    const ms_cuda_gemm_choice choice = {.device = "fake device",
+                                        .library_version = 1,
+                                        .key = ms_cuda_gemm_key_of(p),
+                                        .time_s = time_s,
+                                        .first_s = time_s};
+    if (device->choices != NULL && p->m > 0 && p->n > 0 && p->k > 0)
+        (void)ms_cuda_gemm_choices_add(device->choices, &choice);
+}
+
 ms_status fake_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_gemm *p)
 {
     if (stream == NULL) {
@@ -319,6 +336,7 @@ ms_status fake_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_gemm *p
          (fake_expect_memory(p->scale_a, sizeof(float), false, "product: scale") &&
           fake_expect_memory(p->scale_b, sizeof(float), false, "product: scale"))))
         fake_give(stream, FAKE_GEMM)->product = *p;
+    choose(stream->device, p);
     pthread_mutex_unlock(&fake_lock);
     return fails ? fake_failure(cx, "product") : MS_OK;
 }

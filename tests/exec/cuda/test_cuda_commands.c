@@ -234,7 +234,65 @@ static void run_replays_ranks(void **state)
     ms_json_close(doc);
 }
 
+/* Algorithms are timed in the first run and only read in the second. */
+static void run_keeps_algorithms_of_gemms(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    long num[3];
+    for (int i = 0; i < 3; i++) {
+        begin(2);
+        ASSERT_OK(command(cx, ms_arena_printf(cx->arena,
+                                              "run --backend cuda" MODEL BATCH
+                                              " --tp 2 --steps 2 --gemm-algorithms %s%s",
+                                              path_of(cx, "gemms"),
+                                              i == 2 ? " --replay rank=1" : "")),
+                  cx);
+        ms_cuda_fake_end();
+        ms_jval root;
+        ms_jdoc *doc = load(cx, "gemms", &root);
+        ASSERT_TEXT(text(cx, root, "schema"), "meshsim.gemm-algorithms/1");
+        ASSERT_TEXT(text(cx, root, "gemms.0.device"), "fake device");
+        num[i] = ms_json_length(at(cx, root, "gemms"));
+        ms_json_close(doc);
+    }
+    assert_true(num[0] > 5);
+    ASSERT_INT(num[1], num[0]);
+    ASSERT_INT(num[2], num[0]); /* a rank alone has the same shapes */
+}
+
 /* ---- refused commands ---- */
+
+static void broken_files_of_algorithms_are_refused(void **state)
+{
+    (void)state;
+    static const char *const broken[] = {
+        "", "{", "[]", "{\"schema\": \"meshsim.run/1\", \"gemms\": []}",
+        "{\"schema\": \"meshsim.gemm-algorithms/1\", \"gemms\": [{}]}"};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        ms_ctx *cx = test_cx();
+        const char *path = path_of(cx, "broken");
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fputs(broken[i], file);
+        ASSERT_INT(fclose(file), 0);
+        begin(1);
+        ASSERT_INT(command(cx, ms_arena_printf(cx->arena,
+                                               "run --backend cuda" MODEL BATCH
+                                               " --gemm-algorithms %s",
+                                               path)),
+                   MS_EINPUT);
+        ms_cuda_fake_end();
+        assert_non_null(strstr(test_messages(cx), "broken"));
+    }
+    ms_ctx *cx = test_cx();
+    ASSERT_INT(command(cx, ms_arena_printf(cx->arena,
+                                           "run --backend cuda" MODEL BATCH
+                                           " --warm-up 0 --gemm-algorithms %s",
+                                           path_of(cx, "new"))),
+               MS_EINPUT);
+    assert_non_null(strstr(test_messages(cx), "first step, which would be measured"));
+}
 
 static void ranks_alone_have_no_other_transport(void **state)
 {
@@ -383,6 +441,8 @@ int main(void)
         cmocka_unit_test(run_writes_what_it_did),
         cmocka_unit_test(run_is_in_bf16_unless_told),
         cmocka_unit_test(run_replays_ranks),
+        cmocka_unit_test(run_keeps_algorithms_of_gemms),
+        cmocka_unit_test(broken_files_of_algorithms_are_refused),
         cmocka_unit_test(ranks_alone_have_no_other_transport),
         cmocka_unit_test(ranks_do_not_share_a_gpu_by_nccl),
         cmocka_unit_test(ranks_need_room_on_their_gpu),

@@ -124,6 +124,9 @@ static void gates(void **state)
 
 /* ---- rotary positions ---- */
 
+static ms_cuda_op rotate_by_table;
+static const ms_cuda_kernel rotary_by_table = {.op = rotate_by_table};
+
 static const struct {
     const char *dims, *shape;
     long width, start; /* rotated width of a head; first stored sequence index */
@@ -134,6 +137,36 @@ static const struct {
     {"bsnd", "1 7 2 10", 6, 3, 10000, true}, {"bso", "3 4 64", 64, 0, 10000, true},
     {"bso", "1 3 2", 2, 100000, 0, false},   {"bsnd", "1 2 9 8", 0, 0, 0, false},
     {"bsnd", "1 0 4 8", 8, 0, 0, false}};
+
+static void *take_table(void *state, size_t bytes)
+{
+    void *memory = NULL;
+    (void)state;
+    assert_int_equal(posix_memalign(&memory, 256, bytes + 1), 0);
+    memset(memory, 0xff, bytes + 1);
+    return memory;
+}
+
+/* Rotates by a table that the opposite rotation has made, without a workspace. */
+static ms_status rotate_by_table(const ms_cuda_call *call)
+{
+    ms_cuda_angle_tables tables = {.take = take_table};
+    ms_cuda_call by_table = *call;
+    ms_node opposite = *call->op->node;
+    ms_op_call op = *call->op;
+    opposite.inverse = !opposite.inverse;
+    op.node = &opposite;
+    by_table.angle_tables = &tables;
+    by_table.workspace = NULL;
+    by_table.op = &op;
+    MS_TRY(ms_cuda_rotary(&by_table));
+    by_table.op = call->op;
+    MS_TRY(ms_cuda_rotary(&by_table));
+    ASSERT_INT(tables.num, call->op->in[0]->count > 0 ? 1 : 0);
+    for (int i = 0; i < tables.num; i++)
+        free(tables.table[i].angles);
+    return MS_OK;
+}
 
 static void rotary_positions(void **state)
 {
@@ -158,6 +191,8 @@ static void rotary_positions(void **state)
         ms_cuda_case_out(c, turns[at].dims, turns[at].shape, MS_CASE_REAL);
         ms_cuda_case_run(
             c, ms_arena_printf(c->arena, "turn %zu of %s", i, turns[at].shape), &rotary);
+        ms_cuda_case_run(c, ms_arena_printf(c->arena, "turn %zu by a table", i),
+                         &rotary_by_table);
     }
 }
 
