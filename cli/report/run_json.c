@@ -18,6 +18,7 @@ static void write_device(ms_jout *out, const ms_cuda_used *used)
     ms_jout_number_field(out, "runtime_version", facts->runtime_version);
     ms_jout_number_field(out, "blas_version", facts->blas_version);
     ms_jout_number_field(out, "nccl_version", facts->nccl_version);
+    ms_jout_number_field(out, "cudnn_version", facts->cudnn_version);
     ms_jout_number_field(out, "total_bytes", used->device_total_bytes);
     ms_jout_number_field(out, "used_bytes", used->device_used_bytes);
     ms_jout_number_field(out, "arena_bytes", used->memory.most_held_bytes);
