@@ -195,6 +195,7 @@ typedef struct training {
     const ms_world *world;
     const ms_runner_options *how;
     double timeout_s;
+    ms_run_attention attention;
     bool agrees;         /* before training, processes agree whether all are prepared */
     ms_status found;     /* status of this process's preparations */
     ms_run_report *used; /* report that receives the GPU of rank 0; NULL: none */
@@ -211,6 +212,8 @@ static void note_device(const ms_ctx *cx, const training *t, const ms_backend_jo
     if (!ms_cuda_job_used(job, 0, t->device))
         return;
     t->used->device = t->device;
+    t->used->attention = t->attention;
+    ms_note_attention(cx, &t->device->attention);
     if (t->device->lacks_fp8)
         ms_note(cx, "cuBLASLt has no FP8 for some products of this plan: they were made "
                     "in bf16");
@@ -222,6 +225,7 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
                           .world = t->world,
                           .type = t->how->type,
                           .timeout_s = t->timeout_s,
+                          .attention = t->attention,
                           .interrupted = t->how->interrupted};
     if (ms_interrupted)
         return t->found != MS_OK ? t->found : MS_EINTERRUPTED;
@@ -481,6 +485,7 @@ static ms_status run(request *r)
                       .planned = &r->planned,
                       .world = &r->world,
                       .how = &r->how,
+                      .attention = (ms_run_attention)r->flags.attention.value,
                       .timeout_s = r->flags.timeout_s.value,
                       .agrees = agrees,
                       .found = found,

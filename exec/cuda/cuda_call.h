@@ -6,6 +6,7 @@
 #define MS_EXEC_CUDA_CUDA_CALL_H
 
 #include "exec/core/arrays.h"
+#include "exec/core/backend.h"
 #include "exec/core/op_call.h"
 #include "exec/cuda/cuda_driver.h"
 
@@ -19,6 +20,13 @@ typedef struct ms_cuda_batch {
     double num_tokens; /* number of tokens of the global batch */
 } ms_cuda_batch;
 
+/* Whose kernels ran the attention of a rank. */
+typedef struct ms_cuda_attention_use {
+    long num_by_library, num_by_own; /* numbers of calls, forward or backward */
+    /* reason of the first call that the library should have run and did not; "": none */
+    char why[MS_CUDA_TEXT];
+} ms_cuda_attention_use;
+
 typedef struct ms_cuda_call {
     ms_ctx *cx;
     const ms_cuda_driver *driver;
@@ -30,6 +38,9 @@ typedef struct ms_cuda_call {
     void *workspace;
     /* set to true if a GEMM of an fp8 run has no FP8 algorithm; may be NULL */
     bool *lacks_fp8;
+    ms_run_attention attention;
+    ms_cuda_attention_use *attention_use; /* counts calls; may be NULL if `attention`
+                                             is MS_RUN_ATTENTION_OWN */
 } ms_cuda_call;
 
 /* Launches an operation's kernels. MS_EIO: the driver failed. The caller checks for
