@@ -284,6 +284,19 @@ static ms_status check(ms_ctx *cx, ms_cuda_device *device)
     return fails ? fake_failure(cx, "a launch or earlier work") : MS_OK;
 }
 
+/* ---- attention ---- */
+
+/* The fake GPU has no fused attention: programs must go on without. */
+static ms_status attention(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_fused *how,
+                           const char **why)
+{
+    (void)cx;
+    (void)stream;
+    (void)how;
+    *why = "the fake device has no cuDNN";
+    return MS_OK;
+}
+
 /* ---- ranges ---- */
 
 static void push_range(const char *name)
@@ -330,6 +343,7 @@ const ms_cuda_driver ms_cuda_fake_driver = {
     .clear = fake_clear,
     .product = fake_product,
     .has_product = fake_has_product,
+    .attention = attention,
     .make_id = fake_make_id,
     .open_comm = fake_open_comm,
     .split = fake_split_comm,

@@ -10,6 +10,7 @@
 #define cudaFree          test_cuda_free
 #define cudaMemset2DAsync test_cuda_memset_2d
 #include "exec/cuda/vendor_cublaslt.c"
+#include "tests/support/library_symbols.h"
 
 /* ---- the run time, and what else the driver has ---- */
 
@@ -571,9 +572,18 @@ static void failures_are_told(void **state)
     close_products();
 }
 
+static void the_installed_library_has_all_functions(void **state)
+{
+    (void)state;
+    blas_table installed;
+    if (!open_all_symbols(&library, &installed))
+        skip();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_installed_library_has_all_functions),
         cmocka_unit_test(row_major_products_are_told_in_columns),
         cmocka_unit_test(algorithms_are_chosen_once_for_each_shape),
         cmocka_unit_test(products_of_fp8_have_scales),

@@ -21,8 +21,7 @@
 #include "exec/cuda/vendor_cudnn_graph.c"
 #include "exec/cuda/vendor_cudnn_plan.c"
 #include "tests/support/cudnn_fake.h"
-
-#include <dlfcn.h>
+#include "tests/support/library_symbols.h"
 
 /* ---- the run time, and what else the driver has ---- */
 
@@ -329,31 +328,13 @@ static const struct {
                {"NVIDIA H100 80GB HBM3", 132, 232448, 900},
                {"NVIDIA B200", 148, 232448, 1000}};
 
-/* Opens a library as the driver does, which the test replaces; NULL: not installed. */
-static void *open_library(const char *name)
-{
-    char path[128];
-    void *opened = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    snprintf(path, sizeof path, "/usr/local/cuda/lib64/%s", name);
-    return opened != NULL ? opened : dlopen(path, RTLD_NOW | RTLD_LOCAL);
-}
-
-/* Fills ms_cudnn with the library's functions; false: it is not installed. Engines need
- * the driver's library by its name, for which the toolkit's stub suffices, whose calls
- * fail. */
+/* Opens cuDNN; false: it is not installed. Engines need the driver's library by its name,
+ * for which the toolkit's stub suffices, whose calls fail. */
 static bool open_cudnn(void)
 {
-    void *opened = open_library("libcudnn.so.9");
-    if (opened == NULL || (dlopen("libcuda.so.1", RTLD_NOW) == NULL &&
-                           open_library("stubs/libcuda.so") == NULL))
-        return false;
-    for (const ms_cuda_symbol *s = symbols; s->name != NULL; s++) {
-        void *address = dlsym(opened, s->name);
-        if (address == NULL)
-            fail_msg("cuDNN has no %s", s->name);
-        memcpy((unsigned char *)&ms_cudnn + s->offset, &address, sizeof address);
-    }
-    return true;
+    return open_all_symbols(&library, &ms_cudnn) &&
+           (dlopen("libcuda.so.1", RTLD_NOW) != NULL ||
+            open_installed("stubs/libcuda.so") != NULL);
 }
 
 static bool make_properties(int i, cudnnBackendDescriptor_t *out)
@@ -368,11 +349,26 @@ static bool make_properties(int i, cudnnBackendDescriptor_t *out)
            ms_cudnn.finalize(*out) == CUDNN_STATUS_SUCCESS;
 }
 
-/* Whether an engine has a kernel for the shape: a plan, or one that fails only when the
- * stub refuses to load what was compiled. */
-static bool has_engine(const ms_cudnn_plan *plan)
+/* Whether the heuristic finds an engine; with `compiles` also whether its kernel can be
+ * made: there is a plan, or one that fails only when the stub refuses to load it. */
+static bool has_engine(const ms_cuda_fused_shape *shape, bool compiles,
+                       cudnnBackendDescriptor_t properties, const char **why)
 {
-    return plan->desc != NULL || strstr(plan->why, "CUDA_DRIVER") != NULL;
+    static ms_cudnn_plan plan;
+    cudnnBackendDescriptor_t configs[MOST_CONFIGS];
+    const ms_cudnn_place place = {.properties = properties};
+    bool has;
+    plan = (ms_cudnn_plan){0};
+    if (compiles) {
+        ms_cudnn_plan_make(&plan, &place, shape);
+        has = plan.desc != NULL || strstr(plan.why, "CUDA_DRIVER") != NULL;
+    } else {
+        ms_cudnn_add_attention(&plan.graph, shape);
+        has = find_configs(&plan.graph, &place, configs) > 0;
+    }
+    *why = plan.why;
+    ms_cudnn_graph_drop(&plan.graph);
+    return has;
 }
 
 static void the_library_has_engines(void **state)
@@ -380,19 +376,19 @@ static void the_library_has_engines(void **state)
     (void)state;
     static const struct {
         ms_cuda_fused_shape shape;
-        int least; /* least version of devices that have an engine */
-        int most;
+        bool compiles;
+        int least, most; /* versions of devices that have an engine */
     } wanted[] = {
-        {{1, 8192, 8192, 32, 8, 128, 128, 1, 0, 0}, 800, 1000},
-        {{1, 8192, 8192, 32, 8, 128, 128, 1, 1, 0}, 800, 1000},
-        {{1, 2048, 2048, 32, 8, 128, 128, 1, 1, 1}, 800, 1000},
-        {{2, 1000, 1000, 8, 8, 64, 64, 1, 0, 0}, 800, 1000},
-        {{2, 1000, 1000, 8, 8, 64, 64, 1, 1, 0}, 800, 1000},
-        {{2, 256, 256, 8, 8, 96, 96, 1, 1, 0}, 800, 1000},
-        {{2, 200, 300, 8, 4, 128, 128, 0, 1, 0}, 800, 1000},
-        {{1, 1024, 1024, 8, 8, 256, 256, 1, 0, 0}, 800, 1000},
-        {{1, 1024, 1024, 8, 8, 256, 256, 1, 1, 0}, 900, 900},
-        {{1, 1024, 1024, 8, 8, 192, 128, 1, 1, 0}, 900, 1000},
+        {{1, 8192, 8192, 32, 8, 128, 128, 1, 0, 0}, false, 800, 1000},
+        {{1, 8192, 8192, 32, 8, 128, 128, 1, 1, 0}, true, 800, 1000},
+        {{1, 2048, 2048, 32, 8, 128, 128, 1, 1, 1}, false, 800, 1000},
+        {{2, 1000, 1000, 8, 8, 64, 64, 1, 0, 0}, true, 900, 900},
+        {{2, 1000, 1000, 8, 8, 64, 64, 1, 1, 0}, false, 800, 1000},
+        {{2, 256, 256, 8, 8, 96, 96, 1, 1, 0}, false, 800, 1000},
+        {{2, 200, 300, 8, 4, 128, 128, 0, 1, 0}, false, 800, 1000},
+        {{1, 1024, 1024, 8, 8, 256, 256, 1, 0, 0}, false, 800, 1000},
+        {{1, 1024, 1024, 8, 8, 256, 256, 1, 1, 0}, false, 900, 900},
+        {{1, 1024, 1024, 8, 8, 192, 128, 1, 1, 0}, false, 900, 1000},
     };
     if (!open_cudnn())
         skip();
@@ -401,14 +397,12 @@ static void the_library_has_engines(void **state)
         if (!make_properties((int)d, &properties))
             skip(); /* this version of cuDNN needs a device */
         for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-            static ms_cudnn_plan plan;
-            ms_cudnn_plan_make(&plan, &(ms_cudnn_place){.properties = properties},
-                               &wanted[i].shape);
+            const char *why = "";
             bool wants = devices[d].version >= wanted[i].least &&
                          devices[d].version <= wanted[i].most;
-            if (wants && !has_engine(&plan))
-                fail_msg("%s, shape %zu: %s", devices[d].name, i, plan.why);
-            ms_cudnn_graph_drop(&plan.graph);
+            if (wants &&
+                !has_engine(&wanted[i].shape, wanted[i].compiles, properties, &why))
+                fail_msg("%s, shape %zu: %s", devices[d].name, i, why);
         }
         (void)ms_cudnn.drop(properties);
     }

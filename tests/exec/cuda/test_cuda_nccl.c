@@ -5,6 +5,7 @@
 #if __has_include(<nccl.h>)
 
 #include "exec/cuda/vendor_nccl.c"
+#include "tests/support/library_symbols.h"
 
 /* ---- the library ---- */
 
@@ -387,9 +388,18 @@ static void an_abort_ends_a_wait_in_another_thread(void **state)
     ASSERT_INT(num_comms, 0);
 }
 
+static void the_installed_library_has_all_functions(void **state)
+{
+    (void)state;
+    nccl_table installed;
+    if (!open_all_symbols(&library, &installed))
+        skip();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_installed_library_has_all_functions),
         cmocka_unit_test(a_communicator_is_waited_for_and_ends_well),
         cmocka_unit_test(a_communicator_that_fails_to_open_is_aborted),
         cmocka_unit_test(colors_form_communicators),
