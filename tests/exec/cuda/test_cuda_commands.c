@@ -182,7 +182,7 @@ static void run_without_cudnn_goes_on(void **state)
     ASSERT_TEXT(text(cx, root, "attention.asked"), "cudnn");
     ASSERT_TEXT(text(cx, root, "attention.used"), "own");
     ASSERT_TEXT(text(cx, root, "attention.refused_because"),
-                "the fake device has no cuDNN");
+                "only the program's own kernels have its masks, types or blocks");
     ASSERT_INT(number(cx, root, "attention.cudnn_calls"), 0);
     assert_true(number(cx, root, "attention.refused_calls") > 1.0);
     ms_json_close(doc);
