@@ -42,7 +42,7 @@ void ms_run_print_kinds(FILE *out, ms_arena *arena, const ms_node_kinds *kinds,
 const char *ms_run_restriction(const ms_run_report *report);
 /* Notes that a chosen library did not run all of a rank's attention, and why. */
 void ms_note_attention(const ms_ctx *cx, const ms_cuda_attention_use *use);
-/* Whose kernels ran a rank's attention: "own", "cudnn", or "cudnn and own". */
+/* Owner of the kernels that ran a rank's attention: "own", "cudnn", or "cudnn and own". */
 const char *ms_attention_used(const ms_cuda_attention_use *use);
 /* Prediction of the pipeline rank that a rank belongs to. */
 const ms_stage_prediction *ms_run_predicted_stage(const ms_run_report *report, long rank);

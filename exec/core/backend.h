@@ -86,7 +86,7 @@ typedef ms_status ms_rank_main(ms_ctx *cx, ms_device_rank *device, long rank,
 typedef struct ms_backend ms_backend;
 
 /* An open backend with the ranks of `world`, computing in `type`. */
-/* Whose kernels run attention on a GPU, where the library can; otherwise own ones do. */
+/* Owner of the kernels that run attention on a GPU, where the library can; otherwise own ones do. */
 typedef enum ms_run_attention {
     MS_RUN_ATTENTION_OWN,
     MS_RUN_ATTENTION_CUDNN,

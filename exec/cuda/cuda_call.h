@@ -20,7 +20,7 @@ typedef struct ms_cuda_batch {
     double num_tokens; /* number of tokens of the global batch */
 } ms_cuda_batch;
 
-/* Whose kernels ran the attention of a rank. */
+/* Counts of the kernels that ran the attention of a rank. */
 typedef struct ms_cuda_attention_use {
     long num_by_library, num_by_own; /* numbers of calls, forward or backward */
     /* reason of the first call that the library should have run and did not; "": none */

@@ -61,7 +61,7 @@ typedef struct ms_cuda_gemm {
     bool fast;
 } ms_cuda_gemm;
 
-/* What fused kernels for attention depend on; compared as bytes. b sequences, s queries,
+/* Properties that select fused kernels for attention; compared as bytes. b sequences, s queries,
  * t keys, n heads, g KV heads, widths of keys (d) and of values (w). */
 typedef struct ms_cuda_fused_shape {
     long num_batch, num_queries, num_keys, num_heads, num_kv_heads, width, value_width;

@@ -170,7 +170,7 @@ static ms_cudnn_tensor transpose(ms_cudnn_graph *g, ms_cudnn_tensor x)
     return y;
 }
 
-/* to = a b, the gradient of keys or values. Gradients by query heads that share one of
+/* Adds to = a b, the gradient of keys or values. Gradients by query heads that share one of
  * `to` are summed; they are bf16 before, since engines for Blackwell refuse fp32. */
 static void add_product_of_heads(ms_cudnn_graph *g, ms_cudnn_tensor a, ms_cudnn_tensor b,
                                  ms_cudnn_tensor to)

@@ -3,6 +3,7 @@
 #include "base/rng.h"
 #include "exec/cpu/kernels.h"
 #include "exec/cuda/cuda_attention.h"
+#include "tests/support/attention_text.h"
 #include "tests/support/cuda_cases.h"
 #include "tests/support/cuda_emulated.h"
 #include "tests/support/interpreter.h"
@@ -28,52 +29,6 @@ static const char *const names[] = {"q",   "k",           "v",  "go", "o",
                                     "lse", "probability", "gq", "gk", "gv"};
 static const char *const dims[] = {"bsnd", "bsgd", "bsgw", "bsnw", "bsnw",
                                    "bsn",  "bnst", "bsnd", "bsgd", "bsgw"};
-
-typedef struct attention_case {
-    long batch, sequence, heads, kv_heads, width, value_width, window;
-    long num_ranks; /* cp ranks; 0: one attention over the whole sequence */
-    long is_gathered, head_tail, is_unfused, is_not_aligned; /* flags: 0 or 1 */
-} attention_case;
-
-static const struct {
-    const char *word;
-    size_t offset;
-    bool has_number;
-} words[] = {
-    {"b", offsetof(attention_case, batch), true},
-    {"s", offsetof(attention_case, sequence), true},
-    {"n", offsetof(attention_case, heads), true},
-    {"g", offsetof(attention_case, kv_heads), true},
-    {"d", offsetof(attention_case, width), true},
-    {"w", offsetof(attention_case, value_width), true},
-    {"window", offsetof(attention_case, window), true},
-    {"ranks", offsetof(attention_case, num_ranks), true},
-    {"gathered", offsetof(attention_case, is_gathered), false},
-    {"head-tail", offsetof(attention_case, head_tail), false},
-    {"unfused", offsetof(attention_case, is_unfused), false},
-    {"unaligned", offsetof(attention_case, is_not_aligned), false},
-};
-#define NUM_WORDS (sizeof words / sizeof *words)
-
-static attention_case read_case(ms_arena *arena, const char *text)
-{
-    attention_case c = {0};
-    char *rest, *copy = ms_arena_strdup(arena, text);
-    for (char *word = strtok_r(copy, " ", &rest); word != NULL;
-         word = strtok_r(NULL, " ", &rest)) {
-        size_t i = 0;
-        while (i < NUM_WORDS && strcmp(word, words[i].word) != 0)
-            i++;
-        const char *number =
-            i < NUM_WORDS && words[i].has_number ? strtok_r(NULL, " ", &rest) : "1";
-        if (i == NUM_WORDS || number == NULL) {
-            fail_msg("\"%s\" of \"%s\"", word, text);
-            break;
-        }
-        *(long *)(void *)((char *)&c + words[i].offset) = strtol(number, NULL, 10);
-    }
-    return c;
-}
 
 /* One case with one number type: whole tensors in fp64, and the magnitudes that bound
  * their errors. */
@@ -575,7 +530,7 @@ static void compare_pass(trial *t, int pass)
 static void run_case(const char *text, ms_real_type type, ms_attention_library *library)
 {
     ms_arena *arena = ms_arena_open();
-    const attention_case read = read_case(arena, text), *c = &read;
+    const attention_case read = ms_attention_case_read(arena, text), *c = &read;
     trial *t = MS_NEW(arena, trial);
     *t = (trial){.arena = arena,
                  .text = text,

@@ -33,7 +33,7 @@ void ms_attention_cases_run(const char *const *cases, ms_real_type type);
 
 /* A library whose kernels may run the cases. */
 typedef struct ms_attention_library {
-    const ms_cuda_driver *driver; /* its device is open */
+    const ms_cuda_driver *driver; /* driver whose device is open */
     ms_run_attention choice;
     ms_cuda_attention_use use; /* out: calls counted */
 } ms_attention_library;

@@ -27,7 +27,7 @@ typedef struct known {
     cudnnBackendAttributeType_t type;
     int most; /* greatest count; the least is 1 */
     bool is_needed;
-    size_t bytes; /* of one value */
+    size_t bytes; /* size of one value */
 } known;
 
 #define ROW(of, name, type, most, is_needed, c_type)                                     \

@@ -13,10 +13,10 @@
 typedef struct cudnn_fake_state {
     /* ---- knobs ---- */
     int num_configs;     /* engines that the heuristic finds */
-    int num_bad_configs; /* of those, how many at first fail to make a plan */
+    int num_bad_configs; /* number of first ones that make no plan */
     cudnnStatus_t create_status, execute_status;
-    int64_t workspace_bytes; /* of each plan */
-    /* ---- what happened ---- */
+    int64_t workspace_bytes; /* workspace of each plan */
+    /* ---- counts ---- */
     int num_live, num_defects, num_executed, num_plans;
     int num_ops; /* operations of the graph executed last */
     char defect[256];

@@ -19,8 +19,8 @@ typedef struct fake_desc {
     bool is_final;
     int num_attributes;
     fake_attribute attributes[FAKE_MOST_ATTRIBUTES];
-    struct fake_desc *graph; /* of an engine's configuration: the graph it runs */
-    int rank;                /* of a configuration: its place in the heuristic's list */
+    struct fake_desc *graph; /* graph of an engine's configuration */
+    int rank;                /* place of a configuration in the heuristic's list */
 } fake_desc;
 
 void cudnn_fake_defect(const char *format, ...) __attribute__((format(printf, 1, 2)));

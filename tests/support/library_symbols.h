@@ -37,4 +37,14 @@ static inline bool open_all_symbols(const ms_cuda_library *which, void *function
     return opened != NULL;
 }
 
+/* Defines the test that the installed library has all functions of `table_type`. */
+#define MS_LIBRARY_TEST(table_type)                                                      \
+    static void the_installed_library_has_all_functions(void **state)                    \
+    {                                                                                    \
+        (void)state;                                                                     \
+        table_type installed;                                                            \
+        if (!open_all_symbols(&library, &installed))                                     \
+            skip();                                                                      \
+    }
+
 #endif

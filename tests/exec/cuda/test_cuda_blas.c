@@ -52,8 +52,6 @@ ms_status ms_cuda_failed(ms_ctx *cx, cudaError_t error, const char *call)
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "%s: %d", call, (int)error);
 }
 
-/* ---- the library ---- */
-
 typedef struct layout {
     cudaDataType type;
     uint64_t rows, cols;
@@ -572,13 +570,7 @@ static void failures_are_told(void **state)
     close_products();
 }
 
-static void the_installed_library_has_all_functions(void **state)
-{
-    (void)state;
-    blas_table installed;
-    if (!open_all_symbols(&library, &installed))
-        skip();
-}
+MS_LIBRARY_TEST(blas_table)
 
 int main(void)
 {
@@ -594,7 +586,6 @@ int main(void)
 }
 
 #else
-
 static void products_by_cublaslt(void **state)
 {
     (void)state;
@@ -606,5 +597,4 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(products_by_cublaslt)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-
 #endif

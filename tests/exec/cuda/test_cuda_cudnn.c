@@ -111,7 +111,7 @@ static void end(void)
 static const ms_cuda_driver driver = {.name = "cudnn",
                                       .attention = ms_cuda_library_attention};
 
-/* ---- what the graphs mean ---- */
+/* ---- meaning of the graphs ---- */
 
 static void run_cases(const char *const *cases, ms_attention_library *by)
 {
@@ -160,7 +160,7 @@ static void graphs_mean_attention_of_shared_heads(void **state)
     }
 }
 
-/* Without a mask every query sees all keys; there may be more or fewer of them. */
+/* Every query without a mask sees all keys; there may be more or fewer of them. */
 static void graphs_without_a_mask(void **state)
 {
     (void)state;
@@ -207,7 +207,7 @@ static void graphs_without_a_mask(void **state)
     end();
 }
 
-/* ---- what is left to own kernels ---- */
+/* ---- refusals ---- */
 
 static void masks_and_blocks_are_left_to_own_kernels(void **state)
 {
@@ -254,7 +254,7 @@ static void refusals_are_no_failures(void **state)
     begin();
     cudnn_fake.execute_status = CUDNN_STATUS_NOT_SUPPORTED;
     refused("cudnnBackendExecute");
-    assert_int_equal(cudnn_fake.num_executed, 2); /* it is not asked again */
+    assert_int_equal(cudnn_fake.num_executed, 2); /* never asked again */
     end();
     begin();
     cudnn_fake.create_status = CUDNN_STATUS_NOT_INITIALIZED;

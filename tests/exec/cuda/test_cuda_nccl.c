@@ -388,13 +388,7 @@ static void an_abort_ends_a_wait_in_another_thread(void **state)
     ASSERT_INT(num_comms, 0);
 }
 
-static void the_installed_library_has_all_functions(void **state)
-{
-    (void)state;
-    nccl_table installed;
-    if (!open_all_symbols(&library, &installed))
-        skip();
-}
+MS_LIBRARY_TEST(nccl_table)
 
 int main(void)
 {
