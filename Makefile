@@ -45,7 +45,7 @@ in_rooms   = $(sort $(filter-out base/static/%,$(wildcard $(foreach d,$(1),$(d)/
 LIB_DIRS  := base topo costmodel sim
 RUN_DIRS  := exec plots
 vendor    := $(if $(filter no,$(use_mpi)),$(wildcard exec/backends/mpi.c)) $(if $(filter no,$(use_blas)),exec/cpu/vendor_blas.c) \
-    $(if $(filter no,$(use_cuda)),$(wildcard exec/cuda/vendor_*.c))
+    $(if $(filter no,$(use_cuda)),$(wildcard exec/cuda/vendor_*.c)) $(if $(filter no,$(use_cudnn)),$(wildcard exec/cuda/vendor_cudnn_*.c))
 LIB_SRCS  := $(call in_rooms,$(LIB_DIRS),c)
 RUN_SRCS  := $(filter-out $(vendor),$(call in_rooms,$(RUN_DIRS),c))
 ALL_CU_SRCS := $(call in_rooms,exec,cu)

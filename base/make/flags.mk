@@ -31,16 +31,16 @@ cuda_codes := $(foreach a,$(filter-out $(last_arch),$(CUDA_ARCHS)),-gencode arch
     -gencode arch=compute_$(last_arch),code=[sm_$(last_arch)$(comma)compute_$(last_arch)]
 NVCCFLAGS ?= -O3 -std=c++17 --threads 2 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror
 features := $(if $(filter yes,$(use_mpi)),$(if $(wildcard exec/backends/mpi.c),-DMS_WITH_MPI)) \
-    $(if $(filter yes,$(use_blas)),-DMS_WITH_BLAS $(blas_flags)) $(if $(filter yes,$(use_cuda)),-DMS_WITH_CUDA)
+    $(if $(filter yes,$(use_blas)),-DMS_WITH_BLAS $(blas_flags)) $(if $(filter yes,$(use_cuda)),-DMS_WITH_CUDA) $(if $(filter yes,$(use_cudnn)),-DMS_WITH_CUDNN)
 # what `meshsim info` reports
 have = -DMS_HAVE_$(1)=$(if $(filter yes,$(2)),1,0)
 info_flags := $(call have,CUDA,$(use_cuda)) $(call have,NCCL,$(if $(filter yes,$(use_cuda)),$(found_nccl))) \
-    $(call have,MPI,$(use_mpi)) $(call have,BLAS,$(use_blas)) $(call have,GNUPLOT,$(found_gnuplot))
+    $(call have,CUDNN,$(use_cudnn)) $(call have,MPI,$(use_mpi)) $(call have,BLAS,$(use_blas)) $(call have,GNUPLOT,$(found_gnuplot))
 mpi_used := $(findstring MS_WITH_MPI,$(features))
 mpi_dirs := $(if $(mpi_used),$(shell $(MPICC) --showme:incdirs 2>/dev/null))
 LINK     := $(if $(mpi_used),OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC),$(CC))
 # OpenBLAS before gslcblas: both define cblas_*, the first one wins.
-# The CUDA run time is in the program; cuBLASLt and NCCL are opened when they are needed, where the build found them or where the machine has them.
+# The CUDA run time is in the program; cuBLASLt, cuDNN and NCCL are opened when they are needed, where the build found them or where the machine has them.
 LIBS     := $(if $(filter yes,$(use_cuda)),-L$(CUDA_HOME)/lib64 -lcudart_static -Wl$(comma)-rpath$(comma)$(CUDA_HOME)/lib64 -ldl -lrt -lstdc++) \
     $(if $(filter yes,$(use_blas)),$(or $(shell pkg-config --libs openblas 2>/dev/null),-lopenblas)) \
     -lcjson -lgsl -lgslcblas -lm -lpthread

@@ -10,6 +10,7 @@ endif
 CUDA_HOME ?= $(if $(NVCC),$(patsubst %/bin/,%,$(dir $(NVCC))))
 found_cuda    := $(shell { [ -n "$(NVCC)" ] && "$(NVCC)" --version; } >/dev/null 2>&1 && echo yes || echo no)
 found_nccl    := $(call compiles,nccl.h,-I$(or $(CUDA_HOME),/usr)/include)
+found_cudnn   := $(call compiles,cudnn_graph.h,-I$(or $(CUDA_HOME),/usr)/include)
 found_mpi     := $(shell printf '\#include <mpi.h>\n' | OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) -E - >/dev/null 2>&1 && echo yes || echo no)
 # where cblas.h is: Debian keeps OpenBLAS's in the include path, others in a folder of its own
 blas_flags    := $(shell pkg-config --cflags openblas 2>/dev/null)
@@ -23,8 +24,9 @@ use_mpi  := $(call wanted,MPI,$(MPI),$(found_mpi))
 use_blas := $(if $(findstring thread,$(SAN)),no,$(call wanted,BLAS,$(BLAS),$(found_blas)))
 # The CUDA run time maps memory where sanitizers keep their shadow.
 use_cuda := $(if $(SAN),no,$(call wanted,CUDA,$(CUDA),$(if $(filter yesyes,$(found_cuda)$(found_nccl)),yes,no)))
+use_cudnn := $(if $(filter yes,$(use_cuda)),$(call wanted,CUDNN,$(CUDNN),$(found_cudnn)),no)
 
 note = $(if $(filter $(1),$(2)),$(1),$(1) (not used))
 ifeq ($(MAKELEVEL),0)
-  $(info found: CUDA nvcc $(found_cuda), NCCL header $(found_nccl), MPI mpicc $(call note,$(found_mpi),$(use_mpi)), BLAS cblas header $(call note,$(found_blas),$(use_blas)), gnuplot $(found_gnuplot))
+  $(info found: CUDA nvcc $(found_cuda), NCCL header $(found_nccl), cuDNN header $(call note,$(found_cudnn),$(use_cudnn)), MPI mpicc $(call note,$(found_mpi),$(use_mpi)), BLAS cblas header $(call note,$(found_blas),$(use_blas)), gnuplot $(found_gnuplot))
 endif

@@ -69,7 +69,7 @@ $(filter $B/exec/%,$(call obj,$(RUN_SRCS))): $B/features
 cuda_driver_obj := $(filter $B/exec/cuda/vendor_%,$(call obj,$(RUN_SRCS)))
 $(cuda_driver_obj): CPPFLAGS += -isystem $(CUDA_HOME)/include
 # their code with libraries made by the tests: headers are enough
-$(if $(CUDA_HOME),$B/tests/exec/cuda/test_cuda_blas.o $B/tests/exec/cuda/test_cuda_gemm_timing.o $B/tests/exec/cuda/test_cuda_nccl.o: CPPFLAGS += -isystem $(CUDA_HOME)/include)
+$(if $(CUDA_HOME),$B/tests/exec/cuda/test_cuda_blas.o $B/tests/exec/cuda/test_cuda_gemm_timing.o $B/tests/exec/cuda/test_cuda_nccl.o $B/tests/exec/cuda/test_cuda_cudnn.o $B/tests/support/cudnn_fake.o $B/tests/support/cudnn_fake_run.o: CPPFLAGS += -isystem $(CUDA_HOME)/include)
 $B/exec/backends/mpi.o: CC := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(addprefix -isystem ,$(mpi_dirs))
 
 $(LIB): $(call obj,$(LIB_SRCS))

@@ -9,6 +9,7 @@
 #ifndef MS_HAVE_CUDA /* for checkers that run without the Makefile */
 #define MS_HAVE_CUDA    0
 #define MS_HAVE_NCCL    0
+#define MS_HAVE_CUDNN   0
 #define MS_HAVE_MPI     0
 #define MS_HAVE_BLAS    0
 #define MS_HAVE_GNUPLOT 0
@@ -20,8 +21,9 @@ typedef struct feature {
 } feature;
 
 static const feature features[] = {
-    {"cuda", MS_HAVE_CUDA}, {"nccl", MS_HAVE_NCCL},       {"mpi", MS_HAVE_MPI},
-    {"blas", MS_HAVE_BLAS}, {"gnuplot", MS_HAVE_GNUPLOT}, {NULL, false},
+    {"cuda", MS_HAVE_CUDA}, {"nccl", MS_HAVE_NCCL}, {"cudnn", MS_HAVE_CUDNN},
+    {"mpi", MS_HAVE_MPI},   {"blas", MS_HAVE_BLAS}, {"gnuplot", MS_HAVE_GNUPLOT},
+    {NULL, false},
 };
 
 #define NUM_KINDS 4
@@ -105,6 +107,7 @@ static void write_gpus(ms_jout *json, const gpus *found)
         ms_jout_number_field(json, "driver_version", is->driver_version);
         ms_jout_number_field(json, "cublaslt_version", is->blas_version);
         ms_jout_number_field(json, "nccl_version", is->nccl_version);
+        ms_jout_number_field(json, "cudnn_version", is->cudnn_version);
         ms_jout_text_field(json, "cluster", found->clusters[i]);
         ms_jout_end_object(json);
     }

@@ -199,6 +199,7 @@ typedef struct training {
     const ms_runner_options *how;
     ms_cuda_gemm_choices *gemms;
     double timeout_s;
+    ms_run_attention attention;
     bool agrees;         /* before training, processes agree whether all are prepared */
     ms_status found;     /* status of this process's preparations */
     ms_run_report *used; /* report that receives the GPU of rank 0; NULL: none */
@@ -215,6 +216,8 @@ static void note_device(const ms_ctx *cx, const training *t, const ms_backend_jo
     if (!ms_cuda_job_used(job, 0, t->device))
         return;
     t->used->device = t->device;
+    t->used->attention = t->attention;
+    ms_note_attention(cx, &t->device->attention);
     if (t->device->lacks_fp8)
         ms_note(cx, "cuBLASLt has no FP8 for some products of this plan: they were made "
                     "in bf16");
@@ -227,11 +230,9 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
                           .type = t->how->type,
                           .timeout_s = t->timeout_s,
                           .interrupted = t->how->interrupted,
-<<<<<<< HEAD
-                          .held_sms = ms_comm_sms(t->planned->workload)};
-=======
-                          .gemm_choices = t->gemms};
->>>>>>> kernels
+                          .held_sms = ms_comm_sms(t->planned->workload),
+                          .gemm_choices = t->gemms,
+                          .attention = t->attention};
     if (ms_interrupted)
         return t->found != MS_OK ? t->found : MS_EINTERRUPTED;
     MS_TRY(t->backend->open(cx, &job));
@@ -494,6 +495,7 @@ static ms_status run(request *r)
                       .world = &r->world,
                       .how = &r->how,
                       .gemms = r->gemms,
+                      .attention = (ms_run_attention)r->flags.attention.value,
                       .timeout_s = r->flags.timeout_s.value,
                       .agrees = agrees,
                       .found = found,

@@ -81,6 +81,7 @@ static ms_status replay_rank(ms_ctx *cx, const ms_run_prepared *run, long rank,
         .interrupted = how.interrupted,
         .replayed_rank = rank,
         .gemm_choices = run->gemms,
+        .attention = (ms_run_attention)run->flags->attention.value,
         .held_sms = run->flags->no_hold ? 0 : ms_comm_sms(run->planned->workload)};
     *out = (ms_replayed){.rank = rank, .pipeline_rank = (int)run->world->places[rank].pp};
     MS_TRY(check_memory(cx, run, rank));
@@ -90,6 +91,8 @@ static ms_status replay_rank(ms_ctx *cx, const ms_run_prepared *run, long rank,
                   ms_cuda_job_used(&job, rank, &out->device);
     job.backend->close(&job);
     MS_TRY(status);
+    if (out->on_gpu)
+        ms_note_attention(cx, &out->device.attention);
     double tokens = (double)run->plan->global_batch * (double)run->plan->sequence_length;
     ms_measured_make(cx->arena, &out->outcome, how.first_recorded_step, tokens, NULL,
                      &out->measured);

@@ -28,6 +28,10 @@ const ms_option ms_run_option_table[] = {
         "transport of backend cuda: nccl, or host (host memory), for tests of "
         "correctness with several ranks on one GPU (default nccl); modelled, with "
         "--replay alone"),
+    ROW(MS_OPT_CHOICE, attention, "--attention", ms_run_attention_names,
+        "kernels of attention in bf16 with backend cuda: own; cudnn, where cuDNN is "
+        "installed and can; cudnn-deterministic, with equal gradients in every run and "
+        "memory for all scores (default own)"),
     ROW(MS_OPT_TEXT, replay, "--replay", "stages|rank=R",
         "execute one rank of each kind of pipeline rank, or rank R, alone; other ranks "
         "and links are modelled, and the whole job's step is put together"),
@@ -163,6 +167,8 @@ static ms_status fill_dtype(ms_ctx *cx, ms_run_flags *f)
         ms_note(cx, "--no-hold has no effect: no modelled transfer holds part of a GPU");
     if (f->transport.given && !on_gpu && f->replay == NULL)
         ms_note(cx, "--transport has no effect: only backend cuda has transports");
+    if (f->attention.value != MS_RUN_ATTENTION_OWN && !on_gpu)
+        ms_note(cx, "--attention has no effect: only backend cuda has a choice");
     bool on_cpu = f->dtype.value == MS_REAL_FP32 || f->dtype.value == MS_REAL_FP64;
     if (on_cpu || on_gpu || f->backend.value == MS_BACKEND_NULL)
         return MS_OK;

@@ -7,8 +7,8 @@
 #include "exec/runner/runner.h"
 
 typedef struct ms_run_flags {
-    ms_opt_choice backend; /* ms_backend_choice */
-    ms_opt_choice transport, dtype;
+    ms_opt_choice backend;                     /* ms_backend_choice */
+    ms_opt_choice transport, dtype, attention; /* attention: ms_run_attention */
     ms_opt_integer steps, warm_up, seed;
     const char *tokens, *load_weights;
     const char *replay; /* "stages", "rank=R"; NULL: all ranks run */

@@ -210,6 +210,7 @@ static void write_rank(ms_jout *out, const ms_replay_report *r, const ms_replaye
     ms_jout_number_field(out, "scratch_peak_bytes", ledger->workspace_peak_bytes);
     if (one->on_gpu) {
         ms_jout_number_field(out, "device_used_bytes", one->device.device_used_bytes);
+        ms_jout_text_field(out, "attention", ms_attention_used(&one->device.attention));
         ms_jout_number_field(out, "arena_bytes", one->device.memory.most_held_bytes);
     }
     write_actions(out, r, one);

@@ -18,11 +18,25 @@ static void write_device(ms_jout *out, const ms_cuda_used *used)
     ms_jout_number_field(out, "runtime_version", facts->runtime_version);
     ms_jout_number_field(out, "blas_version", facts->blas_version);
     ms_jout_number_field(out, "nccl_version", facts->nccl_version);
+    ms_jout_number_field(out, "cudnn_version", facts->cudnn_version);
     ms_jout_number_field(out, "total_bytes", used->device_total_bytes);
     ms_jout_number_field(out, "used_bytes", used->device_used_bytes);
     ms_jout_number_field(out, "arena_bytes", used->memory.most_held_bytes);
     ms_jout_number_field(out, "arena_used_bytes", used->memory.most_used_bytes);
     ms_jout_number_field(out, "arena_fragmentation", used->memory.fragmentation);
+    ms_jout_end_object(out);
+}
+
+/* Writes whose kernels of attention were asked for, and which ran. */
+static void write_attention(ms_jout *out, const ms_run_report *r)
+{
+    const ms_cuda_attention_use *use = &r->device->attention;
+    ms_jout_begin_object_field(out, "attention");
+    ms_jout_text_field(out, "asked", ms_run_attention_names[r->attention]);
+    ms_jout_text_field(out, "used", ms_attention_used(use));
+    ms_jout_number_field(out, "cudnn_calls", (double)use->num_by_library);
+    ms_jout_number_field(out, "refused_calls", (double)use->num_by_own);
+    ms_jout_text_field(out, "refused_because", use->why[0] != '\0' ? use->why : NULL);
     ms_jout_end_object(out);
 }
 
@@ -36,8 +50,10 @@ static void write_head(ms_jout *out, const ms_run_report *r)
     const char *restriction = ms_run_restriction(r);
     if (restriction != NULL)
         ms_jout_text_field(out, "restriction", restriction);
-    if (r->device != NULL)
+    if (r->device != NULL) {
         write_device(out, r->device);
+        write_attention(out, r);
+    }
     ms_jout_number_field(out, "ranks", (double)r->world->num_ranks);
     ms_jout_text_field(out, "dtype", r->dtype);
     ms_jout_number_field(out, "steps", (double)outcome->steps_done);

@@ -2,6 +2,7 @@
 
 #include "base/print.h"
 #include "base/table.h"
+#include "cli/options/output.h"
 #include "sim/step/prediction_text.h"
 
 #include <math.h>
@@ -35,6 +36,20 @@ const char *ms_run_restriction(const ms_run_report *r)
     return r->shares_gpus ? "functional only" : NULL;
 }
 
+const char *ms_attention_used(const ms_cuda_attention_use *use)
+{
+    if (use->num_by_library == 0)
+        return "own";
+    return use->num_by_own == 0 ? "cudnn" : "cudnn and own";
+}
+
+void ms_note_attention(const ms_ctx *cx, const ms_cuda_attention_use *use)
+{
+    if (use->num_by_own > 0)
+        ms_note(cx, "cuDNN did not run %s attention, the program's own kernels did: %s",
+                use->num_by_library > 0 ? "some" : "the", use->why);
+}
+
 static void print_device(FILE *out, const ms_run_report *r)
 {
     const ms_cuda_used *used = r->device;
@@ -45,6 +60,8 @@ static void print_device(FILE *out, const ms_run_report *r)
     ms_print(out, "device   %s, %.1f of %.1f GiB in use, %.1f in the arena\n",
              used->facts.name, used->device_used_bytes / gib,
              used->device_total_bytes / gib, used->memory.most_held_bytes / gib);
+    if (r->attention != MS_RUN_ATTENTION_OWN)
+        ms_print(out, "         attention: %s\n", ms_attention_used(&used->attention));
     if (restriction != NULL)
         ms_print(out, "         between ranks %s: %s, times are not meaningful\n",
                  r->shares_gpus ? "on one GPU by NCCL" : "through host memory",

@@ -15,6 +15,7 @@ typedef struct ms_run_report {
     const char *backend, *dtype;
     bool on_gpu; /* backend is cuda; `transport` and `shares_gpus` are set */
     ms_cuda_transport transport;
+    ms_run_attention attention; /* --attention; set if on_gpu */
     bool shares_gpus;           /* several ranks use one GPU, over NCCL */
     const ms_cuda_used *device; /* GPU of rank 0; NULL if none */
     bool has_values;            /* losses are numbers (the backend null has none) */
@@ -39,6 +40,10 @@ void ms_run_print_kinds(FILE *out, ms_arena *arena, const ms_node_kinds *kinds,
 /* Why measured times do not tell speed: "correctness only" (messages go through host
  * memory), "functional only" (ranks share a GPU over NCCL); NULL if they do. */
 const char *ms_run_restriction(const ms_run_report *report);
+/* Notes that a chosen library did not run all of a rank's attention, and why. */
+void ms_note_attention(const ms_ctx *cx, const ms_cuda_attention_use *use);
+/* Owner of the kernels that ran a rank's attention: "own", "cudnn", or "cudnn and own". */
+const char *ms_attention_used(const ms_cuda_attention_use *use);
 /* Prediction of the pipeline rank that a rank belongs to. */
 const ms_stage_prediction *ms_run_predicted_stage(const ms_run_report *report, long rank);
 

@@ -28,7 +28,7 @@ const ms_field ms_machine_fields[] = {
     MACHINE(gpu_memory, "memory and L2 cache of the GPU"),
     MACHINE(gpu_clocks, "highest clocks of multiprocessors and memory"),
     MACHINE(gpu_driver, "version of the driver"),
-    MACHINE(gpu_libraries, "versions of CUDA, cuBLAS and NCCL"),
+    MACHINE(gpu_libraries, "versions of CUDA, cuBLAS, cuDNN and NCCL"),
     {0}};
 
 #define ROWS(word, text)                                                                 \

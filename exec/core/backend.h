@@ -86,6 +86,13 @@ typedef ms_status ms_rank_main(ms_ctx *cx, ms_device_rank *device, long rank,
 typedef struct ms_backend ms_backend;
 
 /* An open backend with the ranks of `world`, computing in `type`. */
+/* Owner of the kernels that run attention on a GPU, where the library can; otherwise own ones do. */
+typedef enum ms_run_attention {
+    MS_RUN_ATTENTION_OWN,
+    MS_RUN_ATTENTION_CUDNN,
+    MS_RUN_ATTENTION_CUDNN_DETERMINISTIC /* gradients are equal in every run */
+} ms_run_attention;
+
 typedef struct ms_backend_job {
     const ms_backend *backend;
     const ms_world *world;
@@ -102,6 +109,7 @@ typedef struct ms_backend_job {
     /* choices of GEMM algorithms for backend cuda (exec/cuda/cuda_gemm_choices.h); NULL:
      * the library's own */
     struct ms_cuda_gemm_choices *gemm_choices;
+    ms_run_attention attention;
     void *state; /* the backend's own data */
 } ms_backend_job;
 

@@ -3,6 +3,8 @@
 #include "exec/cuda/cuda_flash.h"
 
 #include <math.h>
+#include <stdint.h>
+#include <stdio.h>
 
 static ms_cuda_attention_args read_block(const ms_cuda_call *call,
                                          const ms_attention_block *block)
@@ -34,20 +36,115 @@ static ms_cuda_attention_args read_block(const ms_cuda_call *call,
         .workspace = call->workspace};
 }
 
-static void attend(const ms_cuda_call *call, const ms_cuda_attention_args *args)
+/* ---- a library's fused kernels ---- */
+
+#define MOST_FUSED_WIDTH 256
+#define FUSED_WIDTH_STEP 8 /* widths are whole vectors of 16 bytes */
+#define FUSED_ALIGNMENT  16
+
+static bool is_fused_width(long width)
 {
+    return width > 0 && width <= MOST_FUSED_WIDTH && width % FUSED_WIDTH_STEP == 0;
+}
+
+static bool is_aligned(const ms_cuda_fused *a)
+{
+    const void *const operands[] = {a->q,  a->k,  a->v,  a->go, a->o,
+                                    a->gq, a->gk, a->gv, a->lse};
+    uintptr_t bits = 0;
+    for (size_t i = 0; i < sizeof operands / sizeof *operands; i++)
+        bits |= (uintptr_t)operands[i];
+    return bits % FUSED_ALIGNMENT == 0;
+}
+
+/* Whether a library may have kernels for the attention: bf16, all keys at once, tokens
+ * stored in order, no effective window, no stored probabilities; the mask is none, or
+ * begins with query and key 0. */
+static bool can_be_fused(const ms_cuda_attention_args *a, bool is_causal)
+{
+    long most_distance = a->first_query + a->num_queries - 1 - a->first_key;
+    return a->scalar == MS_SCALAR_BF16 && a->is_whole && a->positions == NULL &&
+           a->probabilities == NULL && (a->window == 0 || a->window > most_distance) &&
+           (!is_causal || a->first_query == a->first_key) && a->num_batch > 0 &&
+           a->num_queries > 0 && a->num_keys > 0 && is_fused_width(a->width) &&
+           is_fused_width(a->value_width);
+}
+
+static ms_cuda_fused fused_of(const ms_cuda_attention_args *a, bool is_causal)
+{
+    return (ms_cuda_fused){.shape = {.num_batch = a->num_batch,
+                                     .num_queries = a->num_queries,
+                                     .num_keys = a->num_keys,
+                                     .num_heads = a->num_heads,
+                                     .num_kv_heads = a->num_kv_heads,
+                                     .width = a->width,
+                                     .value_width = a->value_width,
+                                     .is_causal = is_causal},
+                           .scale = a->scale,
+                           .q = a->q,
+                           .k = a->k,
+                           .v = a->v,
+                           .go = a->go,
+                           .o = a->o,
+                           .lse = a->lse,
+                           .gq = a->gq,
+                           .gk = a->gk,
+                           .gv = a->gv};
+}
+
+/* Lets the library run the attention, if it is chosen and can; otherwise *done is
+ * false. */
+static ms_status attend_fused(const ms_cuda_call *call, const ms_cuda_attention_args *a,
+                              bool is_grad, bool *done)
+{
+    *done = false;
+    if (call->attention == MS_RUN_ATTENTION_OWN)
+        return MS_OK;
+    ms_cuda_attention_use *use = call->attention_use;
+    bool is_causal = a->first_key + a->num_keys - 1 > a->first_query;
+    ms_cuda_fused fused = fused_of(a, is_causal);
+    fused.shape.is_grad = is_grad;
+    fused.shape.is_deterministic =
+        is_grad && call->attention == MS_RUN_ATTENTION_CUDNN_DETERMINISTIC;
+    const char *why = "only the program's own kernels have its masks, types or blocks";
+    if (can_be_fused(a, is_causal) && is_aligned(&fused))
+        MS_TRY(call->driver->attention(call->cx, call->stream, &fused, &why));
+    *done = why == NULL;
+    if (*done)
+        use->num_by_library++;
+    else
+        use->num_by_own++;
+    if (why != NULL && use->why[0] == '\0')
+        snprintf(use->why, sizeof use->why, "%s", why);
+    return MS_OK;
+}
+
+/* ---- own kernels ---- */
+
+static ms_status attend(const ms_cuda_call *call, const ms_cuda_attention_args *args)
+{
+    bool done;
+    MS_TRY(attend_fused(call, args, false, &done));
+    if (done)
+        return MS_OK;
     if (ms_cuda_flash_can(args))
         ms_cuda_flash(call->stream, args);
     else
         ms_cuda_attention_plain(call->stream, args);
+    return MS_OK;
 }
 
-static void attend_grad(const ms_cuda_call *call, const ms_cuda_attention_args *args)
+static ms_status attend_grad(const ms_cuda_call *call, const ms_cuda_attention_args *args)
 {
+    bool done;
+    MS_TRY(attend_fused(call, args, true, &done));
+    if (done)
+        return MS_OK;
     if (ms_cuda_flash_can(args))
         ms_cuda_flash_grad(call->stream, args);
     else
         ms_cuda_attention_plain_grad(call->stream, args);
+    return MS_OK;
 }
 
 /* ---- blocks ---- */
@@ -56,16 +153,14 @@ ms_status ms_cuda_attention_block(const ms_cuda_call *call,
                                   const ms_attention_block *block)
 {
     ms_cuda_attention_args args = read_block(call, block);
-    attend(call, &args);
-    return MS_OK;
+    return attend(call, &args);
 }
 
 ms_status ms_cuda_attention_block_grad(const ms_cuda_call *call,
                                        const ms_attention_block *block)
 {
     ms_cuda_attention_args args = read_block(call, block);
-    attend_grad(call, &args);
-    return MS_OK;
+    return attend_grad(call, &args);
 }
 
 /* ---- attention over one block with all keys ---- */
@@ -81,7 +176,7 @@ ms_status ms_cuda_attention(const ms_cuda_call *call)
                                 .lse = op->out[1]};
     ms_cuda_attention_args args = read_block(call, &block);
     args.is_whole = true;
-    attend(call, &args);
+    MS_TRY(attend(call, &args));
     if (op->node->num_out > 2 && op->out[2]->data != NULL) {
         args.probabilities = op->out[2]->data;
         ms_cuda_attention_probabilities(call->stream, &args);
@@ -108,8 +203,7 @@ ms_status ms_cuda_attention_grad(const ms_cuda_call *call)
     ms_cuda_attention_args args = read_block(call, &block);
     args.is_whole = true;
     args.probabilities = op->node->num_in > 6 ? op->in[6]->data : NULL;
-    attend_grad(call, &args);
-    return MS_OK;
+    return attend_grad(call, &args);
 }
 
 /* ---- workspace ---- */

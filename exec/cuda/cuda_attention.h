@@ -1,4 +1,6 @@
-/* Launch code of attention on GPUs: selects kernels and their arguments. Tensor cores
+/* Launch code of attention on GPUs: selects kernels and their arguments. A library's
+ * kernels (ms_cuda_driver.attention) come first where ms_cuda_call.attention asks for
+ * them and they have what is needed. Of the own kernels, those for tensor cores
  * (exec/cuda/cuda_flash.h) are used if types, widths and alignment allow it and no
  * probabilities are stored, otherwise the kernels of exec/cuda/cuda_attention_plain.h. */
 #ifndef MS_EXEC_CUDA_CUDA_ATTENTION_H

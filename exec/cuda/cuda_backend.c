@@ -11,6 +11,12 @@ const char *const ms_cuda_transport_names[] = {[MS_CUDA_BY_NCCL] = "nccl",
                                                [MS_CUDA_MODELLED] = "modelled",
                                                NULL};
 
+const char *const ms_run_attention_names[] = {[MS_RUN_ATTENTION_OWN] = "own",
+                                              [MS_RUN_ATTENTION_CUDNN] = "cudnn",
+                                              [MS_RUN_ATTENTION_CUDNN_DETERMINISTIC] =
+                                                  "cudnn-deterministic",
+                                              NULL};
+
 /* Least bytes per request for GPU memory, unless the backend sets least_block_bytes. */
 #define LEAST_BLOCK_BYTES ((size_t)256 << 20)
 #define GPU_PAGE_BYTES    ((size_t)2 << 20)
@@ -141,6 +147,7 @@ static void note_use(ms_device_rank *d)
     double free_bytes;
     used->ordinal = d->ordinal;
     used->lacks_fp8 = d->lacks_fp8;
+    used->attention = d->attention;
     used->memory = ms_cuda_memory_look(d->memory);
     used->device_used_bytes = used->device_total_bytes = 0.0;
     if (d->driver->memory(&silent, d->gpu, &free_bytes, &used->device_total_bytes) ==

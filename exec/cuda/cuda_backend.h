@@ -28,6 +28,9 @@ typedef enum ms_cuda_transport {
 /* names "nccl", "host" and "modelled"; NULL-terminated */
 extern const char *const ms_cuda_transport_names[];
 
+/* "own", "cudnn" and "cudnn-deterministic", of ms_run_attention; NULL-terminated */
+extern const char *const ms_run_attention_names[];
+
 /* The cuda backend's table of functions, and its settings. */
 typedef struct ms_cuda_backend {
     /* first member, since pointers to it are cast to ms_cuda_backend pointers */
@@ -55,6 +58,7 @@ typedef struct ms_cuda_used {
     /* device memory in use by all processes after the run; 0 if unknown */
     double device_used_bytes;
     double device_total_bytes;
+    ms_cuda_attention_use attention;
     bool lacks_fp8; /* some GEMMs of an fp8 run were computed in bf16 */
 } ms_cuda_used;
 ms_cuda_transport ms_cuda_job_transport(const ms_backend_job *job);

@@ -147,7 +147,9 @@ ms_status ms_cuda_kernel(ms_ctx *cx, ms_device_rank *d, const ms_op_call *op)
                          .batch = op->batch != NULL ? &batch : NULL,
                          .workspace = op->workspace,
                          .angle_tables = &d->angles,
-                         .lacks_fp8 = &d->lacks_fp8};
+                         .lacks_fp8 = &d->lacks_fp8,
+                         .attention = d->job->outer->attention,
+                         .attention_use = &d->attention};
     ms_cuda_op *kernel = d->kernels->op[op->node->op];
     assert(kernel != NULL);
     MS_TRY(ms_cuda_check_rank(cx, d));

@@ -153,6 +153,7 @@ struct ms_device_rank {
     void *sum_scratch; /* an array's partial sums, in device memory */
     char *staging[2];  /* pinned buffers for reading and writing arrays */
     size_t staging_bytes[2];
+    ms_cuda_attention_use attention;
     bool lacks_fp8; /* some GEMMs that should be in FP8 were computed in bf16 */
     ms_cuda_event *staged[2];
     ms_cuda_kept_batch batches[MS_CUDA_BATCHES];

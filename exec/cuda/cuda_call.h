@@ -6,6 +6,7 @@
 #define MS_EXEC_CUDA_CUDA_CALL_H
 
 #include "exec/core/arrays.h"
+#include "exec/core/backend.h"
 #include "exec/core/op_call.h"
 #include "exec/cuda/cuda_driver.h"
 
@@ -18,6 +19,13 @@ typedef struct ms_cuda_batch {
     const int *positions;
     double num_tokens; /* number of tokens of the global batch */
 } ms_cuda_batch;
+
+/* Counts of the kernels that ran the attention of a rank. */
+typedef struct ms_cuda_attention_use {
+    long num_by_library, num_by_own; /* numbers of calls, forward or backward */
+    /* reason of the first call that the library should have run and did not; "": none */
+    char why[MS_CUDA_TEXT];
+} ms_cuda_attention_use;
 
 typedef struct ms_cuda_call {
     ms_ctx *cx;
@@ -32,6 +40,9 @@ typedef struct ms_cuda_call {
     struct ms_cuda_angle_tables *angle_tables;
     /* set to true if a GEMM of an fp8 run has no FP8 algorithm; may be NULL */
     bool *lacks_fp8;
+    ms_run_attention attention;
+    ms_cuda_attention_use *attention_use; /* counts calls; may be NULL if `attention`
+                                             is MS_RUN_ATTENTION_OWN */
 } ms_cuda_call;
 
 /* Launches an operation's kernels. MS_EIO: the driver failed. The caller checks for

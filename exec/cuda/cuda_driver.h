@@ -1,6 +1,6 @@
 /* The functions of a GPU and its libraries that the CUDA backend uses: memory, streams,
- * events, copies, GEMMs, communicators. exec/cuda/vendor_*.c implement them by the CUDA
- * run time, cuBLASLt and NCCL; tests have an emulated device that defers the work of
+ * events, copies, GEMMs, attention, communicators. exec/cuda/vendor_*.c implement
+ * them by the CUDA run time, cuBLASLt, cuDNN and NCCL; tests have an emulated device that defers the work of
  * every stream until something waits for it, and runs it in any order that streams and
  * events allow. The host never reads device pointers.
  *
@@ -36,7 +36,7 @@ typedef struct ms_cuda_facts {
     /* clock rates and memory bus width; 0 if unknown */
     double clock_hz, memory_clock_hz, bus_bits;
     /* version numbers in each library's own encoding; 0 if not loaded */
-    int driver_version, runtime_version, blas_version, nccl_version;
+    int driver_version, runtime_version, blas_version, nccl_version, cudnn_version;
 } ms_cuda_facts;
 
 /* A size of a GEMM. */
@@ -74,6 +74,26 @@ typedef struct ms_cuda_gemm {
      * have one algorithm (ms_cuda_gemm_bucket), so that the library is asked seldom */
     ms_cuda_gemm_size varies;
 } ms_cuda_gemm;
+
+/* Properties that select fused kernels for attention; compared as bytes. b sequences, s queries,
+ * t keys, n heads, g KV heads, widths of keys (d) and of values (w). */
+typedef struct ms_cuda_fused_shape {
+    long num_batch, num_queries, num_keys, num_heads, num_kv_heads, width, value_width;
+    long is_causal; /* query i sees keys 0 to i; otherwise it sees all keys */
+    long is_grad;   /* gq, gk and gv, from o and lse; otherwise o and lse */
+    /* gradients must be equal in every run; takes memory for all scores */
+    long is_deterministic;
+} ms_cuda_fused_shape;
+
+/* Attention in bf16 by a library's fused kernels; sums and lse are fp32. Pointers are
+ * aligned to 16 bytes; shapes of arrays are those of ms_cuda_attention_args. */
+typedef struct ms_cuda_fused {
+    ms_cuda_fused_shape shape;
+    double scale; /* factor of scores before the softmax */
+    const void *q, *k, *v, *go;
+    void *o, *lse; /* inputs of the backward pass */
+    void *gq, *gk, *gv;
+} ms_cuda_fused;
 
 #define MS_CUDA_ID_BYTES 128
 typedef struct ms_cuda_id {
@@ -177,6 +197,12 @@ typedef struct ms_cuda_driver {
     void (*choose_gemms)(ms_cuda_device *device, ms_cuda_gemm_choices *choices,
                          bool times);
 
+    /* Runs fused attention. A library that is missing or refuses it is no error: then
+     * nothing was started, and *why tells the reason until the device is closed; NULL:
+     * it was started. Workspace is the driver's own. */
+    ms_status (*attention)(ms_ctx *cx, ms_cuda_stream *stream,
+                           const ms_cuda_fused *attention, const char **why);
+
     /* ---- communicators ---- */
 
     ms_status (*make_id)(ms_ctx *cx, ms_cuda_id *out);
@@ -206,8 +232,8 @@ typedef struct ms_cuda_driver {
     void (*pop_range)(void);
 } ms_cuda_driver;
 
-/* The driver that uses the CUDA run time, cuBLASLt and NCCL, the latter two opened on
- * first use, so that the program starts without them. NULL if built without CUDA. */
+/* The driver that uses the CUDA run time, cuBLASLt, cuDNN and NCCL; all but the first are
+ * opened on first use, so that the program starts without them. NULL if built without CUDA. */
 const ms_cuda_driver *ms_cuda_driver_of_libraries(void);
 
 #endif

@@ -170,7 +170,8 @@ static ms_status describe(ms_ctx *cx, int ordinal, ms_cuda_facts *out)
         .memory_clock_hz = HZ_PER_KHZ * attribute(cudaDevAttrMemoryClockRate, ordinal),
         .bus_bits = properties.memoryBusWidth,
         .blas_version = ms_cuda_gemm_version(reason),
-        .nccl_version = ms_cuda_comm_version(reason)};
+        .nccl_version = ms_cuda_comm_version(reason),
+        .cudnn_version = ms_cuda_fused_version(reason)};
     snprintf(out->name, sizeof out->name, "%.*s", MS_CUDA_TEXT - 1, properties.name);
     MS_TRY_CUDA(cx, cudaDriverGetVersion(&out->driver_version));
     MS_TRY_CUDA(cx, cudaRuntimeGetVersion(&out->runtime_version));
@@ -230,6 +231,7 @@ static void close_device(ms_cuda_device *device)
         return;
     enter(device);
     ms_cuda_close_gemms(device->products);
+    ms_cuda_close_fused(device->fused);
     entered = NULL;
     free(device);
 }
@@ -441,6 +443,7 @@ const ms_cuda_driver ms_cuda_library_driver = {
     .product = ms_cuda_library_gemm,
     .has_product = ms_cuda_library_has_gemm,
     .choose_gemms = choose_gemms,
+    .attention = ms_cuda_library_attention,
     .make_id = ms_cuda_library_make_id,
     .open_comm = ms_cuda_library_open_comm,
     .split = ms_cuda_library_split,

@@ -11,6 +11,7 @@
 #define MS_CUDA_REASON 512
 
 typedef struct ms_cuda_gemms ms_cuda_gemms;
+typedef struct ms_cuda_fused_state ms_cuda_fused_state;
 
 struct ms_cuda_device {
     int ordinal;
@@ -21,6 +22,8 @@ struct ms_cuda_device {
     /* choices of algorithms, shared by devices; NULL: the library's first everywhere */
     ms_cuda_gemm_choices *choices;
     bool times_gemms; /* GEMMs that `choices` lacks are timed */
+    /* the device's attention by cuDNN; NULL before the first */
+    ms_cuda_fused_state *fused;
 };
 
 /* An ms_cuda_stream pointer is a cudaStream_t of the CUDA run time. */
@@ -63,8 +66,10 @@ typedef struct ms_cuda_library {
 bool ms_cuda_library_open(const ms_cuda_library *library, void *table,
                           char reason[MS_CUDA_REASON]);
 
-/* Versions of cuBLASLt and NCCL; 0 if the library does not open (cause in `reason`). */
+/* Versions of cuBLASLt, cuDNN and NCCL; 0 if the library does not open (cause in
+ * `reason`). */
 int ms_cuda_gemm_version(char reason[MS_CUDA_REASON]);
+int ms_cuda_fused_version(char reason[MS_CUDA_REASON]);
 int ms_cuda_comm_version(char reason[MS_CUDA_REASON]);
 
 /* ---- the driver's functions in other files ---- */
@@ -73,6 +78,10 @@ ms_status ms_cuda_library_gemm(ms_ctx *cx, ms_cuda_stream *stream,
                                const ms_cuda_gemm *product);
 ms_status ms_cuda_library_has_gemm(ms_ctx *cx, const ms_cuda_gemm *product, bool *has);
 void ms_cuda_close_gemms(ms_cuda_gemms *products);
+
+ms_status ms_cuda_library_attention(ms_ctx *cx, ms_cuda_stream *stream,
+                                    const ms_cuda_fused *attention, const char **why);
+void ms_cuda_close_fused(ms_cuda_fused_state *fused);
 
 ms_status ms_cuda_library_make_id(ms_ctx *cx, ms_cuda_id *out);
 ms_status ms_cuda_library_open_comm(ms_ctx *cx, ms_cuda_device *device,

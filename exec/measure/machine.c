@@ -90,7 +90,7 @@ ms_machine ms_machine_here(ms_arena *arena)
     };
 }
 
-/* Text of a version number of CUDA, cuBLAS or NCCL; "none" if the library is missing. */
+/* Text of a version number of CUDA or a library; "none" if the library is missing. */
 static const char *version_text(ms_arena *arena, int version, int major, int minor)
 {
     return version == 0 ? "none"
@@ -119,9 +119,10 @@ void ms_machine_add_gpu(ms_arena *arena, const ms_cuda_facts *facts, ms_machine 
     machine->gpu_driver = ms_arena_printf(
         arena, "for CUDA %s", version_text(arena, facts->driver_version, 1000, 10));
     machine->gpu_libraries =
-        ms_arena_printf(arena, "CUDA %s, cuBLASLt %s, NCCL %s",
+        ms_arena_printf(arena, "CUDA %s, cuBLASLt %s, cuDNN %s, NCCL %s",
                         version_text(arena, facts->runtime_version, 1000, 10),
                         version_text(arena, facts->blas_version, 10000, 100),
+                        version_text(arena, facts->cudnn_version, 10000, 100),
                         version_text(arena, facts->nccl_version, 10000, 100));
 }
 

@@ -9,6 +9,8 @@
  *
  * Without a GPU the program prints that it is skipped, and the reason. */
 #define _DEFAULT_SOURCE /* for MAP_ANONYMOUS */
+#include "exec/cuda/cuda_driver.h"
+#include "tests/support/attention_cases.h"
 #include "tests/support/cuda_emulated.h"
 
 #include <cuda_runtime_api.h>
@@ -270,6 +272,17 @@ __attribute__((constructor)) static void share_all(void)
         leave("SKIPPED", "this GPU has other addresses for the program's memory");
     (void)share("variables", &__data_start, &_end);
     share_stack();
+}
+
+/* The driver of this machine's GPU, which the calling thread has entered. */
+const ms_cuda_driver *ms_test_gpu_driver(void)
+{
+    static ms_cuda_device *device;
+    const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
+    ms_ctx cx = {.verbosity = -1};
+    if (device == NULL && driver->open(&cx, 0, &device) != MS_OK)
+        return NULL;
+    return driver;
 }
 
 /* Ignores the seed: on a GPU the order of threads cannot be chosen. */

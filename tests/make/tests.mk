@@ -12,7 +12,7 @@ $(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS) $(GAP_SRCS)): $B/%: $B/%.o $(
 	$(call run,LINK,$@)$(link_test) $(if $(STATIC),-Wl$(comma)-rpath$(comma)'$$ORIGIN') -lcmocka $(LIBS)
 
 # Tests of kernels once more, with what nvcc makes of them: on a GPU, or skipped.
-KERNEL_TESTS := $(patsubst tests/exec/cuda/%.c,%,$(filter-out %_emulated.c,$(filter $(TEST_SRCS),$(shell grep -lE 'cuda_cases\.h|attention_cases\.h' tests/exec/cuda/test_cuda_*.c))))
+KERNEL_TESTS := $(patsubst tests/exec/cuda/%.c,%,$(filter-out %_emulated.c %_cudnn.c,$(filter $(TEST_SRCS),$(shell grep -lE 'cuda_cases\.h|attention_cases\.h' tests/exec/cuda/test_cuda_*.c))))
 gpu_tests := $(if $(CU_SRCS),$(KERNEL_TESTS:%=$B/gpu/%))
 $B/tests/exec/gpu_memory.o: CPPFLAGS += -isystem $(CUDA_HOME)/include
 $(gpu_tests): $B/gpu/%: $B/tests/exec/cuda/%.o $B/tests/exec/gpu_memory.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(CUDA_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))

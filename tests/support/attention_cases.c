@@ -3,6 +3,7 @@
 #include "base/rng.h"
 #include "exec/cpu/kernels.h"
 #include "exec/cuda/cuda_attention.h"
+#include "tests/support/attention_text.h"
 #include "tests/support/cuda_cases.h"
 #include "tests/support/cuda_emulated.h"
 #include "tests/support/interpreter.h"
@@ -29,52 +30,6 @@ static const char *const names[] = {"q",   "k",           "v",  "go", "o",
 static const char *const dims[] = {"bsnd", "bsgd", "bsgw", "bsnw", "bsnw",
                                    "bsn",  "bnst", "bsnd", "bsgd", "bsgw"};
 
-typedef struct attention_case {
-    long batch, sequence, heads, kv_heads, width, value_width, window;
-    long num_ranks; /* cp ranks; 0: one attention over the whole sequence */
-    long is_gathered, head_tail, is_unfused, is_not_aligned; /* flags: 0 or 1 */
-} attention_case;
-
-static const struct {
-    const char *word;
-    size_t offset;
-    bool has_number;
-} words[] = {
-    {"b", offsetof(attention_case, batch), true},
-    {"s", offsetof(attention_case, sequence), true},
-    {"n", offsetof(attention_case, heads), true},
-    {"g", offsetof(attention_case, kv_heads), true},
-    {"d", offsetof(attention_case, width), true},
-    {"w", offsetof(attention_case, value_width), true},
-    {"window", offsetof(attention_case, window), true},
-    {"ranks", offsetof(attention_case, num_ranks), true},
-    {"gathered", offsetof(attention_case, is_gathered), false},
-    {"head-tail", offsetof(attention_case, head_tail), false},
-    {"unfused", offsetof(attention_case, is_unfused), false},
-    {"unaligned", offsetof(attention_case, is_not_aligned), false},
-};
-#define NUM_WORDS (sizeof words / sizeof *words)
-
-static attention_case read_case(ms_arena *arena, const char *text)
-{
-    attention_case c = {0};
-    char *rest, *copy = ms_arena_strdup(arena, text);
-    for (char *word = strtok_r(copy, " ", &rest); word != NULL;
-         word = strtok_r(NULL, " ", &rest)) {
-        size_t i = 0;
-        while (i < NUM_WORDS && strcmp(word, words[i].word) != 0)
-            i++;
-        const char *number =
-            i < NUM_WORDS && words[i].has_number ? strtok_r(NULL, " ", &rest) : "1";
-        if (i == NUM_WORDS || number == NULL) {
-            fail_msg("\"%s\" of \"%s\"", word, text);
-            break;
-        }
-        *(long *)(void *)((char *)&c + words[i].offset) = strtol(number, NULL, 10);
-    }
-    return c;
-}
-
 /* One case with one number type: whole tensors in fp64, and the magnitudes that bound
  * their errors. */
 typedef struct trial {
@@ -91,6 +46,7 @@ typedef struct trial {
     /* sums of |t| and of |t'| over an element's terms (attention_cases.h) */
     double *rounded[NUM_TENSORS], *summed[NUM_TENSORS];
     ms_cuda_batch batch;
+    ms_attention_library *library; /* NULL: own kernels only */
     void *blocks[8 * NUM_TENSORS]; /* device memory to be released */
     int num_blocks;
 } trial;
@@ -362,7 +318,11 @@ static ms_cuda_call make_call(trial *t, ms_op_call *op, int pass)
                           .precision = t->precision,
                           .op = op,
                           .batch = &t->batch,
-                          .workspace = take_memory(t, bytes, true)};
+                          .workspace = take_memory(t, bytes, true),
+                          .driver = t->library != NULL ? t->library->driver : NULL,
+                          .attention = t->library != NULL ? t->library->choice
+                                                          : MS_RUN_ATTENTION_OWN,
+                          .attention_use = t->library != NULL ? &t->library->use : NULL};
 }
 
 static ms_local take_own(trial *t, int tensor, int rank, bool with_values)
@@ -519,6 +479,8 @@ static double tolerance_of(const trial *t, int tensor, long i)
     double of_sums = 4 * (double)(c->width + c->value_width + c->sequence) *
                      unit[t->precision.statistic];
     double num_writes = is_ring(c) ? 0 : c->num_ranks > 0 ? (double)c->num_ranks : 1;
+    if (t->library != NULL && c->heads != c->kv_heads && (tensor == GK || tensor == GV))
+        num_writes++;
     if (tensor == LSE)
         return of_sums * (1 + fabs(values(&t->whole[LSE])[i]));
     if (tensor == P)
@@ -556,20 +518,25 @@ static void compare_pass(trial *t, int pass)
     for (int i = 0; i < node->num_out; i++) {
         int tensor = node->out[i];
         compare(t, tensor, got[0][tensor]);
-        if (memcmp(got[0][tensor], got[1][tensor],
-                   (size_t)t->whole[tensor].count * sizeof(double)) != 0)
+        bool may_differ =
+            t->library != NULL && t->library->choice == MS_RUN_ATTENTION_CUDNN;
+        if (!may_differ && memcmp(got[0][tensor], got[1][tensor],
+                                  (size_t)t->whole[tensor].count * sizeof(double)) != 0)
             fail_msg("%s: %s depends on the order of threads", describe(t),
                      names[tensor]);
     }
 }
 
-static void run_case(const char *text, ms_real_type type)
+static void run_case(const char *text, ms_real_type type, ms_attention_library *library)
 {
     ms_arena *arena = ms_arena_open();
-    const attention_case read = read_case(arena, text), *c = &read;
+    const attention_case read = ms_attention_case_read(arena, text), *c = &read;
     trial *t = MS_NEW(arena, trial);
-    *t =
-        (trial){.arena = arena, .text = text, .c = c, .precision = ms_precision_of(type)};
+    *t = (trial){.arena = arena,
+                 .text = text,
+                 .c = c,
+                 .precision = ms_precision_of(type),
+                 .library = library};
     ms_rng rng = ms_rng_seed((uint64_t)(c->sequence * 1000 + c->heads * 10 + c->width));
     make_program(t);
     make_positions(t);
@@ -596,5 +563,11 @@ static void run_case(const char *text, ms_real_type type)
 void ms_attention_cases_run(const char *const *cases, ms_real_type type)
 {
     for (; *cases != NULL; cases++)
-        run_case(*cases, type);
+        run_case(*cases, type, NULL);
+}
+
+void ms_attention_cases_run_by(const char *const *cases, ms_attention_library *library)
+{
+    for (; *cases != NULL; cases++)
+        run_case(*cases, MS_REAL_BF16, library);
 }

@@ -3,7 +3,7 @@
 #ifndef MS_TESTS_SUPPORT_ATTENTION_CASES_H
 #define MS_TESTS_SUPPORT_ATTENTION_CASES_H
 
-#include "exec/core/scalar.h"
+#include "exec/cuda/cuda_call.h"
 
 /*
  * Runs test cases, whose list ends with NULL. A case is a text of letters with sizes, as
@@ -30,5 +30,21 @@
  * where t' is t with every product in it replaced by its magnitude.
  */
 void ms_attention_cases_run(const char *const *cases, ms_real_type type);
+
+/* A library whose kernels may run the cases. */
+typedef struct ms_attention_library {
+    const ms_cuda_driver *driver; /* driver whose device is open */
+    ms_run_attention choice;
+    ms_cuda_attention_use use; /* out: calls counted */
+} ms_attention_library;
+
+/* Runs cases in bf16 by a library where it can. Gradients of keys and values may be
+ * rounded once more where heads share them; bits may differ between runs unless the
+ * choice is deterministic. */
+void ms_attention_cases_run_by(const char *const *cases, ms_attention_library *library);
+
+/* The driver of a GPU that the thread has entered, whose memory includes the host's;
+ * NULL: none. Only programs with tests/exec/gpu_memory.c have this function. */
+__attribute__((weak)) const ms_cuda_driver *ms_test_gpu_driver(void);
 
 #endif

@@ -305,6 +305,19 @@ static void choose_gemms(ms_cuda_device *device, ms_cuda_gemm_choices *choices,
     pthread_mutex_unlock(&fake_lock);
 }
 
+/* ---- attention ---- */
+
+/* The fake GPU has no fused attention: programs must go on without. */
+static ms_status attention(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_fused *how,
+                           const char **why)
+{
+    (void)cx;
+    (void)stream;
+    (void)how;
+    *why = "the fake device has no cuDNN";
+    return MS_OK;
+}
+
 /* ---- ranges ---- */
 
 static void push_range(const char *name)
@@ -352,6 +365,7 @@ const ms_cuda_driver ms_cuda_fake_driver = {
     .product = fake_product,
     .has_product = fake_has_product,
     .choose_gemms = choose_gemms,
+    .attention = attention,
     .make_id = fake_make_id,
     .open_comm = fake_open_comm,
     .split = fake_split_comm,

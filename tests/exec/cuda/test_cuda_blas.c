@@ -5,6 +5,7 @@
 #if __has_include(<cublasLt.h>)
 
 #include "tests/exec/cuda/cuda_blas_mock.h"
+#include "tests/support/library_symbols.h"
 
 #define MOST 3000
 
@@ -249,9 +250,12 @@ static void failures_are_told(void **state)
     close_products();
 }
 
+MS_LIBRARY_TEST(blas_table)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_installed_library_has_all_functions),
         cmocka_unit_test(row_major_products_are_told_in_columns),
         cmocka_unit_test(algorithms_are_chosen_once_for_each_shape),
         cmocka_unit_test(products_of_fp8_have_scales),
@@ -262,7 +266,6 @@ int main(void)
 }
 
 #else
-
 static void products_by_cublaslt(void **state)
 {
     (void)state;
@@ -274,5 +277,4 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(products_by_cublaslt)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-
 #endif

@@ -167,6 +167,27 @@ static void check_trace(ms_ctx *cx, long num_ranks)
     ms_json_close(doc);
 }
 
+/* Where cuDNN cannot run attention, own kernels do, and the result says so. */
+static void run_without_cudnn_goes_on(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    begin(1);
+    ASSERT_OK(command(cx, "run --backend cuda" MODEL BATCH
+                          " --dtype bf16 --steps 1 --attention cudnn --json"),
+              cx);
+    ms_cuda_fake_end();
+    ms_jval root;
+    ms_jdoc *doc = load(cx, "out", &root);
+    ASSERT_TEXT(text(cx, root, "attention.asked"), "cudnn");
+    ASSERT_TEXT(text(cx, root, "attention.used"), "own");
+    ASSERT_TEXT(text(cx, root, "attention.refused_because"),
+                "only the program's own kernels have its masks, types or blocks");
+    ASSERT_INT(number(cx, root, "attention.cudnn_calls"), 0);
+    assert_true(number(cx, root, "attention.refused_calls") > 1.0);
+    ms_json_close(doc);
+}
+
 static void run_writes_what_it_did(void **state)
 {
     (void)state;
@@ -438,6 +459,7 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(run_without_cudnn_goes_on),
         cmocka_unit_test(run_writes_what_it_did),
         cmocka_unit_test(run_is_in_bf16_unless_told),
         cmocka_unit_test(run_replays_ranks),

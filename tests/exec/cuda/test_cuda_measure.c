@@ -104,7 +104,8 @@ static void the_gpu_is_described(void **state)
     ASSERT_TEXT(machine.gpu_memory, "1.5 GiB over 6144 bits, L2 cache 50 MiB");
     ASSERT_TEXT(machine.gpu_clocks, "multiprocessors 1980 MHz, memory unknown");
     ASSERT_TEXT(machine.gpu_driver, "for CUDA 13.0.0");
-    ASSERT_TEXT(machine.gpu_libraries, "CUDA 12.8.0, cuBLASLt 13.1.0, NCCL 2.28.9");
+    ASSERT_TEXT(machine.gpu_libraries,
+                "CUDA 12.8.0, cuBLASLt 13.1.0, cuDNN none, NCCL 2.28.9");
 }
 
 int main(int argc, char **argv)

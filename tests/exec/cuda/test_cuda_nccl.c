@@ -5,6 +5,7 @@
 #if __has_include(<nccl.h>)
 
 #include "exec/cuda/vendor_nccl.c"
+#include "tests/support/library_symbols.h"
 
 /* ---- the library ---- */
 
@@ -465,11 +466,14 @@ static void a_parent_shares_and_is_polled(void **state)
     ASSERT_INT(num_comms, 0);
 }
 
+MS_LIBRARY_TEST(nccl_table)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_abort_ends_a_blocking_call),
         cmocka_unit_test(a_parent_shares_and_is_polled),
+        cmocka_unit_test(the_installed_library_has_all_functions),
         cmocka_unit_test(a_communicator_is_waited_for_and_ends_well),
         cmocka_unit_test(a_communicator_that_fails_to_open_is_aborted),
         cmocka_unit_test(colors_form_communicators),
