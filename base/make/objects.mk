@@ -28,6 +28,11 @@ $B/features: FORCE
 .PHONY: FORCE
 FORCE:
 
+# ... and other GPUs rebuild kernels
+$B/archs: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CUDA_ARCHS)' | cmp -s - $@ || echo '$(CUDA_ARCHS)' > $@
+
 compile = $(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(if $(filter $(LIB_DIRS:%=%/%),$<),$(lto_compile)) -MMD -MP -c $< -o $@
 $B/%.o: %.c
 	@mkdir -p $(@D)
@@ -41,7 +46,7 @@ $B/%.fp64.o: %.c
 	@mkdir -p $(@D)
 	$(call run,CC,$@)$(compile) -DMS_REAL_IS_FP64
 
-$B/%.cu.o: %.cu
+$B/%.cu.o: %.cu $B/archs
 	@mkdir -p $(@D)
 	$(call run,NVCC,$@)$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) $(cuda_codes) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
