@@ -110,7 +110,7 @@ typedef struct launch {
     ms_kernel_cases kernels;
     int num_collectives;
     ms_sample *collectives;
-    ms_warm_up warm_up; /* of rank 0 */
+    ms_warm_up warm_up; /* that of rank 0 */
     /* [0][case]: median CPU seconds, [1][case]: median wall-clock seconds; on rank 0 */
     double *kernel_results, *collective_results;
 } launch;
@@ -182,7 +182,7 @@ static ms_status run_launch(ms_ctx *cx, launch *l, ms_backend_job *job,
     if (!job->backend->carries(job, 0))
         return MS_OK;
     add_samples(cx->arena, kernels, num, l->kernel_results, samples);
-    if (l->warm_up.seconds > 0.0)
+    if (l->warm_up.seconds > 0.0) {
         ms_samples_add(cx->arena, samples,
                        &(ms_sample){.kind = MS_SAMPLE_WARM_UP,
                                     .ranks = l->how->num_ranks,
@@ -190,6 +190,7 @@ static ms_status run_launch(ms_ctx *cx, launch *l, ms_backend_job *job,
                                     .size = {l->warm_up.steady},
                                     .seconds = l->warm_up.seconds,
                                     .typical_s = l->warm_up.seconds});
+    }
     add_samples(cx->arena, l->collectives, l->num_collectives, l->collective_results,
                 samples);
     return MS_OK;

@@ -260,13 +260,15 @@ part_calibrate()
     for part in models meshes replays torch sanitizer; do
         case " $parts " in *" $part "*) needed=$((needed + seconds_of[$part])) ;; esac
     done
-    [ $backend = cuda ] && [ "$(left)" -ge $needed ] || quick=(--quick)
+    [ "$(left)" -ge $needed ] || quick=(--quick)
+    [ $backend = cuda ] || quick=(--quick --ranks 1)
     limited 310 "$log" "$program" calibrate --backend $backend --dtype $dtype --cluster "$cluster" "${quick[@]}" -o "$profile" || rc=$?
     if [ $rc -ne 0 ]; then
         result calibrate failed "" "" "" "$(why "$log" $rc)"
+        rm -f "$profile"
         return
     fi
-    result calibrate measured $((SECONDS - start)) s 300 "${quick[*]:-the whole grid}"
+    result calibrate measured $((SECONDS - start)) s 300 "${quick[*]:-all shapes}"
     for id in $compared; do
         [ -s "$runs/run.$id.json" ] || step "$id" # measured by another call
     done
