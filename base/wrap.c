@@ -27,6 +27,8 @@ size_t ms_wrap_longest_word(const char *text, const char *behind)
     size_t longest = 0;
     while (*text != '\0') {
         size_t bytes = strspn(text, " ");
+        if (text[bytes] == '\0') /* spaces without a word */
+            return bytes > longest ? bytes : longest;
         do
             bytes++;
         while (text[bytes - 1] != '\0' && !is_break(text, bytes, behind));

@@ -28,6 +28,11 @@ $B/features: FORCE
 .PHONY: FORCE
 FORCE:
 
+# ... and other GPUs rebuild kernels
+$B/archs: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CUDA_ARCHS)' | cmp -s - $@ || echo '$(CUDA_ARCHS)' > $@
+
 compile = $(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(if $(filter $(LIB_DIRS:%=%/%),$<),$(lto_compile)) -MMD -MP -c $< -o $@
 $B/%.o: %.c
 	@mkdir -p $(@D)
@@ -42,7 +47,7 @@ $B/%.fp64.o: %.c
 	$(call run,CC,$@)$(compile) -DMS_REAL_IS_FP64
 
 # ptxas says what each kernel needs: registers, shared memory, spills
-$B/%.cu.o $B/%.cu.ptxas: %.cu
+$B/%.cu.o $B/%.cu.ptxas: %.cu $B/archs
 	@mkdir -p $(@D)
 	$(call run,NVCC,$B/$<.o)$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) -Xptxas -v $(cuda_codes) -MMD -MP -MF $B/$<.d -c $< -o $B/$<.o >$B/$<.ptxas 2>&1 || { cat $B/$<.ptxas >&2; exit 1; }
 

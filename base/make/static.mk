@@ -9,8 +9,9 @@ build/meshsim-static: build/static/meshsim
 	$(call run,STRIP,$@)strip -o $@ $<
 
 # ... and the tests of kernels on a GPU, with cmocka beside them, which exists as a shared library only.
-bundle: static ## build/bundle: what tests/exec/gpu_report.sh needs on a machine that cannot build
+bundle: static ## build/bundle: what tests/exec/gpu_report.sh needs on a machine that cannot build; CUDA_ARCHS=90 for one kind of GPU
 	@$(MAKE) --no-print-directory STATIC=1 MPI=0 BLAS=$(or $(BLAS),0) build/bundle/complete
+	@tests/bundle_size.sh $(CUDA_ARCHS)
 
 build/bundle/complete: $$(patsubst $$B/gpu/%,build/bundle/%,$$(gpu_tests)) build/meshsim-static
 	@mkdir -p $(@D)

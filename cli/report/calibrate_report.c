@@ -14,7 +14,8 @@ static void print_machine(FILE *out, const ms_calibration *c)
     for (const ms_field *field = ms_machine_fields; field->kind != MS_FIELD_END;
          field++) {
         const char *text;
-        memcpy(&text, (const char *)&in->machine + field->offset, sizeof text);
+        memcpy(&text, (const char *)&c->profile.measured->machine + field->offset,
+               sizeof text);
         if (text == NULL)
             continue;
         ms_print(out, "%s%s: %s\n", separator, field->key, text);
@@ -149,8 +150,11 @@ void ms_calibration_write_json(ms_jout *out, const ms_calibration *calibration,
     ms_jout_number_field(out, "launch_ratio", calibration->launch_ratio);
     ms_jout_number_field(out, "case_ratio_p90", calibration->case_ratio_p90);
     ms_jout_number_field(out, "typical_ratio", calibration->typical_ratio);
+    ms_jout_number_field(out, "zero_ratio", calibration->zero_ratio);
+    ms_jout_number_field(out, "warm_up_s", calibration->warm_up_s);
+    ms_jout_bool_field(out, "steady", calibration->steady);
     ms_jout_key(out, "machine");
-    ms_machine_write(out, &in->machine);
+    ms_machine_write(out, &calibration->profile.measured->machine);
     ms_jout_begin_array_field(out, "fits");
     for (int i = 0; i < calibration->num_fits; i++)
         write_fit(out, &calibration->fits[i]);

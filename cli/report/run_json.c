@@ -131,6 +131,7 @@ static void write_measured(ms_jout *out, const ms_run_report *r)
     ms_jout_number_field(out, "step_s", m->step_s);
     ms_jout_number_field(out, "least_step_s", m->least_step_s);
     ms_jout_number_field(out, "most_step_s", m->most_step_s);
+    ms_jout_number_field(out, "wall_step_s", m->wall_step_s);
     ms_jout_number_field(out, "tokens_per_s", m->tokens_per_s);
     write_times(out, &r->times);
     write_peaks(out, r, false);

@@ -417,7 +417,9 @@ ms_status ms_calibration_make(ms_ctx *cx, const ms_calibration_input *input,
                               ms_calibration *out)
 {
     *out = (ms_calibration){.input = input};
-    ms_calibration_work w = {.cx = cx, .in = input, .out = out};
+    ms_calibration_input fitted = *input;
+    ms_calibration_take_conditions(cx, &fitted, out);
+    ms_calibration_work w = {.cx = cx, .in = &fitted, .out = out};
     start_profile(&w);
     MS_TRY(ms_pricer_make(cx, input->cluster, &out->profile, input->stack, input->compute,
                           &w.pricer));

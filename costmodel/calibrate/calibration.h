@@ -50,6 +50,10 @@ typedef struct ms_calibration {
     double case_ratio_p90; /* 90th percentile over cases of slowest / fastest launch */
     /* median over samples of (elapsed time / time without waits for a CPU core) */
     double typical_ratio;
+    /* medians over launches: time of the largest GEMM with zeros / with normal data, which
+     * costs more power; warm-up until the GEMM's time was steady. NaN: not measured */
+    double zero_ratio, warm_up_s;
+    bool steady; /* whether every launch's warm-up ended with steady times */
 } ms_calibration;
 
 /* Makes a calibrated profile: fits by relative errors, intervals by resampling launches

@@ -25,7 +25,8 @@ int ms_sample_point(const ms_sample *sample, double *point)
     static const int sizes[] = {[MS_SAMPLE_GEMM] = 4,           [MS_SAMPLE_ATTENTION] = 5,
                                 [MS_SAMPLE_ATTENTION_GRAD] = 5, [MS_SAMPLE_POINTWISE] = 1,
                                 [MS_SAMPLE_COLLECTIVE] = 1,     [MS_SAMPLE_STREAM] = 1,
-                                [MS_SAMPLE_LAUNCH] = 1};
+                                [MS_SAMPLE_LAUNCH] = 1,         [MS_SAMPLE_ZERO_GEMM] = 4,
+                                [MS_SAMPLE_WARM_UP] = 1};
     for (int i = 0; i < sizes[sample->kind]; i++)
         point[num++] = sample->size[i];
     point[num++] = sample->seconds;

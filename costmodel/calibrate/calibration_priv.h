@@ -27,4 +27,9 @@ int ms_sample_point(const ms_sample *sample, double *point);
 
 void ms_calibration_add_tables(ms_calibration_work *w);
 
+/* Takes the samples of conditions (samples.h) out of `in`, whose samples it replaces, and
+ * sets the calibration's ratio of zeros, warm-up and machine.conditions by them. */
+void ms_calibration_take_conditions(ms_ctx *cx, ms_calibration_input *in,
+                                    ms_calibration *out);
+
 #endif

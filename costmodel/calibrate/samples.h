@@ -12,6 +12,11 @@ typedef enum ms_sample_kind {
     MS_SAMPLE_COLLECTIVE,     /* `what` is an ms_collective over `ranks`; size: bytes */
     MS_SAMPLE_STREAM,         /* sum of two arrays larger than caches; size: bytes */
     MS_SAMPLE_LAUNCH,         /* host time to launch a small kernel; size: 1 */
+    /* Conditions of the measurement, from which nothing is fitted: a GEMM of zeros, size
+     * as for MS_SAMPLE_GEMM; time until the largest GEMM's time was steady, size: 1 if it
+     * became so, 0 if the warm-up ended before */
+    MS_SAMPLE_ZERO_GEMM,
+    MS_SAMPLE_WARM_UP,
     MS_NUM_SAMPLE_KINDS
 } ms_sample_kind;
 

@@ -29,6 +29,7 @@ const ms_field ms_machine_fields[] = {
     MACHINE(gpu_clocks, "highest clocks of multiprocessors and memory"),
     MACHINE(gpu_driver, "version of the driver"),
     MACHINE(gpu_libraries, "versions of CUDA, cuBLAS, cuDNN and NCCL"),
+    MACHINE(conditions, "operands, order and warm-up of the measured kernels"),
     {0}};
 
 #define ROWS(word, text)                                                                 \

@@ -10,6 +10,7 @@ typedef struct ms_machine {
     const char *cpu, *cores, *caches, *memory, *kernel, *compiler, *blas;
     /* only for ranks on GPUs */
     const char *gpu, *gpu_memory, *gpu_clocks, *gpu_driver, *gpu_libraries;
+    const char *conditions; /* operands, order and warm-up of the measured kernels */
 } ms_machine;
 /* JSON fields of a machine: "cpu", "cores", ... */
 extern const ms_field ms_machine_fields[];

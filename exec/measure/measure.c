@@ -110,6 +110,7 @@ typedef struct launch {
     ms_kernel_cases kernels;
     int num_collectives;
     ms_sample *collectives;
+    ms_warm_up warm_up; /* that of rank 0 */
     /* [0][case]: median CPU seconds, [1][case]: median wall-clock seconds; on rank 0 */
     double *kernel_results, *collective_results;
 } launch;
@@ -128,7 +129,10 @@ static ms_status measure_all(const ms_measurer *m, launch *l)
     double *results =
         MS_NEW_ARRAY(m->cx->arena, 2 * (l->kernels.num + l->num_collectives) + 1, double);
     if (l->kernels.num > 0) {
-        MS_TRY(ms_measure_kernels(m, &l->kernels, results));
+        ms_warm_up warm_up;
+        MS_TRY(ms_measure_kernels(m, &l->kernels, results, &warm_up));
+        if (m->rank == 0)
+            l->warm_up = warm_up;
         MS_TRY(reduce_results(m, results, l->kernels.num, l->kernel_results));
     }
     if (l->num_collectives == 0)
@@ -178,6 +182,15 @@ static ms_status run_launch(ms_ctx *cx, launch *l, ms_backend_job *job,
     if (!job->backend->carries(job, 0))
         return MS_OK;
     add_samples(cx->arena, kernels, num, l->kernel_results, samples);
+    if (l->warm_up.seconds > 0.0) {
+        ms_samples_add(cx->arena, samples,
+                       &(ms_sample){.kind = MS_SAMPLE_WARM_UP,
+                                    .ranks = l->how->num_ranks,
+                                    .launch = l->how->launch,
+                                    .size = {l->warm_up.steady},
+                                    .seconds = l->warm_up.seconds,
+                                    .typical_s = l->warm_up.seconds});
+    }
     add_samples(cx->arena, l->collectives, l->num_collectives, l->collective_results,
                 samples);
     return MS_OK;

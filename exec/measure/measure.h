@@ -39,7 +39,9 @@ ms_dtype ms_measure_dtype(ms_real_type type);
  * CPU kernels count their thread's CPU time, without other programs. If the host runs
  * ahead of the device (the backend has read_clock), a kernel's time is taken between two
  * time stamps around as many calls as take a millisecond; work before them keeps the
- * device busy until all calls are enqueued. A warm-up of half a second comes first.
+ * device busy until all calls are enqueued. A warm-up comes first, until the time of the
+ * largest GEMM is steady, at most 8 s (2 s if quick). Operands are standard normal numbers;
+ * MS_SAMPLE_ZERO_GEMM has zeros, which need less power.
  * MS_SAMPLE_LAUNCH is the host's time to launch one small kernel. Shapes are those of
  * layer programs of small models. Weights and messages are at random places of memory,
  * activations at fixed ones. Collectives are over all ranks and of 8 B to 64 MiB,

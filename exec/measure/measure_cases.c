@@ -282,6 +282,27 @@ static void add_all_passes(maker *m)
                sizeof stream_counts / sizeof *stream_counts, stream, 3);
 }
 
+/* Adds a case of MS_SAMPLE_ZERO_GEMM: the GEMM of the most FLOP. */
+static void add_zeros(maker *m)
+{
+    const ms_kernel_case *most = NULL;
+    double most_size = 0.0;
+    for (int i = 0; i < m->cases->num; i++) {
+        const ms_kernel_case *item = &m->cases->items[i];
+        const double *s = item->sample.size;
+        double size = s[0] * s[1] * s[2] * s[3];
+        if (item->sample.kind != MS_SAMPLE_GEMM || size <= most_size)
+            continue;
+        most = item;
+        most_size = size;
+    }
+    if (most == NULL)
+        return;
+    ms_kernel_case zeros = *most;
+    zeros.sample.kind = MS_SAMPLE_ZERO_GEMM;
+    push(m->cx->arena, m->cases, &zeros);
+}
+
 /* Adds a case of MS_SAMPLE_LAUNCH: the measured operation that moves the fewest bytes. */
 static void add_launch(maker *m)
 {
@@ -314,7 +335,9 @@ ms_status ms_kernel_cases_make(ms_ctx *cx, const ms_measure *how, const ms_world
     MS_TRY(add_family(&m, other, num_other, EXPERTS));
     MS_TRY(add_family(&m, other, num_other, BIASED));
     add_all_passes(&m);
-    if (how->backend->read_clock != NULL)
+    if (how->backend->read_clock != NULL) {
+        add_zeros(&m);
         add_launch(&m);
+    }
     return MS_OK;
 }

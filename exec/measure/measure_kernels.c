@@ -17,6 +17,7 @@ typedef struct work_memory {
     char *in[MS_MAX_OPERANDS], *out[MS_MAX_OPERANDS];
     ms_region weights, gradients, states;
     char *choice; /* expert indices of tokens */
+    char *zeros;  /* operand of MS_SAMPLE_ZERO_GEMM */
     char *workspace;
     double fills_per_s; /* elements of `states` that `fill` writes per second */
 } work_memory;
@@ -51,7 +52,7 @@ static size_t round_to_line(size_t bytes)
 
 typedef struct needs {
     size_t in[MS_MAX_OPERANDS], out[MS_MAX_OPERANDS], weights, gradients, states, choice,
-        workspace;
+        zeros, workspace;
 } needs;
 
 static void raise_to(size_t *largest, size_t bytes)
@@ -75,6 +76,8 @@ static void add_node_needs(needs *n, const ms_measurer *m, const ms_kernel_case 
         raise_to(&n->in[i], bytes);
         raise_to(&n->weights, 2 * bytes);
         raise_to(&n->choice, bytes);
+        if (item->sample.kind == MS_SAMPLE_ZERO_GEMM)
+            raise_to(&n->zeros, bytes);
     }
     for (int i = 0; i < item->node->num_out; i++) {
         size_t bytes = ms_local_bytes(&item->out[i]);
@@ -115,10 +118,12 @@ static ms_status make_memory(const ms_measurer *m, const ms_kernel_cases *cases,
         MS_TRY(ms_measurer_filled(m, precision.real, n.in[i], &out->in[i]));
         MS_TRY(ms_measurer_filled(m, precision.real, n.out[i], &out->out[i]));
     }
-    MS_TRY(ms_measurer_region(m, precision.real, n.weights, &out->weights));
-    MS_TRY(ms_measurer_region(m, precision.gradient, n.gradients, &out->gradients));
-    MS_TRY(ms_measurer_region(m, precision.state, n.states, &out->states));
+    MS_TRY(ms_measurer_region(m, precision.real, n.weights, false, &out->weights));
+    MS_TRY(
+        ms_measurer_region(m, precision.gradient, n.gradients, false, &out->gradients));
+    MS_TRY(ms_measurer_region(m, precision.state, n.states, true, &out->states));
     MS_TRY(ms_measurer_choice(m, precision.statistic, n.choice, &out->choice));
+    MS_TRY(ms_measurer_zeros(m, precision.real, n.zeros, &out->zeros));
     return ms_measurer_filled(m, precision.real, n.workspace, &out->workspace);
 }
 
@@ -139,12 +144,14 @@ static void place_operands(ms_kernel_case *item, const work_memory *memory, ms_r
                          .batch = item->batch,
                          .workspace = memory->workspace};
     int choice = choice_operand(node);
+    bool zeros = item->sample.kind == MS_SAMPLE_ZERO_GEMM;
     for (int i = 0; i < node->num_in; i++) {
         bool weight = item->program->tensors[node->in[i]].role == MS_ROLE_WEIGHT;
         size_t bytes = ms_local_bytes(&item->in[i]);
-        item->in[i].data = i == choice ? memory->choice
-                           : weight    ? random_place(&memory->weights, bytes, rng)
-                                       : memory->in[i];
+        item->in[i].data = zeros         ? memory->zeros
+                           : i == choice ? memory->choice
+                           : weight      ? random_place(&memory->weights, bytes, rng)
+                                         : memory->in[i];
         call->in[i] = &item->in[i];
     }
     for (int i = 0; i < node->num_out; i++) {
@@ -230,8 +237,12 @@ static ms_status measure_call(const ms_measurer *m, ms_kernel_case *item,
 static const double least_timed_s = 1e-3;
 /* CUDA streams accept about a thousand calls before they block the host */
 static const long max_timed_calls = 400;
-/* duration after which GPU clock rates and temperature are stable */
-static const double warm_up_s = 0.5;
+/* Warm-up: in windows of this length, until the largest GEMM's mean time of so many
+ * windows in a row is the same within this share; limits of the whole. A GPU's clock
+ * follows power and temperature within a few seconds. */
+static const double window_s = 0.1, steady_frac = 0.01;
+static const double least_warm_up_s = 0.5, most_warm_up_s = 8.0, most_quick_s = 2.0;
+#define NUM_STEADY_WINDOWS 5
 
 /* Enqueues `seconds` of other work before the timed calls: the host can then enqueue all
  * calls before the first starts, and time stamps around them measure the device alone. */
@@ -298,16 +309,67 @@ static ms_status find_num_calls(const ms_measurer *m, ms_kernel_case *item,
     return MS_OK;
 }
 
-static ms_status warm_up(const ms_measurer *m, ms_kernel_case *items, int num,
-                         work_memory *memory, ms_rng *rng)
+/* Index of the case of zeros' twin with normal data, the largest GEMM; else 0. */
+static int largest_gemm(const ms_kernel_case *items, int num)
 {
-    double start_s = ms_clock_s();
+    for (int i = 0; i < num; i++) {
+        if (items[i].sample.kind != MS_SAMPLE_ZERO_GEMM)
+            continue;
+        ms_sample normal = items[i].sample;
+        normal.kind = MS_SAMPLE_GEMM;
+        for (int j = 0; j < num; j++)
+            if (ms_samples_alike(&items[j].sample, &normal))
+                return j;
+    }
+    return 0;
+}
+
+/* Whether the last windows' times are alike; `window` is the number of the last one. */
+static bool is_steady(const double *window_times_s, int window)
+{
+    double least_s = INFINITY, most_s = 0.0;
+    for (int i = 0; i < NUM_STEADY_WINDOWS; i++) {
+        least_s = ms_min(least_s, window_times_s[i]);
+        most_s = ms_max(most_s, window_times_s[i]);
+    }
+    return window + 1 >= NUM_STEADY_WINDOWS && most_s - least_s <= steady_frac * least_s;
+}
+
+/* Mean time of a call of `item` over window_s. */
+static ms_status time_window(const ms_measurer *m, ms_kernel_case *item,
+                             const work_memory *memory, ms_rng *rng, double *mean_s)
+{
+    double start_s = ms_clock_s(), sum_s = 0.0;
+    int num = 0;
+    do {
+        queue_times times;
+        MS_TRY(time_calls(m, item, memory, rng, &times));
+        sum_s += times.device_s;
+        num++;
+    } while (ms_clock_s() - start_s < window_s);
+    *mean_s = sum_s / num;
+    return MS_OK;
+}
+
+/* Chooses numbers of calls, then repeats the GEMM that takes the most power. */
+static ms_status warm_up(const ms_measurer *m, ms_kernel_case *items, int num,
+                         work_memory *memory, ms_rng *rng, ms_warm_up *out)
+{
     MS_TRY(time_fill(m, memory));
-    queue_times times;
     for (int i = 0; i < num; i++)
         MS_TRY(find_num_calls(m, &items[i], memory, rng));
-    for (int i = 0; ms_clock_s() - start_s < warm_up_s; i = (i + 1) % num)
-        MS_TRY(time_calls(m, &items[i], memory, rng, &times));
+    double start_s = ms_clock_s(), window_times_s[NUM_STEADY_WINDOWS] = {0};
+    double most_s = m->how->quick ? most_quick_s : most_warm_up_s;
+    ms_kernel_case *hottest = &items[largest_gemm(items, num)];
+    *out = (ms_warm_up){0};
+    for (int window = 0; out->seconds < most_s; window++) {
+        MS_TRY(time_window(m, hottest, memory, rng,
+                           &window_times_s[window % NUM_STEADY_WINDOWS]));
+        out->seconds = ms_clock_s() - start_s;
+        out->steady = is_steady(window_times_s, window);
+        if (out->steady && out->seconds >= least_warm_up_s)
+            break;
+    }
     return MS_OK;
 }
 
@@ -324,13 +386,13 @@ static ms_status measure_queued(const ms_measurer *m, ms_kernel_case *item,
 /* ---- rounds ---- */
 
 static ms_status measure_rounds(const ms_measurer *m, ms_kernel_case *items,
-                                work_memory *memory, ms_rounds *rounds)
+                                work_memory *memory, ms_rounds *rounds, ms_warm_up *warm)
 {
     const int least_rounds = 3;
     bool queued = m->how->backend->read_clock != NULL;
     ms_rng rng = ms_rng_seed(23 + (uint64_t)m->rank);
     if (queued)
-        MS_TRY(warm_up(m, items, rounds->num_cases, memory, &rng));
+        MS_TRY(warm_up(m, items, rounds->num_cases, memory, &rng, warm));
     double start_s = ms_clock_s();
     for (const int *order; (order = ms_rounds_next(rounds)) != NULL;) {
         for (int i = 0; i < rounds->num_cases; i++) {
@@ -350,7 +412,7 @@ static ms_status measure_rounds(const ms_measurer *m, ms_kernel_case *items,
 }
 
 ms_status ms_measure_kernels(const ms_measurer *m, const ms_kernel_cases *cases,
-                             double *results)
+                             double *results, ms_warm_up *warm)
 {
     ms_arena *arena = m->cx->arena;
     ms_kernel_case *own = MS_NEW_ARRAY(arena, cases->num, ms_kernel_case);
@@ -358,7 +420,8 @@ ms_status ms_measure_kernels(const ms_measurer *m, const ms_kernel_cases *cases,
     work_memory memory;
     MS_TRY(make_memory(m, cases, &memory));
     ms_rounds rounds = ms_rounds_make(arena, cases->num, (uint64_t)m->how->launch);
-    MS_TRY(measure_rounds(m, own, &memory, &rounds));
+    *warm = (ms_warm_up){0};
+    MS_TRY(measure_rounds(m, own, &memory, &rounds, warm));
     ms_rounds_results(arena, &rounds, results);
     return MS_OK;
 }

@@ -4,6 +4,7 @@
 #include "base/number.h"
 
 #include <assert.h>
+#include <math.h>
 
 #define BLOCK_ELEMENTS (1L << 20)
 
@@ -61,11 +62,27 @@ static ms_status make_filled(const ms_measurer *m, ms_scalar scalar, size_t byte
     return MS_OK;
 }
 
-/* Random number in 0.05 .. 1.05: no kernel meets infinity, log(0) or a subnormal. */
-static double random_value(long i, ms_rng *rng)
+/* Standard normal number (Box and Muller 1958): bits switch as in training, and so do power
+ * and clocks; positive or equal numbers need less. */
+static double normal_value(long i, ms_rng *rng)
+{
+    (void)i;
+    double radius = sqrt(-2.0 * log1p(-ms_rng_uniform(rng)));
+    return radius * cos(6.283185307179586 * ms_rng_uniform(rng));
+}
+
+/* Random number in 0.05 .. 1.05: an optimizer takes square roots of its states. */
+static double positive_value(long i, ms_rng *rng)
 {
     (void)i;
     return 0.05 + ms_rng_uniform(rng);
+}
+
+static double zero_value(long i, ms_rng *rng)
+{
+    (void)i;
+    (void)rng;
+    return 0.0;
 }
 
 /* Expert for element i: balanced over the 4 experts of the models in measure_cases.c. */
@@ -79,7 +96,13 @@ static double expert_index(long i, ms_rng *rng)
 ms_status ms_measurer_filled(const ms_measurer *m, ms_scalar scalar, size_t bytes,
                              char **out)
 {
-    return make_filled(m, scalar, bytes, random_value, out);
+    return make_filled(m, scalar, bytes, normal_value, out);
+}
+
+ms_status ms_measurer_zeros(const ms_measurer *m, ms_scalar scalar, size_t bytes,
+                            char **out)
+{
+    return make_filled(m, scalar, bytes, zero_value, out);
 }
 
 ms_status ms_measurer_choice(const ms_measurer *m, ms_scalar scalar, size_t bytes,
@@ -89,8 +112,9 @@ ms_status ms_measurer_choice(const ms_measurer *m, ms_scalar scalar, size_t byte
 }
 
 ms_status ms_measurer_region(const ms_measurer *m, ms_scalar scalar, size_t bytes,
-                             ms_region *out)
+                             bool positive, ms_region *out)
 {
     out->bytes = bytes;
-    return make_filled(m, scalar, bytes, random_value, &out->at);
+    return make_filled(m, scalar, bytes, positive ? positive_value : normal_value,
+                       &out->at);
 }

@@ -68,25 +68,34 @@ ms_status ms_measurer_most(const ms_measurer *m, double *values, long count);
 
 /* Bytes of a tensor's shard, to allocate; not those that the memory ledger counts. */
 size_t ms_local_bytes(const ms_local *local);
-/* Allocates an array of random numbers; *out is NULL for 0 bytes. */
+/* Allocates an array of standard normal numbers; *out is NULL for 0 bytes. */
 ms_status ms_measurer_filled(const ms_measurer *m, ms_scalar scalar, size_t bytes,
                              char **out);
+/* Allocates an array of zeros. */
+ms_status ms_measurer_zeros(const ms_measurer *m, ms_scalar scalar, size_t bytes,
+                            char **out);
 /* Allocates an array of expert indices, balanced over experts. */
 ms_status ms_measurer_choice(const ms_measurer *m, ms_scalar scalar, size_t bytes,
                              char **out);
-/* Memory filled with random numbers, in which arrays are placed at random. */
+/* Memory filled with standard normal numbers, or uniform ones from 0.05 to 1.05 if
+ * `positive`, in which arrays are placed at random. */
 typedef struct ms_region {
     char *at;
     size_t bytes;
 } ms_region;
 ms_status ms_measurer_region(const ms_measurer *m, ms_scalar scalar, size_t bytes,
-                             ms_region *out);
+                             bool positive, ms_region *out);
 /* Seconds between two values of the backend's now_s. */
 ms_status ms_measurer_elapsed(const ms_measurer *m, double from, double to,
                               double *seconds);
 
+/* The time before the rounds, in which clocks settle. */
+typedef struct ms_warm_up {
+    double seconds; /* 0: none, as kernels run within the call */
+    bool steady;    /* whether the largest GEMM's time was steady in the end */
+} ms_warm_up;
 ms_status ms_measure_kernels(const ms_measurer *m, const ms_kernel_cases *cases,
-                             double *results);
+                             double *results, ms_warm_up *warm_up);
 
 int ms_collective_cases(ms_arena *arena, const ms_measure *how, ms_sample **cases);
 ms_status ms_measure_collectives(const ms_measurer *m, const ms_sample *cases, int num,

@@ -12,21 +12,29 @@ static int compare_values(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
+/* Median, for which `values` are sorted into `sorted`. */
+static double median_of(const double *values, long num, double *sorted)
+{
+    memcpy(sorted, values, (size_t)num * sizeof *sorted);
+    qsort(sorted, (size_t)num, sizeof *sorted, compare_values);
+    return (sorted[(num - 1) / 2] + sorted[num / 2]) / 2.0;
+}
+
 static void measure_steps(ms_arena *arena, const ms_outcome *outcome, long warm_up,
                           ms_measured *out)
 {
     long first = warm_up < outcome->steps_done ? warm_up : 0;
     long num = outcome->steps_done - first;
     out->num_steps = num;
-    out->step_s = out->least_step_s = out->most_step_s = NAN;
+    out->step_s = out->least_step_s = out->most_step_s = out->wall_step_s = NAN;
     if (num == 0)
         return;
     double *sorted = MS_NEW_ARRAY(arena, num, double);
-    memcpy(sorted, outcome->step_s + first, (size_t)num * sizeof *sorted);
-    qsort(sorted, (size_t)num, sizeof *sorted, compare_values);
+    if (outcome->wall_s != NULL)
+        out->wall_step_s = median_of(outcome->wall_s + first, num, sorted);
+    out->step_s = median_of(outcome->step_s + first, num, sorted);
     out->least_step_s = sorted[0];
     out->most_step_s = sorted[num - 1];
-    out->step_s = (sorted[(num - 1) / 2] + sorted[num / 2]) / 2.0;
 }
 
 /* ---- time of a rank by category ---- */

@@ -21,6 +21,7 @@ typedef struct ms_measured {
     /* median over the measured steps; a step's time is that of its slowest rank */
     double step_s;
     double least_step_s, most_step_s;
+    double wall_step_s; /* median by the host's clock (ms_outcome.wall_s); NaN: none */
     double tokens_per_s;
     double peak_bytes; /* largest peak memory of a rank */
     long worst_rank;

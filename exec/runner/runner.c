@@ -1,9 +1,11 @@
 #include "exec/runner/runner.h"
 
+#include "base/clock.h"
 #include "exec/cpu/gemm.h"
 #include "exec/runner/outcome_collect.h"
 #include "exec/runner/whole_weights.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- results of ranks ---- */
@@ -74,6 +76,15 @@ static void note_step(run *state, const ms_rank_run *r, long step, double step_s
     state->steps_done[rank] = step + 1;
 }
 
+/* Stores the time since *since_s by the host's clock, which it sets to now. */
+static void note_wall(run *state, long step, bool values, double *since_s)
+{
+    double now_s = ms_clock_s();
+    if (values)
+        state->out->wall_s[step] = now_s - *since_s;
+    *since_s = now_s;
+}
+
 /* Stores how long each action of the step and the parts after them took. */
 static void note_actions(run *state, const ms_rank_run *r, long step, double start_s,
                          const double end_s[MS_NUM_STEP_ENDS])
@@ -106,7 +117,7 @@ static ms_status take_steps(run *state, ms_rank_run *r)
     const ms_runner_options *options = state->job.options;
     bool values = r->rank.backend->has_values, first = r->rank.place->rank == 0;
     bool runs_ahead = r->rank.backend->read_clock != NULL;
-    double start_s = r->rank.backend->now_s(r->rank.device);
+    double start_s = r->rank.backend->now_s(r->rank.device), wall_s = ms_clock_s();
     for (long step = 0; step < options->num_steps; step++) {
         ms_step_outcome outcome;
         MS_TRY(ms_rank_run_step(r, step, &outcome));
@@ -124,8 +135,10 @@ static ms_status take_steps(run *state, ms_rank_run *r)
             state->out->gradient_norms[step] = outcome.gradient_norm;
         }
         note_step(state, r, step, end_s - stamps[0]);
-        if (first)
+        if (first) {
+            note_wall(state, step, values, &wall_s);
             show_progress(r, step, outcome.loss);
+        }
         start_s = runs_ahead ? r->rank.backend->now_s(r->rank.device) : end_s;
         if (outcome.interrupted)
             break;
@@ -212,7 +225,10 @@ static void open_outcome(ms_ctx *cx, run *state, ms_outcome *out)
     long num_steps = state->job.options->num_steps;
     *out = (ms_outcome){.losses = MS_NEW_ARRAY(cx->arena, num_steps, double),
                         .gradient_norms = MS_NEW_ARRAY(cx->arena, num_steps, double),
-                        .step_s = MS_NEW_ARRAY(cx->arena, num_steps, double)};
+                        .step_s = MS_NEW_ARRAY(cx->arena, num_steps, double),
+                        .wall_s = MS_NEW_ARRAY(cx->arena, num_steps, double)};
+    for (long i = 0; i < num_steps; i++)
+        out->wall_s[i] = NAN;
     state->out = out;
     state->step_s = MS_NEW_ARRAY(cx->arena, num_ranks * num_steps, double);
     state->steps_done = MS_NEW_ARRAY(cx->arena, num_ranks, long);

@@ -74,7 +74,10 @@ typedef struct ms_outcome {
     double *losses;         /* (steps_done): mean over all tokens of the global batch */
     double *gradient_norms; /* (steps_done): global norm before clipping */
     double *step_s;         /* (steps_done): time of the slowest rank */
-    long num_ranks;         /* ranks of this process */
+    /* (steps_done): time between the ends of steps by the host's clock, on rank 0; NaN
+     * without values, whose backend has no such time, and in other processes */
+    double *wall_s;
+    long num_ranks; /* ranks of this process */
     ms_rank_outcome *ranks;
     /* replays: seconds of one rank's actions, in the order of its list, then from the
      * last one until gradients are complete, then of the update, in each step, shape

@@ -42,14 +42,16 @@ static void measure_kernels(ms_real_type type)
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (!has(&samples, MS_SAMPLE_POINTWISE, ops[i]))
             fail_msg("%s is not measured", ms_op_names[ops[i]]);
-    static const int kinds[] = {MS_SAMPLE_GEMM, MS_SAMPLE_ATTENTION,
-                                MS_SAMPLE_ATTENTION_GRAD, MS_SAMPLE_STREAM,
-                                MS_SAMPLE_LAUNCH};
+    static const int kinds[] = {
+        MS_SAMPLE_GEMM,   MS_SAMPLE_ATTENTION, MS_SAMPLE_ATTENTION_GRAD, MS_SAMPLE_STREAM,
+        MS_SAMPLE_LAUNCH, MS_SAMPLE_ZERO_GEMM, MS_SAMPLE_WARM_UP};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         assert_true(has(&samples, kinds[i], 0));
     /* the fake GPU counts 1 us per piece of work; an operation has a few pieces */
     for (int i = 0; i < samples.num; i++)
-        if (samples.items[i].kind != MS_SAMPLE_LAUNCH)
+        if (samples.items[i].kind == MS_SAMPLE_WARM_UP)
+            assert_true(samples.items[i].size[0] == 1.0);
+        else if (samples.items[i].kind != MS_SAMPLE_LAUNCH)
             assert_true(samples.items[i].seconds >= 0.99 * MS_CUDA_FAKE_WORK_S &&
                         samples.items[i].seconds <= 50 * MS_CUDA_FAKE_WORK_S);
 }

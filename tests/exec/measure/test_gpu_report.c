@@ -1,12 +1,15 @@
 /* Tests of the script tests/exec/gpu_report.sh without a GPU: its report where no GPU is
  * found, and where test programs pass, fail or hang. Shell scripts stand in for
  * nvidia-smi, meshsim and the test programs. */
+#include "base/clock.h"
 #include "base/json.h"
+#include "base/rng.h"
 #include "tests/test.h"
 
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/meshsim-report-XXXXXX";
@@ -32,14 +35,15 @@ static void write_script(const char *name, const char *text)
     "  until tr '\\0' ' ' </proc/$p/cmdline | grep -q '^[^ ]*bash [^ ]*gpu_report.sh'; do\n" \
     "    p=$(awk '/^PPid/ { print $2 }' /proc/$p/status)\n"                                  \
     "  done\n"                                                                               \
-    "  kill -KILL $p; sleep 1\n"                                                             \
+    "  kill -KILL $p; exit\n"                                                                \
     "}\n"
 
 /* Script in place of meshsim, with fixed results: a large gradient error with cp method
- * ring, out of memory with --pp 2, a gradient error of null with --ep 2. $INFO: its JSON
- * description of the GPU. */
+ * ring, out of memory with --pp 2, a gradient error of null with --ep 2. 3B with long sequences does not
+ * fit. $INFO: its JSON description of the GPU; $SLOW: a step of 3B hangs; $CALIBRATES:
+ * calibration succeeds. */
 static const char meshsim[] = KILL
-    "out=; last=; what=$1\n"
+    "out=; last=; what=$1; fits=true\n"
     "for word in \"$@\"; do [ \"$last\" != -o ] || out=$word; last=$word; done\n"
     "gradient=3e-6; loss=1e-7\n"
     "[ -d \"$MESHSIM_CONFIGS/models\" ] || { echo 'error: no configs' >&2; exit 1; }\n"
@@ -48,7 +52,8 @@ static const char meshsim[] = KILL
     "*' --ep 2 '*) gradient=null ;;\n"
     "*' ring '*) gradient=0.25; code=4 ;;\n"
     "*' --replay '*) kill_at replays ;;\n"
-    "*llama-3.2-3b*'--steps'*) kill_at steps; [ -n \"$KILL_AT\" ] || sleep 100 ;;\n"
+    "*llama-3.2-3b*'--steps'*) kill_at steps; [ -z \"$SLOW\" ] || sleep 100 ;;\n"
+    "*llama-3.2-3b*' 32768 '*' none '*) fits=false ;;\n"
     "*gpu/moe.json*'--dp-shard'*) kill_at meshes ;;\n"
     "*gpu/moe.json*) kill_at models ;;\n"
     "*calibrate*) kill_at calibrate ;;\n"
@@ -59,7 +64,9 @@ static const char meshsim[] = KILL
     "    {\\n      \"peak_bytes\": 300,\\n      \"predicted_peak_bytes\": 200,\\n"
     "      \"actions\": [\\n        {\\n          \"action\": \"forward\",\\n"
     "          \"measured_s\": 0.5,\\n          \"predicted_s\": 0.25\\n        }\\n"
-    "      ]\\n    }\\n  ],\\n  \"measured\": {\\n    \"step_s\": 0.5,\\n    \"least_step_s\": 0.4,\\n"
+    "      ]\\n    }\\n  ],\\n  \"device\": {\\n    \"used_bytes\": 2684354560\\n  },\\n"
+    "  \"measured\": {\\n    \"step_s\": 0.5,\\n    \"least_step_s\": 0.4,\\n"
+    "    \"wall_step_s\": 0.625,\\n"
     "    \"tokens_per_s\": 65536,\\n    \"peak_bytes\": [\\n      1073741824,\\n"
     "      2147483648\\n    ],\\n    \"other\": 1\\n  },\\n  \"predicted\": {\\n"
     "    \"step_s\": 0.4,\\n    \"peak_bytes\": [\\n      2147483648\\n    ]\\n  },\\n"
@@ -68,8 +75,11 @@ static const char meshsim[] = KILL
     "    \"gradients\": {\\n      \"name\": \"w\",\\n      \"relative\": %s\\n    }\\n  }\\n"
     "}\\n' $loss $gradient >\"$out\" ;;\n"
     "predict) printf '{\\n  \"step_s\": 0.25,\\n  \"tokens_per_s\": 131072,\\n"
-    "  \"mfu_frac\": 0.5\\n}\\n' >\"$out\" ;;\n"
-    "calibrate) echo 'error: this GPU \"cannot\" be calibrated' >&2; exit 1 ;;\n"
+    "  \"mfu_frac\": 0.5,\\n  \"memory\": {\\n    \"fits\": %s,\\n"
+    "    \"capacity_bytes\": 3221225472,\\n    \"device_bytes\": 2415919104\\n  }\\n}\\n' "
+    "$fits >\"$out\" ;;\n"
+    "calibrate) [ -z \"$CALIBRATES\" ] || { echo '{}' >\"$out\"; exit; }\n"
+    "  echo 'error: this GPU \"cannot\" be calibrated' >&2; exit 1 ;;\n"
     "esac\n"
     "exit ${code:-0}\n";
 
@@ -103,11 +113,11 @@ static int report(const char *smi, const char *options)
 {
     char command[1024];
     snprintf(command, sizeof command,
-             "cp %s/%s %s/nvidia-smi && env -u OUT -u PYTHON PATH=%s:$PATH "
+             "cp %s/%s %s/nvidia-smi && env -u OUT -u PYTHON TMPDIR=%s PATH=%s:$PATH "
              "MESHSIM=%s/meshsim TESTS=%s %s/tests/exec/gpu_report.sh --out %s/out %s "
              ">%s/log 2>&1",
-             folder, smi, folder, folder, folder, folder, MS_SOURCE_DIR, folder, options,
-             folder);
+             folder, smi, folder, folder, folder, folder, folder, MS_SOURCE_DIR, folder,
+             options, folder);
     int status = system(command);
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
@@ -142,12 +152,13 @@ static const char *text_of(ms_ctx *cx, ms_jval object, const char *name)
     return text;
 }
 
-static result read_result(ms_ctx *cx)
+/* Reads gpu_report.json of folder `out` in `folder`. */
+static result read_result_of(ms_ctx *cx, const char *out_name)
 {
     ms_jdoc *doc;
     ms_jval root;
     char path[256];
-    snprintf(path, sizeof path, "%s/out/gpu_report.json", folder);
+    snprintf(path, sizeof path, "%s/%s/gpu_report.json", folder, out_name);
     ASSERT_OK(ms_json_load(cx, path, &doc, &root), cx);
     ASSERT_TEXT(text_of(cx, root, "schema"), "meshsim.gpu-report/1");
     result out = {.backend = text_of(cx, root, "backend"),
@@ -166,6 +177,11 @@ static result read_result(ms_ctx *cx)
     }
     ms_json_close(doc);
     return out;
+}
+
+static result read_result(ms_ctx *cx)
+{
+    return read_result_of(cx, "out");
 }
 
 static const row *row_of(const result *r, const char *id)
@@ -245,8 +261,10 @@ static void an_unknown_gpu_has_no_predictions(void **state)
 {
     (void)state;
     ASSERT_INT(setenv("INFO", "null", 1), 0);
-    ASSERT_INT(report("a-gpu", "--only steps,predictions,calibrate --seconds 12"), 1);
+    ASSERT_INT(setenv("SLOW", "1", 1), 0);
+    ASSERT_INT(report("a-gpu", "--only steps,predictions,calibrate --seconds 3"), 1);
     ASSERT_INT(unsetenv("INFO"), 0);
+    ASSERT_INT(unsetenv("SLOW"), 0);
     result r = read_result(test_cx());
     assert_row(&r, "steps.1b.tokens", "measured", 65536);
     assert_row(&r, "steps.1b.mfu", "not measured", NAN);
@@ -293,16 +311,22 @@ static void a_failing_test_program_is_named(void **state)
 static void steps_are_measured_until_no_time_is_left(void **state)
 {
     (void)state;
-    ASSERT_INT(report("a-gpu", "--only steps,predictions,models --seconds 12"), 1);
+    ASSERT_INT(setenv("SLOW", "1", 1), 0);
+    ASSERT_INT(report("a-gpu", "--only steps,predictions,models --seconds 3"), 1);
+    ASSERT_INT(unsetenv("SLOW"), 0);
     result r = read_result(test_cx());
     assert_row(&r, "steps.1b.seconds", "measured", 500);
     assert_row(&r, "steps.1b.tokens", "measured", 65536);
     assert_row(&r, "steps.1b.mfu", "measured", 0.25);
-    assert_row(&r, "steps.1b.memory", "measured", 2);
+    assert_row(&r, "steps.1b.memory", "measured", 2.5);
+    assert_row(&r, "steps.1b.ledger", "measured", 2);
+    assert_row(&r, "steps.1b.wall", "measured", 625);
     assert_row(&r, "steps.3b.seconds", "failed", NAN);
-    ASSERT_TEXT(row_of(&r, "steps.3b.seconds")->detail, "ended after its time ");
-    assert_row(&r, "predictions.1b.step", "measured", 0.8);
-    assert_row(&r, "predictions.1b.memory", "measured", 1);
+    ASSERT_TEXT(row_of(&r, "steps.3b.seconds")->detail, "ended after its time");
+    assert_row(&r, "predictions.1b.step", "measured", 0.5);
+    assert_row(&r, "predictions.1b.memory", "measured", 0.9);
+    assert_row(&r, "predictions.step.median", "measured", 50);
+    assert_row(&r, "predictions.memory.below", "failed", 10);
     assert_row(&r, "predictions.3b.step", "not measured", NAN);
     assert_row(&r, "models.llama.fp32", "failed", NAN);
 }
@@ -321,7 +345,7 @@ static void a_rank_stands_in_for_a_job(void **state)
 static const struct {
     const char *part, *row;
 } parts[] = {
-    {"kernels", "kernels"},       {"steps", "steps.1b.tokens"},
+    {"kernels", "kernels"},       {"steps", "steps.3b-32k.seconds"},
     {"predictions", NULL}, /* takes no time of its own */
     {"calibrate", "calibrate"},   {"models", "models.gpt.fp8"},
     {"meshes", "meshes.cp2dp2"},  {"replays", "replays.70b.step"},
@@ -353,6 +377,139 @@ static void a_kill_loses_only_the_part_at_work(void **state)
     ASSERT_INT(unsetenv("KILL_AT"), 0);
 }
 
+/* ---- kills at any moment ---- */
+
+/* Starts the three jobs one after the other, in a process group of their own, each with
+ * its folder and its log. */
+static pid_t start_jobs(void)
+{
+    char command[1024];
+    snprintf(command, sizeof command,
+             "cd %s; export TMPDIR=$PWD PATH=$PWD:$PATH MESHSIM=$PWD/meshsim TESTS=$PWD; "
+             "export CALIBRATES=1; unset OUT PYTHON; rm -rf job?; cp a-gpu nvidia-smi; "
+             "for j in 1 2 3; do mkdir job$j; %s/tests/exec/gpu_report.sh --job $j "
+             "--out job$j/out >/dev/null 2>job$j/log; done",
+             folder, MS_SOURCE_DIR);
+    pid_t jobs = fork();
+    assert_true(jobs >= 0);
+    if (jobs == 0) {
+        (void)setpgid(0, 0);
+        execl("/bin/bash", "bash", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    (void)setpgid(jobs, jobs); /* whichever process comes first */
+    return jobs;
+}
+
+/* Whether the line of a log is a result's, "12 s left: ID: STATUS ...", cut after ID. */
+static bool is_result(char *line, char **id, char **status)
+{
+    const char *before_id = " s left: ";
+    char *at = strstr(line, before_id), *end = NULL;
+    if (at != NULL)
+        end = strstr(at + strlen(before_id), ": ");
+    if (end == NULL)
+        return false;
+    *end = '\0';
+    *id = at + strlen(before_id);
+    *status = end + strlen(": ");
+    return true;
+}
+
+/* Number of the log's results before the part at work, which the last line "part NAME"
+ * began. */
+static int results_of_ended_parts(FILE *log)
+{
+    char line[1024], *id, *status;
+    int num = 0, ended = 0;
+    while (fgets(line, sizeof line, log) != NULL) {
+        ended = strncmp(line, "part ", strlen("part ")) == 0 ? num : ended;
+        num += is_result(line, &id, &status);
+    }
+    rewind(log);
+    return ended;
+}
+
+static void assert_files_are_whole(int job)
+{
+    char command[512];
+    snprintf(command, sizeof command,
+             "cd %s/job%d/out && tar tzf gpu_report_runs.tar.gz >/dev/null && tar tzf "
+             "gpu_report_logs.tar.gz >/dev/null && grep -q 'one step on one GPU' "
+             "gpu_report.txt && test $(find . -type f | wc -l) -le 8",
+             folder, job);
+    if (system(command) != 0)
+        fail_msg("failed: %s", command);
+}
+
+/* Every result that the job's log has of ended parts is in its JSON, the last one of an
+ * id with its status. Returns their number. */
+static int assert_job_is_kept(int job)
+{
+    char path[256], line[1024], *id, *status;
+    snprintf(path, sizeof path, "%s/job%d/log", folder, job);
+    FILE *log = fopen(path, "r");
+    int num = log != NULL ? results_of_ended_parts(log) : 0;
+    if (num > 0) {
+        snprintf(path, sizeof path, "job%d/out", job);
+        result r = read_result_of(test_cx(), path);
+        for (int i = 0; i < num && fgets(line, sizeof line, log) != NULL;) {
+            if (!is_result(line, &id, &status))
+                continue;
+            const row *kept = row_of(&r, id);
+            if (strncmp(status, kept->status, strlen(kept->status)) != 0)
+                fail_msg("%s of job %d is kept as %s, was %s", id, job, kept->status,
+                         status);
+            i++;
+        }
+        assert_files_are_whole(job);
+    }
+    if (log != NULL)
+        fclose(log);
+    return num;
+}
+
+static int assert_jobs_are_kept(void)
+{
+    int num = 0;
+    for (int job = 1; job <= 3; job++)
+        num += assert_job_is_kept(job);
+    return num;
+}
+
+/* Three jobs end to end, killed as a group by a signal that nothing catches, at 20 random
+ * moments of their time: results of ended parts are never lost. */
+static void random_kills_lose_only_the_part_at_work(void **state)
+{
+    (void)state;
+    int ended;
+    double start_s = ms_clock_s();
+    pid_t jobs = start_jobs();
+    ASSERT_INT(waitpid(jobs, &ended, 0), jobs);
+    assert_true(WIFEXITED(ended));
+    double all_s = ms_clock_s() - start_s;
+    int all = assert_jobs_are_kept(), num_cut = 0, most = 0;
+    assert_true(all > 100);
+    result first = read_result_of(test_cx(), "job1/out");
+    assert_row(&first, "steps.3b-32k.seconds", "does not fit", NAN);
+    ms_rng rng = ms_rng_seed(24);
+    for (int kill_number = 0; kill_number < 20; kill_number++) {
+        double moment_s = all_s * ms_rng_uniform(&rng);
+        jobs = start_jobs();
+        nanosleep(&(struct timespec){(time_t)moment_s, (long)(1e9 * fmod(moment_s, 1.0))},
+                  NULL);
+        ASSERT_INT(kill(-jobs, SIGKILL), 0);
+        ASSERT_INT(waitpid(jobs, &ended, 0), jobs);
+        int num = assert_jobs_are_kept();
+        num_cut += WIFSIGNALED(ended) && num < all;
+        most = num > most ? num : most;
+    }
+    /* a slower machine ends fewer parts before the same moments, a faster one more */
+    if (num_cut < 10 || most < all / 4)
+        fail_msg("%d of 20 runs were cut, at most %d of %d results kept", num_cut, most,
+                 all);
+}
+
 /* Three jobs have each part once. */
 static void jobs_are_all_parts(void **state)
 {
@@ -378,6 +535,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(steps_are_measured_until_no_time_is_left),
         cmocka_unit_test(a_rank_stands_in_for_a_job),
         cmocka_unit_test(a_kill_loses_only_the_part_at_work),
+        cmocka_unit_test(random_kills_lose_only_the_part_at_work),
         cmocka_unit_test(jobs_are_all_parts),
     };
     if (argc > 1)

@@ -116,6 +116,33 @@ static const ms_sample *find_alike(const ms_samples *samples, const ms_sample *s
     return NULL;
 }
 
+/* The GEMM of zeros has a twin with normal data, of the same time where power sets no
+ * clock; the warm-up ended within its limit. */
+static void assert_conditions(const ms_samples *samples)
+{
+    const ms_sample *zeros = NULL, *warm_up = NULL;
+    for (int i = 0; i < samples->num; i++) {
+        if (samples->items[i].kind == MS_SAMPLE_ZERO_GEMM)
+            zeros = &samples->items[i];
+        if (samples->items[i].kind == MS_SAMPLE_WARM_UP)
+            warm_up = &samples->items[i];
+    }
+    assert_non_null(zeros);
+    assert_non_null(warm_up);
+    ms_sample normal = *zeros;
+    normal.kind = MS_SAMPLE_GEMM;
+    const ms_sample *twin = find_alike(samples, &normal);
+    assert_non_null(twin);
+    for (int i = 0; i < samples->num; i++)
+        if (samples->items[i].kind == MS_SAMPLE_GEMM)
+            assert_true(samples->items[i].size[1] * samples->items[i].size[2] *
+                            samples->items[i].size[3] <=
+                        zeros->size[1] * zeros->size[2] * zeros->size[3]);
+    assert_true(zeros->seconds > 0.25 * twin->seconds &&
+                zeros->seconds < 4.0 * twin->seconds);
+    assert_true(warm_up->seconds >= 0.5 && warm_up->seconds < 10.0);
+}
+
 static void calls_between_stamps_take_as_long_as_single_ones(void **state)
 {
     (void)state;
@@ -127,7 +154,9 @@ static void calls_between_stamps_take_as_long_as_single_ones(void **state)
     ASSERT_OK(ms_measure_launch(cx, &how, &single), cx);
     how.backend = &backend;
     ASSERT_OK(ms_measure_launch(cx, &how, &queued), cx);
-    ASSERT_INT(queued.num, single.num + 1);
+    /* the host's launch, a GEMM of zeros, and the warm-up */
+    ASSERT_INT(queued.num, single.num + 3);
+    assert_conditions(&queued);
     assert_true(has(&queued, MS_SAMPLE_LAUNCH, 0));
     assert_false(has(&single, MS_SAMPLE_LAUNCH, 0));
     /* two reads to choose the number of repetitions, then three rounds of all cases */

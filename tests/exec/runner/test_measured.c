@@ -68,6 +68,22 @@ static void times_sum_to_the_step(void **state)
     ms_outcome_close(&outcome);
 }
 
+static void the_hosts_clock_has_its_own_median(void **state)
+{
+    (void)state;
+    ms_rank_outcome rank;
+    double step_s[3], wall_s[] = {31.0, 13.0, 11.0};
+    ms_outcome outcome = one_rank(&rank, step_s);
+    ms_measured m;
+    ms_measured_make(test_cx()->arena, &outcome, 1, 100.0, NULL, &m);
+    assert_true(isnan(m.wall_step_s));
+    outcome.wall_s = wall_s;
+    ms_measured_make(test_cx()->arena, &outcome, 1, 100.0, NULL, &m);
+    ASSERT_NEAR(m.wall_step_s, 12.0, 0.0);
+    ASSERT_NEAR(m.step_s, 10.0, 0.0);
+    ms_outcome_close(&outcome);
+}
+
 static void a_rank_travels_as_bytes(void **state)
 {
     (void)state;
@@ -180,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_sum_to_the_step),
+        cmocka_unit_test(the_hosts_clock_has_its_own_median),
         cmocka_unit_test(a_rank_travels_as_bytes),
         cmocka_unit_test(traces_read_back_and_differences_are_sorted),
         cmocka_unit_test(other_documents_are_refused),

@@ -110,7 +110,7 @@ static void an_interrupt_breaks_a_step_off(void **state)
         assert_true(out.steps_done < 3);
         for (long step = 0; step < out.steps_done; step++)
             assert_true(isfinite(out.losses[step]) && out.losses[step] > 0.0 &&
-                        out.step_s[step] > 0.0);
+                        out.step_s[step] > 0.0 && out.wall_s[step] > 0.0);
         num_broken_off += out.broken_off && out.steps_done > 0;
         num_none += out.steps_done == 0;
     }

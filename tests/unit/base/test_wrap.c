@@ -39,6 +39,7 @@ static void the_longest_word_is_found(void **state)
 {
     (void)state;
     ASSERT_INT(ms_wrap_longest_word("", ","), 0);
+    ASSERT_INT(ms_wrap_longest_word(" ", ","), 1);
     ASSERT_INT(ms_wrap_longest_word("  becomes", ","), 9);
     ASSERT_INT(ms_wrap_longest_word("one three two", ","), 5);
     ASSERT_INT(ms_wrap_longest_word("dp_replicate,pp", ","), 13);

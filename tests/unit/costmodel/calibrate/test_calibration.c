@@ -159,6 +159,52 @@ static void coefficients_are_recovered(void **state)
     ASSERT_NEAR(c->typical_ratio, 1.1, 1e-9);
 }
 
+/* A GEMM of zeros and a warm-up are told, and change neither fits nor spreads. */
+static void conditions_are_told(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    add_kernels(b);
+    add_collectives(b);
+    ms_calibration_input input = input_of(b);
+    ms_calibration *plain = MS_NEW(b->cx->arena, ms_calibration);
+    ASSERT_OK(ms_calibration_make(b->cx, &input, plain), b->cx);
+    assert_true(isnan(plain->zero_ratio) && isnan(plain->warm_up_s));
+    ASSERT_TEXT(plain->profile.measured->machine.conditions,
+                "signed normal operands, cases of a round in random order");
+    ms_sample large = {.kind = MS_SAMPLE_GEMM, .ranks = 2, .size = {1, 8192, 4096, 4096}};
+    for (int i = 0; i < plain->input->samples->num; i++) {
+        ms_sample zeros = plain->input->samples->items[i];
+        if (!ms_samples_alike(&zeros, &large))
+            continue;
+        zeros.kind = MS_SAMPLE_ZERO_GEMM;
+        zeros.seconds *= 0.875;
+        ms_samples_add(b->cx->arena, &b->samples, &zeros);
+    }
+    for (int launch = 0; launch < LAUNCHES; launch++)
+        ms_samples_add(b->cx->arena, &b->samples,
+                       &(ms_sample){.kind = MS_SAMPLE_WARM_UP,
+                                    .ranks = 2,
+                                    .launch = launch,
+                                    .size = {launch > 0},
+                                    .seconds = 1.5,
+                                    .typical_s = 1.5});
+    ms_calibration *c = MS_NEW(b->cx->arena, ms_calibration);
+    ASSERT_OK(ms_calibration_make(b->cx, &input, c), b->cx);
+    ASSERT_NEAR(c->zero_ratio, 0.875, 1e-12);
+    ASSERT_NEAR(c->warm_up_s, 1.5, 0.0);
+    assert_false(c->steady);
+    ASSERT_TEXT(
+        c->profile.measured->machine.conditions,
+        "signed normal operands, cases of a round in random order, warm-up of 1.5 "
+        "s until times were nearly steady; the largest GEMM takes 0.875 of its "
+        "time with zeros");
+    ASSERT_INT(c->num_cases, plain->num_cases);
+    ASSERT_NEAR(c->launch_ratio, plain->launch_ratio, 0.0);
+    ASSERT_NEAR(c->profile.gemm[MS_FP32].efficiency.value,
+                plain->profile.gemm[MS_FP32].efficiency.value, 0.0);
+}
+
 /* A matrix product of an odd shape, measured 3 times as slow as the cost law says, is
  * priced as measured by the profile that is written and read again. */
 static void the_written_profile_prices_what_was_measured(void **state)
@@ -253,6 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coefficients_are_recovered),
+        cmocka_unit_test(conditions_are_told),
         cmocka_unit_test(the_written_profile_prices_what_was_measured),
         cmocka_unit_test(launches_of_kernels_are_measured_where_the_host_runs_ahead),
         cmocka_unit_test(what_is_missing_is_named),
