@@ -10,6 +10,7 @@
 #include "cli/options/interrupt.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_command.h"
+#include "cli/report/campaign_report.h"
 #include "cli/report/report.h"
 #include "sim/engine/graph.h"
 #include "sim/search/search_report.h"
@@ -78,11 +79,35 @@ static ms_status complete(ms_ctx *cx, ms_workload *workload, bool by_events,
     return MS_OK;
 }
 
+/* The campaign of the first plan; *out is NULL if none was asked for or found. */
+static ms_status reckon(const ms_search_request *r, const ms_workload *workload,
+                        const ms_search_report *report, const ms_campaign_answer **out)
+{
+    *out = NULL;
+    if (!r->asks_campaign || report->result->num_found == 0)
+        return MS_OK;
+    ms_campaign_answer *answer = MS_NEW(r->cx->arena, ms_campaign_answer);
+    *out = answer;
+    return ms_campaign_options_apply(r->cx, r->campaign, workload, &report->plans[0],
+                                     &report->predictions[0], answer);
+}
+
+static void write_json(ms_jout *out, const ms_search_report *report,
+                       const ms_campaign_answer *campaign)
+{
+    ms_jout_begin_object(out);
+    ms_search_write_fields(out, report);
+    if (campaign != NULL)
+        ms_campaign_write_field(out, campaign);
+    ms_jout_end_object(out);
+}
+
 static void write_result(ms_ctx *cx, ms_output *to, bool as_json,
-                         const ms_search_report *report)
+                         const ms_search_report *report,
+                         const ms_campaign_answer *campaign)
 {
     if (as_json) {
-        ms_search_write_json(&to->json, report);
+        write_json(&to->json, report, campaign);
         return;
     }
     FILE *out = to->file;
@@ -93,6 +118,8 @@ static void write_result(ms_ctx *cx, ms_output *to, bool as_json,
     if (report->layout != NULL)
         ms_print(out, "stages       --pipeline-model-parallel-layout '%s'\n",
                  report->layout);
+    if (campaign != NULL)
+        ms_campaign_print(out, cx->arena, campaign);
     if (report->why != NULL)
         ms_search_why_print(out, cx->arena, report->why);
 }
@@ -306,11 +333,14 @@ static ms_status run(ms_ctx *cx, const ms_args *args, const ms_search_request *r
     ms_status status = find(r, &options, workload, &report);
     if (status == MS_OK)
         status = judge(cx, workload, &report, &options, MS_NEW(cx->arena, ms_shortfall));
+    const ms_campaign_answer *campaign = NULL;
+    if (status == MS_OK)
+        status = reckon(r, workload, &report, &campaign);
     if (report.result == NULL || status == MS_EIO || status == MS_EINPUT) {
         drop_outputs(cx, &out);
         return status;
     }
-    write_result(cx, &out.report, args->common.json, &report);
+    write_result(cx, &out.report, args->common.json, &report, campaign);
     status = ms_output_close(cx, &out.report, status);
     ms_status saved =
         save_plan(cx, &out.plan, report.result->num_found > 0 ? report.plans : NULL);
@@ -347,10 +377,18 @@ typedef struct stack_search {
 static ms_status check_several(const ms_search_request *r)
 {
     const ms_search_flags *search = r->search;
-    const char *option = search->why != NULL ? "--why"
-                         : search->top.given ? "--top"
-                         : search->variants  ? "--variants"
-                                             : NULL;
+    const struct {
+        bool given;
+        const char *option;
+    } of_one[] = {{search->why != NULL, "--why"},
+                  {search->top.given, "--top"},
+                  {search->variants, "--variants"},
+                  {r->campaign->tokens.given, "--tokens"},
+                  {r->campaign->chinchilla, "--chinchilla"},
+                  {r->campaign->flop.given, "--flop"}};
+    const char *option = NULL;
+    for (size_t i = 0; i < sizeof of_one / sizeof *of_one && option == NULL; i++)
+        option = of_one[i].given ? of_one[i].option : NULL;
     if (option == NULL)
         return MS_OK;
     ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
@@ -378,8 +416,10 @@ static ms_status open_stack(const ms_search_request *r, const char *stack,
     if (first == NULL)
         ms_note_allocation(cx, s->workload->cluster, base.gpus);
     s->space = ms_space_all(&base, s->workload->stack);
-    s->request = (ms_search_request){&s->cx,    &s->options, r->search, r->memory,
-                                     &s->space, "",          NULL};
+    s->request = *r;
+    s->request.cx = &s->cx;
+    s->request.plan = &s->options;
+    s->request.space = &s->space;
     return MS_OK;
 }
 
@@ -528,17 +568,25 @@ ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
     ms_search_flags options = {0};
     ms_memory_options memory = {0};
     ms_plan_options plan_options = {0};
+    ms_campaign_options campaign = {0};
     const ms_option_set sets[] = {{"search", search_table, &options},
                                   {"memory", ms_memory_option_table, &memory},
+                                  {"campaign", ms_campaign_option_table, &campaign},
                                   {"plan", ms_plan_option_table(), &plan_options}};
-    MS_TRY(ms_args_read(cx, args, sets, 3));
+    MS_TRY(ms_args_read(cx, args, sets, 4));
     if (args->done)
         return MS_OK;
     if (plan_options.plan_file != NULL)
         ms_note(cx,
                 "the plan file sets model, cluster, stack, GPUs and batch; the search "
                 "replaces its other choices");
-    ms_search_request r = {cx, &plan_options, &options, &memory, NULL, "", NULL};
+    ms_search_request r = {.cx = cx,
+                           .plan = &plan_options,
+                           .search = &options,
+                           .memory = &memory,
+                           .limits = "",
+                           .campaign = &campaign};
+    MS_TRY(ms_campaign_options_check(cx, &campaign, &r.asks_campaign));
     return ms_stacks_are_several(plan_options.of[MS_CHOOSE_STACK].text)
                ? search_several(cx, args, &r)
                : search_one(cx, args, &r);

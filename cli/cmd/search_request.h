@@ -2,6 +2,7 @@
 #ifndef MS_CLI_CMD_SEARCH_REQUEST_H
 #define MS_CLI_CMD_SEARCH_REQUEST_H
 
+#include "cli/options/campaign_options.h"
 #include "cli/options/memory_options.h"
 #include "cli/options/plan_options.h"
 #include "sim/search/why.h"
@@ -25,6 +26,8 @@ typedef struct ms_search_request {
     ms_space *space;
     const char *limits; /* text of all limits for the report */
     ms_why_question *why;
+    const ms_campaign_options *campaign;
+    bool asks_campaign;
 } ms_search_request;
 
 /* Narrows r->space by the flags and fills r->limits. MS_EINPUT: a limit that is wrong,

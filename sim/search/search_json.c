@@ -126,9 +126,8 @@ static void write_plans(ms_jout *out, const ms_search_report *report)
     ms_jout_end_array(out);
 }
 
-void ms_search_write_json(ms_jout *out, const ms_search_report *report)
+void ms_search_write_fields(ms_jout *out, const ms_search_report *report)
 {
-    ms_jout_begin_object(out);
     ms_jout_text_field(out, "schema", "meshsim.search/1");
     ms_search_write_inputs(out, report, report->space->base.stack);
     ms_jout_number_field(out, "elapsed_s", report->result->elapsed_s);
@@ -147,5 +146,4 @@ void ms_search_write_json(ms_jout *out, const ms_search_report *report)
         ms_jout_key(out, "why");
         ms_why_write_json(out, report->why);
     }
-    ms_jout_end_object(out);
 }

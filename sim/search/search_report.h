@@ -51,7 +51,7 @@ void ms_search_write_inputs(ms_jout *out, const ms_search_report *report,
                             const char *stack);
 /* Writes the field "certificate" into an open JSON object. */
 void ms_search_write_certificate(ms_jout *out, const ms_search_report *report);
-/* Writes the report as JSON, schema meshsim.search/1. */
-void ms_search_write_json(ms_jout *out, const ms_search_report *report);
+/* Writes the fields of schema meshsim.search/1 into an open JSON object. */
+void ms_search_write_fields(ms_jout *out, const ms_search_report *report);
 
 #endif

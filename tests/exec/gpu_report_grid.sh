@@ -2,9 +2,12 @@
 # Whole steps on one GPU for gpu_report.sh: a grid of models, sequences, micro-batches and recomputation, measured and predicted before and after
 # calibration. Sourced, not run.
 
-# Most valuable first: id, model, its layers (0: all), sequence, micro-batch, batch in sequences, recomputation, type
+# Most valuable first: id, model, its layers (0: all), sequence, micro-batch, batch in sequences, recomputation, type; options of the run that
+# predictions do not have
 grid="1b|llama-3.2-1b|0|4096|2|8|none|bf16
 3b|llama-3.2-3b|0|4096|2|8|none|bf16
+3b-cudnn|llama-3.2-3b|0|4096|2|8|none|bf16|--attention cudnn
+3b-timed|llama-3.2-3b|0|4096|2|8|none|bf16|--gemm-algorithms gemms.json
 1b-8k|llama-3.2-1b|0|8192|1|2|none|bf16
 3b-2k|llama-3.2-3b|0|2048|1|4|none|bf16
 8b-slice|llama-3.1-8b|8|4096|1|2|none|bf16
@@ -42,19 +45,20 @@ most_median_percent=5 most_worst_percent=12 most_above_percent=3 most_below_perc
 # id, what, a line each
 grid_names()
 {
-    local id model layers sequence microbatch batch recompute type
-    while IFS='|' read -r id model layers sequence microbatch batch recompute type; do
+    local id model layers sequence microbatch batch recompute type more
+    while IFS='|' read -r id model layers sequence microbatch batch recompute type more; do
         [ "$layers" -eq 0 ] || model="$model, $layers layers"
-        echo "$id|$model, $sequence x $microbatch of $batch, recompute $recompute, $type"
+        more=${more/--gemm-algorithms*/timed GEMMs} more=${more/--attention cudnn/cuDNN}
+        echo "$id|$model, $sequence x $microbatch of $batch, recompute $recompute, $type${more:+, ${more#--}}"
     done <<<"$grid"
 }
 
-# read_row ID: model, layers, sequence, microbatch, batch, recompute and type of a step. Rehearsals have small models and sequences.
+# read_row ID: model, layers, sequence, microbatch, batch, recompute, type and more (options) of a step. Rehearsals have small models and sequences.
 read_row()
 {
     local line
     while read -r line; do
-        [[ "$line" != "$1|"* ]] || IFS='|' read -r _ model layers sequence microbatch batch recompute type <<<"$line"
+        [[ "$line" != "$1|"* ]] || IFS='|' read -r _ model layers sequence microbatch batch recompute type more <<<"$line"
     done <<<"$grid"
     if [ $backend != cuda ]; then
         [[ "$model" = qwen3* ]] && model=tests/data/gpu/moe.json || model=tests/data/gpu/llama.json
@@ -107,7 +111,7 @@ mfu()
 
 step()
 {
-    local id=$1 json=$runs/run.$1.json log=$logs/steps.$1.log rc=0 most_s=45 options fits="" device="" capacity="" seconds="" fraction="" rate=""
+    local id=$1 json=$runs/run.$1.json log=$logs/steps.$1.log rc=0 most_s=45 options more_options fits="" device="" capacity="" seconds="" fraction="" rate=""
     [ -z "$cluster" ] || predict_step "$id" predict
     [ ! -s "$runs/predict.$id.json" ] || IFS='|' read -r fits device capacity seconds fraction rate < <(fields "$runs/predict.$id.json" \
         memory.fits memory.device_bytes memory.capacity_bytes step_s mfu_frac tokens_per_s)
@@ -121,7 +125,12 @@ step()
     # rounding to bf16 may change which experts are chosen; a prediction is for balanced ones
     [[ "$id" != moe-* ]] || options+=(--balanced-routing)
     read_row "$id"
-    limited $most_s "$log" "$program" run --backend $backend --dtype "$type" "${plan[@]}" "${options[@]}" --json -o "$json" || rc=$?
+    if [ -n "$more" ] && [ $backend != cuda ]; then
+        all_of "$id" "not measured" "$more needs a GPU"
+        return
+    fi
+    read -r -a more_options <<<"${more/ gemms.json/ $work/gemms.json}"
+    limited $most_s "$log" "$program" run --backend $backend --dtype "$type" "${plan[@]}" "${options[@]}" "${more_options[@]}" --json -o "$json" || rc=$?
     if [ $rc -eq 0 ] && measured_step "$id" "$json" "$fraction" "$rate"; then
         return
     fi

@@ -415,7 +415,9 @@ static ms_jval search_json(ms_ctx *cx, const searched *s, const ms_shortfall *sh
     FILE *file = tmpfile();
     assert_non_null(file);
     ms_jout out = ms_jout_open(file);
-    ms_search_write_json(&out, &report);
+    ms_jout_begin_object(&out);
+    ms_search_write_fields(&out, &report);
+    ms_jout_end_object(&out);
     ms_jout_close(&out);
     return parse(cx, file, doc);
 }
