@@ -107,6 +107,11 @@ void ms_cuda_fake_begin(const ms_cuda_fake_options *options)
     pthread_mutex_unlock(&fake_lock);
 }
 
+void ms_cuda_fake_alone(void)
+{
+    fake.is_alone = true;
+}
+
 static int num_open(void)
 {
     int num = 0;

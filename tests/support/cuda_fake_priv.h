@@ -125,7 +125,7 @@ struct fake_item {
 
 typedef struct fake_world {
     ms_cuda_fake_options options;
-    bool is_unprotected;
+    bool is_unprotected, is_alone;
     ms_rng rng;
     double clock_s;
     struct timespec last_change;

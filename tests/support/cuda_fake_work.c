@@ -249,6 +249,8 @@ static double seconds_between(struct timespec from, struct timespec to)
 bool fake_pause(struct timespec since)
 {
     struct timespec until = fake_now();
+    if (fake.is_alone)
+        return false;
     if (seconds_between(since, until) > fake.options.stuck_seconds &&
         seconds_between(fake.last_change, until) > fake.options.stuck_seconds)
         return false;

@@ -13,7 +13,6 @@ static const ms_cuda_driver *const driver = &ms_cuda_fake_driver;
 #define NUM_RANKS    4
 #define NUM_COMMS    4 /* two of all ranks, one of each half, one more of each half */
 #define NUM_SEEDS    TEST_CASES(200, 40)
-#define STUCK_S      0.03
 #define COUNT        2
 #define NUM_OF_WORLD 2
 
@@ -59,7 +58,6 @@ static void open_ranks(one_rank ranks[NUM_RANKS], const ms_cuda_fake_options *op
     ms_ctx *cx = test_cx();
     all.num_devices = NUM_RANKS;
     all.record_defects = true;
-    all.stuck_seconds = STUCK_S;
     ms_cuda_fake_begin(&all);
     ASSERT_OK(driver->make_id(cx, &id), cx);
     for (int i = 0; i < NUM_RANKS; i++) {
@@ -70,6 +68,7 @@ static void open_ranks(one_rank ranks[NUM_RANKS], const ms_cuda_fake_options *op
     for (int i = 0; i < NUM_RANKS; i++)
         pthread_join(ranks[i].thread, NULL);
     ASSERT_INT(ms_cuda_fake_num_defects(), 0);
+    ms_cuda_fake_alone();
 }
 
 /* Whether all work of all ranks ends. */
