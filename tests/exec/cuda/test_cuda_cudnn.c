@@ -390,7 +390,8 @@ static void the_library_has_engines(void **state)
         {{1, 1024, 1024, 8, 8, 256, 256, 1, 1, 0}, false, 900, 900},
         {{1, 1024, 1024, 8, 8, 192, 128, 1, 1, 0}, false, 900, 1000},
     };
-    if (!open_cudnn())
+    /* the library does not release what it compiled, which a leak sanitizer reports */
+    if (TEST_CASES(false, true) || !open_cudnn())
         skip();
     for (size_t d = 0; d < sizeof devices / sizeof *devices; d++) {
         cudnnBackendDescriptor_t properties;
