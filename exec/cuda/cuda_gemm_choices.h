@@ -1,5 +1,5 @@
-/* Which of cuBLASLt's candidate algorithms computes each GEMM, where candidates have been
- * timed: a table that all ranks of a process share, kept in a JSON file.
+/* Choices among cuBLASLt's candidate algorithms of a GEMM by their times: a table that all
+ * ranks of a process share, kept in a JSON file.
  *
  * The first answer for a GEMM stands, even if ranks find different ones, so that all
  * ranks of a process compute the same bits. */

@@ -1,5 +1,7 @@
 #include "exec/cuda/cuda_gemm_key.h"
 
+#include "base/hash.h"
+
 #include <stdint.h>
 
 #define MAX_ALIGNMENT   256
@@ -14,13 +16,9 @@ long ms_cuda_gemm_bucket(long size)
     return (size + step - 1) / step * step;
 }
 
-/* FNV-1a hash (Fowler, Noll and Vo). */
 size_t ms_cuda_gemm_key_hash(const ms_cuda_gemm_key *key)
 {
-    size_t hash = 14695981039346656037ULL;
-    const unsigned char *bytes = (const unsigned char *)key;
-    for (size_t i = 0; i < sizeof *key; i++)
-        hash = (hash ^ bytes[i]) * 1099511628211ULL;
+    size_t hash = ms_hash_bytes(key, sizeof *key);
     return hash ^ hash >> 32;
 }
 

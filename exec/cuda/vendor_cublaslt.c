@@ -102,6 +102,7 @@ typedef struct ready_product {
     ms_cuda_gemm_key key;
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t layouts[3]; /* a, b and c */
+    long sizes[3];                     /* m, n and k that the layouts have */
     cublasStatus_t answer;             /* CUBLAS_STATUS_SUCCESS: there is a candidate */
     int num_candidates;
     algorithm candidates[MS_CUDA_GEMM_CANDIDATES];
@@ -221,15 +222,19 @@ static ms_status make_layouts(ms_ctx *cx, ready_product *ready)
     for (int i = 0; i < 3; i++)
         MS_TRY(make_layout(cx, &ready->layouts[i], scalars[i],
                            (const long[]){s.rows[i], s.cols[i], lds[i]}, k, strides[i]));
+    memcpy(ready->sizes, (const long[]){k->m, k->n, k->k}, sizeof ready->sizes);
     return MS_OK;
 }
 
-/* Makes layouts that were made for rounded sizes those of the GEMM. */
-static ms_status set_sizes(ms_ctx *cx, const ready_product *ready, const ms_cuda_gemm *p)
+/* Gives the layouts the sizes of the GEMM: a key stands for all that round to its own. */
+static ms_status set_sizes(ms_ctx *cx, ready_product *ready, const ms_cuda_gemm *p)
 {
-    stored_shapes s =
-        shapes_of(p->transpose_a, p->transpose_b, (const long[]){p->m, p->n, p->k});
-    for (int i = 0; i < 3 && p->varies != MS_CUDA_GEMM_NONE; i++) {
+    const long sizes[] = {p->m, p->n, p->k};
+    if (memcmp(ready->sizes, sizes, sizeof sizes) == 0)
+        return MS_OK;
+    memcpy(ready->sizes, sizes, sizeof sizes);
+    stored_shapes s = shapes_of(p->transpose_a, p->transpose_b, sizes);
+    for (int i = 0; i < 3; i++) {
         uint64_t rows = (uint64_t)s.cols[i], cols = (uint64_t)s.rows[i];
         TRY_BLAS(cx, blas.layout_set(ready->layouts[i], CUBLASLT_MATRIX_LAYOUT_ROWS,
                                      &rows, sizeof rows));

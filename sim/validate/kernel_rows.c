@@ -3,6 +3,7 @@
 #include "sim/validate/kernel_rows.h"
 
 #include "base/cells.h"
+#include "base/hash.h"
 #include "sim/validate/kernel_rows_priv.h"
 #include "sim/validate/pubrun_priv.h"
 
@@ -96,10 +97,7 @@ static bool is_in_fitted_half(ms_arena *arena, const ms_kernel_cells *c)
     const char *shape = ms_arena_printf(
         arena, "%ld %s %ld%s%s", c->m, c->n == NULL ? "" : c->n, c->k,
         c->head_dim == NULL ? "" : " ", c->head_dim == NULL ? "" : c->head_dim);
-    uint64_t hash = 14695981039346656037ULL;
-    for (const char *at = shape; *at != '\0'; at++)
-        hash = (hash ^ (unsigned char)*at) * 1099511628211ULL;
-    return (hash >> 20 & 1) != 0;
+    return (ms_hash_bytes(shape, strlen(shape)) >> 20 & 1) != 0;
 }
 
 /* Length of the part of a row's source that coefficients name: "owner/repository" of

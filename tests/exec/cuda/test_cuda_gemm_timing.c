@@ -211,8 +211,8 @@ static void buckets_are_close(void **state)
     ASSERT_INT(num, 80);
 }
 
-/* Products c = a b, c = a' b and c = a b' of `rows` rows that vary; a and b have twos and
- * threes. */
+/* Products c = a b, or c = a' b where k varies, with a size of `rows` that varies; a and b
+ * have twos and threes. */
 static ms_cuda_gemm varying(float *x, long rows, ms_cuda_gemm_size size)
 {
     ms_cuda_gemm p = gemm_of(x, 2, false);
@@ -239,6 +239,24 @@ static void check_varying(ms_ctx *cx, float *x, long rows, ms_cuda_gemm_size siz
             ASSERT_NEAR(x[512 + i * p.ld_c + j], 6.0 * (double)p.k, 0);
     ASSERT_NEAR(x[512 + p.m * p.ld_c], -1,
                 0); /* nothing beyond the rows that there are */
+}
+
+/* Sizes of one that varies do not stay for another GEMM of the rounded size. */
+static void a_rounded_size_is_no_other_gemm(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    float *x = MS_NEW_ARRAY(cx->arena, 1024, float);
+    take_times((const double[]){1, 1, 1, 1, 1});
+    check_varying(cx, x, 33, MS_CUDA_GEMM_M);
+    ms_cuda_gemm plain = varying(x, 48, MS_CUDA_GEMM_M);
+    plain.varies = MS_CUDA_GEMM_NONE;
+    for (int i = 0; i < 1024; i++)
+        x[i] = i < 256 ? 2 : i < 512 ? 3 : -1;
+    (void)run(cx, &plain);
+    for (long i = 0; i < 48 * 2; i++)
+        ASSERT_NEAR(x[512 + i], 12, 0);
+    close_device();
 }
 
 static void similar_rows_have_one_algorithm(void **state)
@@ -276,6 +294,7 @@ int main(void)
         cmocka_unit_test(without_memory_or_candidates_the_first_is_taken),
         cmocka_unit_test(missing_candidates_are_told),
         cmocka_unit_test(buckets_are_close),
+        cmocka_unit_test(a_rounded_size_is_no_other_gemm),
         cmocka_unit_test(similar_rows_have_one_algorithm),
     };
     return cmocka_run_group_tests(tests, make_path, NULL);
