@@ -120,12 +120,12 @@ static void close_ranks(ms_cuda_job *job)
         has_thread[rank] =
             has_comms && pthread_create(&threads[rank], NULL, close_rank_main, d) == 0;
     }
-    for (long rank = 0; rank < num_ranks; rank++) {
+    for (long rank = 0; rank < num_ranks; rank++)
+        if (!has_thread[rank])
+            close_rank(&job->ranks[rank]);
+    for (long rank = 0; rank < num_ranks; rank++)
         if (has_thread[rank])
             pthread_join(threads[rank], NULL);
-        else
-            close_rank(&job->ranks[rank]);
-    }
 }
 
 static ms_status finish_rank(ms_ctx *cx, ms_device_rank *d)
@@ -268,19 +268,20 @@ static ms_status check_fp8(ms_ctx *cx, const ms_cuda_job *job)
 }
 
 /* Bounds NCCL's kernels such that all that may run at one time fit on a GPU with its
- * `sharers` ranks, and checks that each stream of a rank has a hardware queue: a kernel
- * that waits in one holds up all behind it. */
+ * `sharers` ranks, and checks that each of their streams has a hardware queue, of which
+ * a process has some on each GPU: a kernel that waits in one holds up all behind it. */
 static ms_status bound_communication(ms_ctx *cx, ms_cuda_job *job, long sharers)
 {
     ms_cuda_facts facts;
     const int num_fixed = 1 + MS_STREAM_SEND; /* compute, and TP to SEND */
-    int num_streams = ms_cuda_channels_streams(&job->channels, num_fixed);
+    int num_streams = (int)sharers * ms_cuda_channels_streams(&job->channels, num_fixed);
     MS_TRY(job->driver->describe(cx, 0, &facts));
     if (facts.num_queues > 0 && facts.num_queues < num_streams) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                "%d streams of a rank share %d hardware queue%s of the GPU, in which "
+                "%d streams of %ld rank%s share %d hardware queue%s of the GPU, in which "
                 "communication can wait for itself",
-                num_streams, facts.num_queues, facts.num_queues == 1 ? "" : "s");
+                num_streams, sharers, sharers == 1 ? "" : "s", facts.num_queues,
+                facts.num_queues == 1 ? "" : "s");
         ms_hint(cx, "unset %s, or set it to 32", MS_QUEUES_VARIABLE);
         return MS_EINPUT;
     }

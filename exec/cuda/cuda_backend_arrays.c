@@ -108,7 +108,9 @@ static void run_block(ms_device_rank *d, const ms_attention_block *block, void *
                          .precision = d->precision,
                          .op = block->call,
                          .batch = block->call->batch != NULL ? &batch : NULL,
-                         .workspace = workspace};
+                         .workspace = workspace,
+                         .attention = d->job->outer->attention,
+                         .attention_use = &d->attention};
     if (!begin_work(d))
         return;
     ms_status status = ms_cuda_batch_of(d->cx, d, block->call, &batch);

@@ -152,10 +152,14 @@ static unsigned char *workspace_of(ms_cuda_fused_state *f, cudaStream_t stream,
     workspace *w = &f->workspaces[i];
     if (w->memory != NULL && w->bytes >= bytes)
         return w->memory;
-    (void)cudaFree(w->memory); /* waits for the work that uses it */
+    /* memory of the stream's pool: cudaFree would wait for transfers, which may wait for
+     * this rank */
+    if (w->memory != NULL)
+        (void)cudaFreeAsync(w->memory, stream);
     *w = (workspace){.stream = stream, .bytes = bytes};
     f->num_workspaces = i == f->num_workspaces ? i + 1 : f->num_workspaces;
-    if (cudaMalloc((void **)&w->memory, bytes > 0 ? bytes : 1) != cudaSuccess) {
+    if (cudaMallocAsync((void **)&w->memory, bytes > 0 ? bytes : 1, stream) !=
+        cudaSuccess) {
         (void)cudaGetLastError(); /* no memory is no failure of the device */
         w->memory = NULL;
     }

@@ -18,7 +18,6 @@ typedef struct cudnn_fake_state {
     int64_t workspace_bytes; /* workspace of each plan */
     /* ---- counts ---- */
     int num_live, num_defects, num_executed, num_plans;
-    int num_ops; /* operations of the graph executed last */
     char defect[256];
 } cudnn_fake_state;
 extern cudnn_fake_state cudnn_fake;

@@ -299,7 +299,6 @@ void cudnn_fake_run(const fake_desc *graph, const fake_desc *pack)
     fake_desc *const *ops = cudnn_fake_values(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, &num);
     for (int64_t i = 0; i < num; i++)
         run_op(ops[i], pack);
-    cudnn_fake.num_ops = (int)num;
     while (num_tensors > 0)
         free(tensors[--num_tensors].elements);
 }

@@ -16,7 +16,7 @@
 #define cudaEventCreate      test_cuda_event_create
 #define cudaEventDestroy     test_cuda_event_destroy
 #define cudaEventRecord      test_cuda_event_record
-#define cudaEventSynchronize test_cuda_event_synchronize
+#define cudaEventQuery       test_cuda_event_query
 #define cudaEventElapsedTime test_cuda_event_elapsed
 #include "exec/cuda/vendor_cublaslt.c"
 #include "exec/cuda/vendor_gemm_timing.c"
@@ -91,7 +91,7 @@ cudaError_t test_cuda_event_record(cudaEvent_t event, cudaStream_t stream)
     return cudaSuccess;
 }
 
-cudaError_t test_cuda_event_synchronize(cudaEvent_t event)
+cudaError_t test_cuda_event_query(cudaEvent_t event)
 {
     (void)event;
     return cudaSuccess;

@@ -8,7 +8,8 @@
 #if __has_include(<cudnn_graph.h>)
 
 /* CUDA runtime functions that the tested code calls, replaced by mocks */
-#define cudaMalloc       test_cuda_malloc
+#define cudaMallocAsync  test_cuda_malloc
+#define cudaFreeAsync    test_cuda_free_async
 #define cudaFree         test_cuda_free
 #define cudaMemsetAsync  test_cuda_memset
 #define cudaGetLastError test_cuda_last_error
@@ -29,8 +30,9 @@ static int num_allocated;
 static bool is_missing, is_full;
 static ms_cuda_device device = {.ordinal = 0, .major = 9};
 
-cudaError_t test_cuda_malloc(void **memory, size_t bytes)
+cudaError_t test_cuda_malloc(void **memory, size_t bytes, cudaStream_t stream)
 {
+    (void)stream;
     if (is_full)
         return cudaErrorMemoryAllocation;
     *memory = aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -45,6 +47,12 @@ cudaError_t test_cuda_free(void *memory)
     num_allocated -= memory != NULL;
     free(memory);
     return cudaSuccess;
+}
+
+cudaError_t test_cuda_free_async(void *memory, cudaStream_t stream)
+{
+    (void)stream;
+    return test_cuda_free(memory);
 }
 
 cudaError_t test_cuda_memset(void *memory, int value, size_t bytes, cudaStream_t stream)
@@ -308,8 +316,8 @@ static void plans_are_dropped_when_there_are_many(void **state)
 
 /* ---- the library itself ---- */
 
-/* Properties of a device as cuDNN writes them (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION),
- * those of an H100, A100 and B200 by their data sheets. */
+/* Properties of a device as cuDNN writes them (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION):
+ * of H100, A100 and B200 what selects kernels; clocks, caches and memory are an H100's. */
 #define PROPERTIES                                                                       \
     "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],"         \
     "\"regsPerBlock\":65536,\"multiProcessorCount\":%d,\"warpSize\":32,"                 \

@@ -110,7 +110,7 @@ static void too_few_are_refused(void **state)
     cx = test_cx();
     ASSERT_INT(run_two_stages(cx, &backend, NUM_SMS, 1, 1), MS_EINPUT);
     assert_non_null(
-        strstr(test_messages(cx), "streams of a rank share 1 hardware queue"));
+        strstr(test_messages(cx), "streams of 1 rank share 1 hardware queue"));
     assert_non_null(strstr(test_messages(cx), "unset CUDA_DEVICE_MAX_CONNECTIONS"));
 }
 
