@@ -1,6 +1,7 @@
 #!/bin/bash
 # Sizes of build/bundle, for the compute capabilities that are its arguments, and of the tracked sources that travel with it. Fails where a bundle
-# for one of them is above 32 MiB, or it and the sources together are 60 MiB or more; a bundle for several is only printed.
+# for one of them is above 32 MiB, or it and the sources together are 60 MiB or more, so that both can be sent to a machine in one piece of
+# 64 MiB; a bundle for several is only printed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mib() { awk "BEGIN { printf \"%.1f\", $1 / 1048576 }"; }

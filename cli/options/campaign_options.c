@@ -124,8 +124,14 @@ static void note_defaults(ms_ctx *cx, const ms_campaign_options *options,
             cx, "--write-bandwidth \"%.3g GB/s\": 122 MB/s a GPU, as Llama 3's storage",
             terms->write_bytes_per_s / 1e9);
     if (!options->power_w.given && !isnan(terms->gpu_power_w))
-        ms_note_default(cx, "--power %g, the GPU's limit alone; --pue %g",
-                        terms->gpu_power_w, terms->pue);
+        ms_note_default(cx, "--power %g, the GPU's limit alone", terms->gpu_power_w);
+    if (!options->pue.given)
+        ms_note_default(cx, "--pue %g", terms->pue);
+    if (!options->price.given && !isnan(terms->gpu_hour_price))
+        ms_note_default(cx, "--price %g, as the cluster's file has it",
+                        terms->gpu_hour_price);
+    if (options->simulate_failures && !options->seed.given)
+        ms_note_default(cx, "--failure-seed 0");
 }
 
 static ms_campaign_terms terms_of(const ms_campaign_options *options,

@@ -53,7 +53,7 @@ typedef struct ms_calibration {
     /* medians over launches: time of the largest GEMM with zeros / with normal data, which
      * costs more power; warm-up until the GEMM's time was steady. NaN: not measured */
     double zero_ratio, warm_up_s;
-    bool steady; /* whether every launch's warm-up ended with steady times */
+    bool steady; /* whether warm-ups were measured, and all ended with steady times */
 } ms_calibration;
 
 /* Makes a calibrated profile: fits by relative errors, intervals by resampling launches

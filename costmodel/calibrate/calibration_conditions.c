@@ -47,8 +47,7 @@ void ms_calibration_take_conditions(ms_ctx *cx, ms_calibration_input *in,
     ms_samples *fitted = MS_NEW(cx->arena, ms_samples);
     double *ratios = MS_NEW_ARRAY(cx->arena, all->num + 1, double);
     double *warm_ups_s = MS_NEW_ARRAY(cx->arena, all->num + 1, double);
-    int num_ratios = 0, num_warm_ups = 0;
-    out->steady = true;
+    int num_ratios = 0, num_warm_ups = 0, num_steady = 0;
     for (int i = 0; i < all->num; i++) {
         const ms_sample *sample = &all->items[i];
         if (!is_condition(sample))
@@ -57,10 +56,11 @@ void ms_calibration_take_conditions(ms_ctx *cx, ms_calibration_input *in,
             ratios[num_ratios++] = ratio_of_zeros(all, sample);
         if (sample->kind == MS_SAMPLE_WARM_UP) {
             warm_ups_s[num_warm_ups++] = sample->seconds;
-            out->steady = out->steady && sample->size[0] > 0.0;
+            num_steady += sample->size[0] > 0.0;
         }
     }
     in->samples = fitted;
+    out->steady = num_warm_ups > 0 && num_steady == num_warm_ups;
     out->zero_ratio = median_of(ratios, num_ratios);
     out->warm_up_s = median_of(warm_ups_s, num_warm_ups);
     in->machine.conditions = text_of(cx->arena, out);

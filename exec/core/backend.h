@@ -85,14 +85,15 @@ typedef ms_status ms_rank_main(ms_ctx *cx, ms_device_rank *device, long rank,
 
 typedef struct ms_backend ms_backend;
 
-/* An open backend with the ranks of `world`, computing in `type`. */
-/* Owner of the kernels that run attention on a GPU, where the library can; otherwise own ones do. */
+/* Owner of the kernels that run attention on a GPU. Where the library cannot, the
+ * program's own do. */
 typedef enum ms_run_attention {
     MS_RUN_ATTENTION_OWN,
     MS_RUN_ATTENTION_CUDNN,
     MS_RUN_ATTENTION_CUDNN_DETERMINISTIC /* gradients are equal in every run */
 } ms_run_attention;
 
+/* An open backend with the ranks of `world`, computing in `type`. */
 typedef struct ms_backend_job {
     const ms_backend *backend;
     const ms_world *world;

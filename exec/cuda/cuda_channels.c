@@ -113,6 +113,8 @@ static void add_kinds(ms_cuda_channels *c, const ms_world *world)
 
 /* ---- messages ---- */
 
+/* Messages to further ranks go through host memory: each channel takes one of 32 hardware
+ * queues. A choice, not measured. */
 #define MAX_CHANNELS_EACH_WAY 4
 
 /* Channels being listed: for each rank those it sends on, and how many it receives on. */
@@ -235,7 +237,8 @@ ms_cuda_channels ms_cuda_channels_make(ms_arena *arena, const ms_world *world)
 /* Most blocks of a message. NCCL gives two channels to a peer over the network by default
  * (NCCL_NCHANNELS_PER_NET_PEER); twice as many serve links inside a node. Not measured. */
 #define MESSAGE_CTAS 4
-/* 1 / share of the multiprocessors that stay free for compute */
+/* 1 / share of the multiprocessors that stay free for compute. One of them is enough for
+ * kernels to end; the rest is a choice, not measured. */
 #define COMPUTE_SHARE 4
 
 bool ms_cuda_channels_ctas(const ms_cuda_channels *c, int num_sms, int most,

@@ -1,8 +1,8 @@
 /* The functions of a GPU and its libraries that the CUDA backend uses: memory, streams,
- * events, copies, GEMMs, attention, communicators. exec/cuda/vendor_*.c implement
- * them by the CUDA run time, cuBLASLt, cuDNN and NCCL; tests have an emulated device that defers the work of
- * every stream until something waits for it, and runs it in any order that streams and
- * events allow. The host never reads device pointers.
+ * events, copies, GEMMs, attention, communicators. exec/cuda/vendor_*.c implement them by
+ * the CUDA run time, cuBLASLt, cuDNN and NCCL; tests have an emulated device that defers
+ * the work of every stream until something waits for it, and runs it in any order that
+ * streams and events allow. The host never reads device pointers.
  *
  * Calls do not wait unless their comment says so. Errors: MS_EIO with a message that
  * names the call and the library's error text. */
@@ -75,8 +75,8 @@ typedef struct ms_cuda_gemm {
     ms_cuda_gemm_size varies;
 } ms_cuda_gemm;
 
-/* Properties that select fused kernels for attention; compared as bytes. b sequences, s queries,
- * t keys, n heads, g KV heads, widths of keys (d) and of values (w). */
+/* Properties that select fused kernels for attention; compared as bytes. b sequences, s
+ * queries, t keys, n heads, g KV heads, widths of keys (d) and of values (w). */
 typedef struct ms_cuda_fused_shape {
     long num_batch, num_queries, num_keys, num_heads, num_kv_heads, width, value_width;
     long is_causal; /* query i sees keys 0 to i; otherwise it sees all keys */
@@ -233,7 +233,8 @@ typedef struct ms_cuda_driver {
 } ms_cuda_driver;
 
 /* The driver that uses the CUDA run time, cuBLASLt, cuDNN and NCCL; all but the first are
- * opened on first use, so that the program starts without them. NULL if built without CUDA. */
+ * opened on first use, so that the program starts without them. NULL if built without
+ * CUDA. */
 const ms_cuda_driver *ms_cuda_driver_of_libraries(void);
 
 #endif

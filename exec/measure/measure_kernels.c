@@ -238,8 +238,8 @@ static const double least_timed_s = 1e-3;
 /* CUDA streams accept about a thousand calls before they block the host */
 static const long max_timed_calls = 400;
 /* Warm-up: in windows of this length, until the largest GEMM's mean time of so many
- * windows in a row is the same within this share; limits of the whole. A GPU's clock
- * follows power and temperature within a few seconds. */
+ * windows in a row is the same within this share; limits of the whole. They are choices,
+ * not measured: clocks follow power within seconds, temperature more slowly. */
 static const double window_s = 0.1, steady_frac = 0.01;
 static const double least_warm_up_s = 0.5, most_warm_up_s = 8.0, most_quick_s = 2.0;
 #define NUM_STEADY_WINDOWS 5

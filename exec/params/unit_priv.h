@@ -37,7 +37,9 @@ typedef struct ms_unit_tensor {
     long first; /* index of the tensor's first element in the segment */
     ms_local local;
     ms_weight_name name;
-    bool is_empty;   /* the gradient's memory holds nothing of this step yet */
+    /* whether the gradient's memory holds nothing yet of this step, or of this micro-batch
+     * in the shared buffer */
+    bool is_empty;
     bool is_partial; /* whether the gradient is partial over tp */
     bool is_counted; /* whether this rank counts the tensor in gradient norms */
 } ms_unit_tensor;

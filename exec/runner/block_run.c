@@ -290,15 +290,14 @@ static bool goes_with_next(const ms_block_run *run, int index)
     return ms_block_pass_runs(run->pass, &next);
 }
 
+/* Executes such nodes, whose results have tokens: none is a gradient of a weight. */
 static ms_status execute_pair(const ms_block_run *run, const ms_block_entry *entry)
 {
     const ms_node *nodes = run->block->plan->program->nodes;
     const ms_block_entry next = {entry->node + 1, NULL, false};
     MS_TRY(allocate_results(run, &nodes[entry->node]));
     MS_TRY(allocate_results(run, &nodes[next.node]));
-    ms_op_call first = call_of(run, entry), second = call_of(run, &next);
-    begin_gradients(run, &first);
-    begin_gradients(run, &second);
+    const ms_op_call first = call_of(run, entry), second = call_of(run, &next);
     MS_TRY(ms_lower_async(run->rank, &first, &second));
     free_after(run, entry->node);
     free_after(run, next.node);

@@ -89,8 +89,8 @@ void ms_cuda_fake_begin(const ms_cuda_fake_options *options);
 /* Frees everything. Objects that are still open and memory not released are defects. */
 void ms_cuda_fake_end(void);
 
-/* From now on no other thread uses the driver: waiting for what none of the work can do is
- * a defect at once. */
+/* The calling thread alone uses the driver from now on: waiting for what none of the work
+ * can do is a defect at once. */
 void ms_cuda_fake_alone(void);
 
 extern const ms_cuda_driver ms_cuda_fake_driver;
