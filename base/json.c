@@ -6,6 +6,7 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,7 +170,11 @@ static ms_status parse_text(ms_ctx *cx, ms_jdoc *doc, size_t length)
     if (fault.message != NULL)
         return ms_fail(cx, MS_EINPUT, loc_at(doc, fault.offset, NULL), "%s",
                        fault.message);
+    /* cJSON notes the place of an error in a variable of all threads */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
     doc->root = cJSON_ParseWithLength(doc->text, length + 1);
+    pthread_mutex_unlock(&lock);
     if (doc->root == NULL)
         return ms_fail(cx, MS_EIO, (ms_loc){.file = doc->name},
                        "out of memory while parsing %zu bytes", length);

@@ -19,60 +19,10 @@
 #define LOWER       150.0
 #define LINE        15.0 /* height of a line of a label, pixels */
 
-/* ---- search ---- */
-
-static const char *reason_for_no_plan(ms_ctx *cx, const ms_workload *workload,
-                                      const ms_search_result *result)
-{
-    if (!isfinite(result->least_needed_bytes))
-        return "no legal plan";
-    return ms_arena_printf(cx->arena, "needs %.1f of %.1f GiB",
-                           ms_gib(result->least_needed_bytes),
-                           ms_gib(workload->memory.limit_bytes));
-}
-
-static ms_status search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
-                        const ms_search_options *options, ms_scaling_point *point)
-{
-    ms_search_result result;
-    ms_status status = ms_search(cx, workload, space, options, &result);
-    if (status != MS_OK && status != MS_ENOFIT)
-        return status;
-    if (options->interrupted != NULL && *options->interrupted && !result.optimal)
-        return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE,
-                       "interrupted while %ld GPUs were searched", space->base.gpus);
-    point->found = result.num_found > 0;
-    point->optimal = result.optimal;
-    if (!point->found) {
-        point->reason = reason_for_no_plan(cx, workload, &result);
-        return MS_OK;
-    }
-    point->plan = result.found[0].plan;
-    return ms_predict(cx, workload, &point->plan, &point->prediction);
-}
-
-ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base,
-                            const ms_scaling_limits *limits,
-                            const ms_search_options *options, ms_scaling_point *point)
-{
-    *point = (ms_scaling_point){.gpus = base->gpus, .global_batch = base->global_batch};
-    ms_workload *workload;
-    MS_TRY(ms_workload_open(cx, base, &workload));
-    ms_workload_set_memory_rule(workload, &limits->memory);
-    ms_space space = ms_space_all(base, workload->stack);
-    ms_status status = MS_OK;
-    for (int i = 0; i < limits->num && status == MS_OK; i++)
-        status = ms_space_limit(cx, &space, limits->texts[i]);
-    if (status == MS_OK)
-        status = search(cx, workload, &space, options, point);
-    ms_workload_close(workload);
-    return status;
-}
-
 const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling)
 {
     for (int i = 0; i < scaling->num_points; i++)
-        if (scaling->points[i].found)
+        if (scaling->points[i].best.found)
             return &scaling->points[i];
     return NULL;
 }
@@ -82,7 +32,7 @@ static double ideal_tokens_per_s(const ms_scaling *scaling, const ms_scaling_poi
 {
     const ms_scaling_point *first = ms_scaling_first(scaling);
     return first == NULL ? (double)NAN
-                         : first->prediction.tokens_per_s_per_gpu * (double)point->gpus;
+                         : first->best.prediction.tokens_per_s_per_gpu * (double)point->gpus;
 }
 
 /* ---- words ---- */
@@ -119,12 +69,12 @@ static const char *subtitle(const ms_scaling *scaling)
         scaling->limits[0] == '\0' ? "" : " · ", scaling->limits);
     const ms_scaling_point *first = ms_scaling_first(scaling), *last = first;
     for (int i = 0; i < scaling->num_points; i++)
-        if (scaling->points[i].found)
+        if (scaling->points[i].best.found)
             last = &scaling->points[i];
     if (first == last)
         return text;
     return ms_arena_printf(scaling->arena, "%s · %.0f %% of linear at %ld", text,
-                           100.0 * last->prediction.tokens_per_s /
+                           100.0 * last->best.prediction.tokens_per_s /
                                ideal_tokens_per_s(scaling, last),
                            last->gpus);
 }
@@ -140,12 +90,12 @@ static int num_axes(const ms_plan *plan)
 /* The axes of a point's plan, or why it has none, one per line. */
 static const char *label_text(const ms_scaling *scaling, const ms_scaling_point *point)
 {
-    if (!point->found) {
-        size_t first = strcspn(point->reason, " ");
-        return ms_arena_printf(scaling->arena, "%.*s\n%s", (int)first, point->reason,
-                               point->reason + first + 1);
+    if (!point->best.found) {
+        size_t first = strcspn(point->best.reason, " ");
+        return ms_arena_printf(scaling->arena, "%.*s\n%s", (int)first, point->best.reason,
+                               point->best.reason + first + 1);
     }
-    return ms_caption_wrap(scaling->arena, ms_caption_axes(scaling->arena, &point->plan),
+    return ms_caption_wrap(scaling->arena, ms_caption_axes(scaling->arena, &point->best.plan),
                            1);
 }
 
@@ -153,7 +103,7 @@ static int most_label_lines(const ms_scaling *scaling)
 {
     int most = 1;
     for (int i = 0; i < scaling->num_points; i++) {
-        int lines = scaling->points[i].found ? num_axes(&scaling->points[i].plan) : 2;
+        int lines = scaling->points[i].best.found ? num_axes(&scaling->points[i].best.plan) : 2;
         most = lines > most ? lines : most;
     }
     return most;
@@ -167,18 +117,18 @@ void ms_scaling_write_data(FILE *out, const ms_scaling *scaling)
     for (int i = 0; i < scaling->num_points; i++) {
         const ms_scaling_point *point = &scaling->points[i];
         ms_print(out, "%ld\t", point->gpus);
-        if (point->found)
-            ms_print(out, "%.9g", point->prediction.tokens_per_s);
+        if (point->best.found)
+            ms_print(out, "%.9g", point->best.prediction.tokens_per_s);
         else
             fputs("nan", out);
         ms_print(out, "\t%.9g\t", ideal_tokens_per_s(scaling, point));
-        if (point->found)
-            ms_print(out, "%.9g", 100.0 * point->prediction.mfu_frac);
+        if (point->best.found)
+            ms_print(out, "%.9g", 100.0 * point->best.prediction.mfu_frac);
         else
             fputs("nan", out);
         fputc('\t', out);
         ms_data_text(out, label_text(scaling, point));
-        ms_print(out, "\t%d\n", point->found);
+        ms_print(out, "\t%d\n", point->best.found);
     }
 }
 
@@ -194,13 +144,13 @@ static extent extent_of(const ms_scaling *scaling)
     for (int i = 0; i < scaling->num_points; i++) {
         const ms_scaling_point *point = &scaling->points[i];
         e.high = ms_max(e.high, ideal_tokens_per_s(scaling, point));
-        if (!point->found) {
+        if (!point->best.found) {
             e.num_none++;
             continue;
         }
-        e.low = ms_min(e.low, point->prediction.tokens_per_s);
-        e.high = ms_max(e.high, point->prediction.tokens_per_s);
-        e.mfu_percent = ms_max(e.mfu_percent, 100.0 * point->prediction.mfu_frac);
+        e.low = ms_min(e.low, point->best.prediction.tokens_per_s);
+        e.high = ms_max(e.high, point->best.prediction.tokens_per_s);
+        e.mfu_percent = ms_max(e.mfu_percent, 100.0 * point->best.prediction.mfu_frac);
     }
     return e;
 }
@@ -236,22 +186,22 @@ ms_status ms_scaling_write_script(ms_ctx *cx, FILE *out, const ms_scaling *scali
 static void write_point(ms_jout *out, const ms_scaling *scaling,
                         const ms_scaling_point *point)
 {
-    const ms_prediction *p = &point->prediction;
+    const ms_prediction *p = &point->best.prediction;
     ms_jout_begin_object(out);
     ms_jout_number_field(out, "gpus", (double)point->gpus);
     ms_jout_number_field(out, "global_batch", (double)point->global_batch);
-    ms_jout_bool_field(out, "found", point->found);
-    ms_jout_text_field(out, "reason", point->reason);
-    ms_jout_bool_field(out, "optimal", point->optimal);
+    ms_jout_bool_field(out, "found", point->best.found);
+    ms_jout_text_field(out, "reason", point->best.reason);
+    ms_jout_bool_field(out, "optimal", point->best.optimal);
     ms_jout_number_field(out, "linear_tokens_per_s", ideal_tokens_per_s(scaling, point));
-    if (point->found) {
+    if (point->best.found) {
         ms_jout_number_field(out, "tokens_per_s", p->tokens_per_s);
         ms_jout_number_field(out, "tokens_per_s_per_gpu", p->tokens_per_s_per_gpu);
         ms_jout_number_field(out, "mfu_frac", p->mfu_frac);
         ms_jout_number_field(out, "step_s", p->step_s);
         ms_jout_number_field(out, "peak_bytes", p->peak_bytes);
         ms_jout_key(out, "plan");
-        ms_plan_write_json(out, &point->plan);
+        ms_plan_write_json(out, &point->best.plan);
     }
     ms_jout_end_object(out);
 }
@@ -275,12 +225,12 @@ void ms_scaling_print(FILE *out, const ms_scaling *scaling)
                  "MFU (%)", "step (s)", "peak (GiB)", "mesh of the fastest plan");
     for (int i = 0; i < scaling->num_points; i++) {
         const ms_scaling_point *point = &scaling->points[i];
-        const ms_prediction *p = &point->prediction;
+        const ms_prediction *p = &point->best.prediction;
         ms_table_cell(table, "%ld", point->gpus);
-        if (!point->found) {
+        if (!point->best.found) {
             for (int k = 0; k < 6; k++)
                 ms_table_cell(table, "-");
-            ms_table_cell(table, "none: %s", point->reason);
+            ms_table_cell(table, "none: %s", point->best.reason);
             continue;
         }
         ms_table_cell(table, "%.0f", p->tokens_per_s);
@@ -290,7 +240,7 @@ void ms_scaling_print(FILE *out, const ms_scaling *scaling)
         ms_table_cell(table, "%.1f", 100.0 * p->mfu_frac);
         ms_table_cell(table, "%.*f", ms_decimals(p->step_s), p->step_s);
         ms_table_cell(table, "%.1f", ms_gib(p->peak_bytes));
-        ms_table_cell(table, "%s", ms_caption_axes(scaling->arena, &point->plan));
+        ms_table_cell(table, "%s", ms_caption_axes(scaling->arena, &point->best.plan));
     }
     ms_table_print(table, out);
     fputc('\n', out);

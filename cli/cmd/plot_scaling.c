@@ -5,7 +5,7 @@
 #include "cli/options/plan_command.h"
 #include "cli/options/plan_flags.h"
 #include "plots/scaling_data.h"
-#include "plots/sizes.h"
+#include "sim/planning/sizes.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ MS_PLOTTED_FUNCTIONS(ms_scaling, (out, plot))
 
 /* Reads --min-fit and --headroom, splits every --limit ("tp<=8,pp=4") and joins them to
  * one list. */
-static ms_status read_limits(const ms_plot_request *r, ms_scaling_limits *out)
+static ms_status read_limits(const ms_plot_request *r, ms_plan_limits *out)
 {
     const ms_opt_list *list = &r->options.limit;
     int capacity = 0;
@@ -22,7 +22,7 @@ static ms_status read_limits(const ms_plot_request *r, ms_scaling_limits *out)
         for (const char *c = list->texts[i]; c != NULL; c = strchr(c + 1, ','))
             capacity++;
     const char **limits = MS_NEW_ARRAY(r->cx->arena, capacity, const char *);
-    *out = (ms_scaling_limits){.texts = limits};
+    *out = (ms_plan_limits){.texts = limits};
     for (int i = 0; i < list->num_texts; i++) {
         const char *rest = list->texts[i], *item;
         while ((item = ms_list_next(r->cx->arena, &rest)) != NULL)
@@ -32,27 +32,27 @@ static ms_status read_limits(const ms_plot_request *r, ms_scaling_limits *out)
 }
 
 static ms_status search_size(const ms_plot_request *r, long gpus,
-                             const ms_scaling_limits *limits, ms_scaling *scaling,
+                             const ms_plan_limits *limits, ms_scaling *scaling,
                              ms_scaling_point *point)
 {
     ms_ctx *cx = r->cx;
     ms_plan_options opts = r->plan;
     ms_plan_give(&opts, MS_CHOOSE_GPUS, gpus);
-    ms_plan base;
-    MS_TRY(ms_plan_base_from_options(cx, &opts, &base));
-    MS_TRY(ms_plot_check_outputs(r, &opts, &base));
+    ms_best_question question = {.limits = limits};
+    ms_plan *base = &question.base;
+    MS_TRY(ms_plan_base_from_options(cx, &opts, base));
+    MS_TRY(ms_plot_check_outputs(r, &opts, base));
     const ms_model *model;
     const ms_cluster *cluster;
-    MS_TRY(ms_model_load(cx, base.model, &model));
-    MS_TRY(ms_cluster_load(cx, base.cluster, &cluster));
-    MS_TRY(ms_plan_check_cluster(cx, &base, cluster));
+    MS_TRY(ms_model_load(cx, base->model, &model));
+    MS_TRY(ms_cluster_load(cx, base->cluster, &cluster));
     scaling->model = model->name;
     scaling->device = cluster->device.name;
-    scaling->sequence_length = base.sequence_length;
-    ms_search_options options = {.num_best = 1,
-                                 .num_threads = ms_args_threads(r->args),
+    scaling->sequence_length = base->sequence_length;
+    ms_search_options options = {.num_threads = ms_args_threads(r->args),
                                  .interrupted = &ms_interrupted};
-    return ms_scaling_search(cx, &base, limits, &options, point);
+    *point = (ms_scaling_point){.gpus = gpus, .global_batch = base->global_batch};
+    return ms_best_plan_find(cx, &question, &options, &point->best);
 }
 
 /* Shows on a terminal which search runs; `next` = sizes->num clears the line. */
@@ -102,7 +102,7 @@ ms_status ms_plot_scaling(ms_plot_request *r)
         return ms_hint(cx, "for example --gpus 64..4096");
     }
     MS_TRY(ms_sizes_parse(cx, "--gpus", r->options.gpus, MS_MAX_GPUS, &sizes));
-    ms_scaling_limits limits;
+    ms_plan_limits limits;
     MS_TRY(read_limits(r, &limits));
     ms_scaling scaling = {.arena = cx->arena,
                           .limits = limits_text(r),

@@ -4,15 +4,6 @@
 
 #include <math.h>
 
-/* 419 unexpected interruptions in 54 days on 16,384 GPUs: Llama 3 (arxiv.org/abs/
- * 2407.21783, section 3.3.4 and table 5) */
-#define LLAMA_3_GPU_HOURS (54.0 * 24.0 * 16384.0 / 419.0)
-/* 2 TB/s that its storage sustains, for 16,384 GPUs (section 3.3.1) */
-#define LLAMA_3_WRITE_BYTES_PER_S (2e12 / 16384.0)
-/* 20 tokens a parameter: Hoffmann et al. 2022 (arxiv.org/abs/2203.15556, table 3) */
-#define CHINCHILLA_TOKENS 20.0
-#define ASSUMED_RESTART_S 600.0
-#define LEAST_GOODPUT     1e-3
 #define MOST_SIMULATED    1e8
 
 /* Bounds keep all results finite. */
@@ -96,23 +87,35 @@ ms_status ms_campaign_options_check(ms_ctx *cx, const ms_campaign_options *optio
     return MS_OK;
 }
 
-static double given_or(const ms_opt_quantity *option, double value)
+static double given_or_none(const ms_opt_quantity *option)
 {
-    return option->given ? option->value : value;
+    return option->given ? option->value : (double)NAN;
 }
 
-static double tokens_of(const ms_campaign_options *options, const ms_workload *workload)
+ms_campaign_question ms_campaign_options_question(const ms_campaign_options *options)
 {
-    ms_param_counts params = ms_model_params(workload->model);
-    if (options->chinchilla)
-        return CHINCHILLA_TOKENS * params.total;
-    if (options->flop.given)
-        return options->flop.value / (6.0 * params.active);
-    return options->tokens.value;
+    const ms_campaign_terms given = {
+        .tokens = given_or_none(&options->tokens),
+        .gpu_hour_price = given_or_none(&options->price),
+        .gpu_power_w = given_or_none(&options->power_w),
+        .pue = given_or_none(&options->pue),
+        .co2_kg_per_kwh = given_or_none(&options->co2_kg_per_kwh),
+        .gpu_mean_s = given_or_none(&options->mtbf_s),
+        .restart_s = given_or_none(&options->restart_s),
+        .repair_s = given_or_none(&options->repair_s),
+        .write_bytes_per_s = given_or_none(&options->write_bytes_per_s),
+        .checkpoint_s = given_or_none(&options->stall_s)};
+    return (ms_campaign_question){.given = given,
+                                  .flop = given_or_none(&options->flop),
+                                  .chinchilla = options->chinchilla,
+                                  .deadline_s = given_or_none(&options->deadline_s),
+                                  .budget = given_or_none(&options->budget),
+                                  .simulate_failures = options->simulate_failures,
+                                  .seed = options->seed.given ? options->seed.value : 0};
 }
 
-static void note_defaults(ms_ctx *cx, const ms_campaign_options *options,
-                          const ms_campaign_terms *terms)
+void ms_campaign_options_note(ms_ctx *cx, const ms_campaign_options *options,
+                              const ms_campaign_terms *terms)
 {
     if (!options->mtbf_s.given)
         ms_note_default(cx, "--mtbf %.0fh a GPU, as Llama 3 405B was interrupted",
@@ -134,38 +137,11 @@ static void note_defaults(ms_ctx *cx, const ms_campaign_options *options,
         ms_note_default(cx, "--failure-seed 0");
 }
 
-static ms_campaign_terms terms_of(const ms_campaign_options *options,
-                                  const ms_workload *workload, double gpus)
-{
-    return (ms_campaign_terms){
-        .tokens = tokens_of(options, workload),
-        .gpu_hour_price = given_or(&options->price, workload->cluster->usd_per_gpu_hour),
-        .gpu_power_w = given_or(&options->power_w, workload->cluster->device.tdp_w),
-        .pue = given_or(&options->pue, 1.0),
-        .co2_kg_per_kwh = given_or(&options->co2_kg_per_kwh, (double)NAN),
-        .gpu_mean_s = given_or(&options->mtbf_s, 3600.0 * LLAMA_3_GPU_HOURS),
-        .restart_s = given_or(&options->restart_s, ASSUMED_RESTART_S),
-        .repair_s = given_or(&options->repair_s, (double)NAN),
-        .write_bytes_per_s =
-            given_or(&options->write_bytes_per_s, gpus * LLAMA_3_WRITE_BYTES_PER_S),
-        .checkpoint_s = given_or(&options->stall_s, (double)NAN)};
-}
-
-/* A checkpoint has the optimizer's moments and the weights in their most exact copy. */
-static double checkpoint_bytes_of(const ms_workload *workload)
-{
-    const ms_stack *stack = workload->stack;
-    double weight_bytes = stack->master_bytes.value > 0.0 ? stack->master_bytes.value
-                                                          : stack->param_bytes.value;
-    return ms_model_params(workload->model).total *
-           (weight_bytes + stack->moment_bytes.value);
-}
-
 /* MS_EINPUT for a training that hardly advances, or too long to simulate. */
 static ms_status check_advance(ms_ctx *cx, const ms_campaign_answer *a)
 {
     const ms_campaign *c = &a->campaign;
-    if (!(c->goodput_frac >= LEAST_GOODPUT)) {
+    if (!ms_campaign_advances(c)) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                 "the training would not advance: it is interrupted every %.4g s, a step "
                 "takes %.4g s, a checkpoint %.4g s and a restart %.4g s",
@@ -186,25 +162,15 @@ ms_status ms_campaign_options_apply(ms_ctx *cx, const ms_campaign_options *optio
                                     const ms_prediction *prediction,
                                     ms_campaign_answer *out)
 {
-    *out = (ms_campaign_answer){
-        .terms = terms_of(options, workload, (double)plan->gpus),
-        .step = {.step_s = prediction->step_s,
-                 .step_low_s = prediction->step_low_s,
-                 .step_high_s = prediction->step_high_s,
-                 .tokens = (double)(plan->global_batch * plan->sequence_length),
-                 .checkpoint_bytes = checkpoint_bytes_of(workload),
-                 .gpus = plan->gpus,
-                 .gpus_per_node = workload->cluster->gpus_per_node},
-        .deadline_s = given_or(&options->deadline_s, (double)NAN),
-        .budget = given_or(&options->budget, (double)NAN),
-        .simulated = options->simulate_failures};
-    note_defaults(cx, options, &out->terms);
-    out->campaign = ms_campaign_of(&out->terms, &out->step);
+    ms_campaign_question question = ms_campaign_options_question(options);
+    *out = ms_campaign_of_plan(&question, workload, plan, prediction);
+    out->simulated = question.simulate_failures;
+    ms_campaign_options_note(cx, options, &out->terms);
     MS_TRY(check_advance(cx, out));
     const ms_campaign *c = &out->campaign;
     if (out->simulated)
         out->failures =
             ms_simulate_job(&c->job, c->interval_steps * out->step.step_s, c->useful_s,
-                            options->seed.given ? options->seed.value : 0);
+                            question.seed);
     return MS_OK;
 }

@@ -3,8 +3,7 @@
 #define MS_CLI_OPTIONS_CAMPAIGN_OPTIONS_H
 
 #include "cli/options/options.h"
-#include "costmodel/campaign/campaign.h"
-#include "sim/step/prediction.h"
+#include "sim/planning/campaign_of_plan.h"
 
 typedef struct ms_campaign_options {
     ms_opt_quantity tokens, flop;
@@ -24,15 +23,11 @@ extern const ms_option ms_campaign_option_table[];
 ms_status ms_campaign_options_check(ms_ctx *cx, const ms_campaign_options *options,
                                     bool *asked);
 
-/* A campaign with the terms that it was reckoned on. */
-typedef struct ms_campaign_answer {
-    ms_campaign_terms terms;
-    ms_campaign_step step;
-    ms_campaign campaign;
-    double deadline_s, budget; /* NaN: none */
-    bool simulated;            /* `failures` is set */
-    ms_simulated_job failures;
-} ms_campaign_answer;
+/* The question that the options ask. */
+ms_campaign_question ms_campaign_options_question(const ms_campaign_options *options);
+/* Notes the defaults that `terms` took for options that are not given. */
+void ms_campaign_options_note(ms_ctx *cx, const ms_campaign_options *options,
+                              const ms_campaign_terms *terms);
 
 /* The campaign of a plan by its prediction, defaults noted. MS_EINPUT for one that hardly
  * advances, or has too many interruptions to simulate. */

@@ -62,16 +62,6 @@ void ms_note_allocation(ms_ctx *cx, const ms_cluster *cluster, long num_gpus)
         ms_note(cx, "%s", text);
 }
 
-ms_status ms_plan_check_cluster(ms_ctx *cx, const ms_plan *plan,
-                                const ms_cluster *cluster)
-{
-    if (cluster->max_gpus == 0 || plan->gpus <= cluster->max_gpus)
-        return MS_OK;
-    return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                   "%ld GPUs are asked for, but cluster \"%s\" has at most %ld",
-                   plan->gpus, plan->cluster, cluster->max_gpus);
-}
-
 ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
 {
     ms_workload *workload;

@@ -40,8 +40,4 @@ ms_status ms_plan_check_fits(ms_ctx *cx, const ms_args *args, ms_workload *workl
 /* Notes how a job of num_gpus GPUs fills the cluster's domains, unless all are full. */
 void ms_note_allocation(ms_ctx *cx, const ms_cluster *cluster, long num_gpus);
 
-/* MS_EINPUT when the plan has more GPUs than its cluster. */
-ms_status ms_plan_check_cluster(ms_ctx *cx, const ms_plan *plan,
-                                const ms_cluster *cluster);
-
 #endif

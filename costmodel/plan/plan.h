@@ -10,6 +10,7 @@
 #include "costmodel/model/model.h"
 #include "costmodel/schedule/schedule.h"
 #include "costmodel/tensor/technique.h"
+#include "topo/cluster.h"
 #include "topo/mesh.h"
 
 /* Mesh axes of dense layers, in the default order, outermost first. */
@@ -175,6 +176,9 @@ ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
 /* MS_EINPUT if the sequence is longer than the model's learned positions. */
 ms_status ms_plan_check_positions(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
                                   ms_loc loc);
+/* MS_EINPUT when the plan has more GPUs than its cluster. */
+ms_status ms_plan_check_cluster(ms_ctx *cx, const ms_plan *plan,
+                                const ms_cluster *cluster);
 
 /* Whether the order of mesh axes suits the plan's experts (else MS_REFUSE_ORDER). */
 bool ms_plan_order_is_legal(const ms_plan *plan);

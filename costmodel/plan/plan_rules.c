@@ -208,3 +208,13 @@ const char *ms_plan_schedule_objection(const ms_plan *plan)
     const char *why = NULL;
     return schedule_runs(plan, &why) ? NULL : why;
 }
+
+ms_status ms_plan_check_cluster(ms_ctx *cx, const ms_plan *plan,
+                                const ms_cluster *cluster)
+{
+    if (cluster->max_gpus == 0 || plan->gpus <= cluster->max_gpus)
+        return MS_OK;
+    return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                   "%ld GPUs are asked for, but cluster \"%s\" has at most %ld",
+                   plan->gpus, plan->cluster, cluster->max_gpus);
+}

@@ -1,6 +1,6 @@
 /* Fuzzes lists of numbers of GPUs, as the user types them: accepted lists ascend
  * within the limits, a refused one has a message. */
-#include "plots/sizes.h"
+#include "sim/planning/sizes.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -221,9 +221,9 @@ static void scaling_renders(void **state)
         ms_memory_plan made = predicted(cx, 1L << i, "hgx-h100");
         points[i] = (ms_scaling_point){.gpus = made.plan->gpus,
                                        .global_batch = made.plan->global_batch,
-                                       .found = true,
-                                       .plan = *made.plan,
-                                       .prediction = made.prediction};
+                                       .best = {.found = true,
+                                                .plan = *made.plan,
+                                                .prediction = made.prediction}};
     }
     ms_scaling scaling = {.arena = cx->arena,
                           .model = "8b",
@@ -235,8 +235,8 @@ static void scaling_renders(void **state)
     draw_scaling(cx, &scaling, MS_PICTURE_PNG);
     scaling.num_points = 3;
     draw_scaling(cx, &scaling, MS_PICTURE_SVG);
-    points[0].found = points[2].found = false;
-    points[0].reason = points[2].reason = "no legal plan";
+    points[0].best.found = points[2].best.found = false;
+    points[0].best.reason = points[2].best.reason = "no legal plan";
     draw_scaling(cx, &scaling, MS_PICTURE_PDF);
 }
 

@@ -1,5 +1,5 @@
 /* The numbers of GPUs to plot, given as ranges and lists. */
-#include "plots/sizes.h"
+#include "sim/planning/sizes.h"
 #include "tests/test.h"
 
 static void expect(const char *text, const long *sizes, int num)

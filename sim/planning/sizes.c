@@ -1,4 +1,4 @@
-#include "plots/sizes.h"
+#include "sim/planning/sizes.h"
 
 #include "base/units.h"
 

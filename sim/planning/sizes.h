@@ -1,6 +1,6 @@
 /* A range or a list of whole numbers, as people write numbers of GPUs. */
-#ifndef MS_PLOTS_SIZES_H
-#define MS_PLOTS_SIZES_H
+#ifndef MS_SIM_PLANNING_SIZES_H
+#define MS_SIM_PLANNING_SIZES_H
 
 #include "base/diag.h"
 

@@ -1,0 +1,125 @@
+#include "sim/planning/campaign_of_plan.h"
+
+#include <math.h>
+
+/* 419 unexpected interruptions in 54 days on 16,384 GPUs: Llama 3 (arxiv.org/abs/
+ * 2407.21783, section 3.3.4 and table 5) */
+#define LLAMA_3_GPU_HOURS (54.0 * 24.0 * 16384.0 / 419.0)
+/* 2 TB/s that its storage sustains, for 16,384 GPUs (section 3.3.1) */
+#define LLAMA_3_WRITE_BYTES_PER_S (2e12 / 16384.0)
+/* 20 tokens a parameter: Hoffmann et al. 2022 (arxiv.org/abs/2203.15556, table 3) */
+#define CHINCHILLA_TOKENS 20.0
+#define ASSUMED_RESTART_S 600.0
+#define LEAST_GOODPUT     1e-3
+
+ms_campaign_question ms_campaign_question_empty(void)
+{
+    const double none = (double)NAN;
+    return (ms_campaign_question){
+        .given = {none, none, none, none, none, none, none, none, none, none},
+        .flop = none,
+        .deadline_s = none,
+        .budget = none};
+}
+
+static double given_or(double given, double otherwise)
+{
+    return isnan(given) ? otherwise : given;
+}
+
+static double tokens_of(const ms_campaign_question *question, const ms_workload *workload)
+{
+    ms_param_counts params = ms_model_params(workload->model);
+    if (question->chinchilla)
+        return CHINCHILLA_TOKENS * params.total;
+    return given_or(question->given.tokens, question->flop / (6.0 * params.active));
+}
+
+ms_campaign_terms ms_campaign_terms_of(const ms_campaign_question *question,
+                                       const ms_workload *workload, double gpus)
+{
+    const ms_campaign_terms *given = &question->given;
+    const ms_cluster *cluster = workload->cluster;
+    ms_campaign_terms t = *given;
+    t.tokens = tokens_of(question, workload);
+    t.gpu_hour_price = given_or(given->gpu_hour_price, cluster->usd_per_gpu_hour);
+    t.gpu_power_w = given_or(given->gpu_power_w, cluster->device.tdp_w);
+    t.pue = given_or(given->pue, 1.0);
+    t.gpu_mean_s = given_or(given->gpu_mean_s, 3600.0 * LLAMA_3_GPU_HOURS);
+    t.restart_s = given_or(given->restart_s, ASSUMED_RESTART_S);
+    t.write_bytes_per_s =
+        given_or(given->write_bytes_per_s, gpus * LLAMA_3_WRITE_BYTES_PER_S);
+    return t;
+}
+
+/* A checkpoint has the optimizer's moments and the weights in their most exact copy. */
+static double checkpoint_bytes_of(const ms_workload *workload)
+{
+    const ms_stack *stack = workload->stack;
+    double weight_bytes = stack->master_bytes.value > 0.0 ? stack->master_bytes.value
+                                                          : stack->param_bytes.value;
+    return ms_model_params(workload->model).total *
+           (weight_bytes + stack->moment_bytes.value);
+}
+
+ms_campaign_answer ms_campaign_of_plan(const ms_campaign_question *question,
+                                       const ms_workload *workload, const ms_plan *plan,
+                                       const ms_prediction *prediction)
+{
+    ms_campaign_answer a = {
+        .terms = ms_campaign_terms_of(question, workload, (double)plan->gpus),
+        .step = {.step_s = prediction->step_s,
+                 .step_low_s = prediction->step_low_s,
+                 .step_high_s = prediction->step_high_s,
+                 .tokens = (double)(plan->global_batch * plan->sequence_length),
+                 .checkpoint_bytes = checkpoint_bytes_of(workload),
+                 .gpus = plan->gpus,
+                 .gpus_per_node = workload->cluster->gpus_per_node},
+        .deadline_s = question->deadline_s,
+        .budget = question->budget};
+    a.campaign = ms_campaign_of(&a.terms, &a.step);
+    return a;
+}
+
+bool ms_campaign_advances(const ms_campaign *campaign)
+{
+    return campaign->goodput_frac >= LEAST_GOODPUT;
+}
+
+bool ms_campaign_keeps_limits(const ms_campaign_answer *answer)
+{
+    const ms_campaign *c = &answer->campaign;
+    bool late = !isnan(answer->deadline_s) && !(c->elapsed_s <= answer->deadline_s);
+    bool dear = !isnan(answer->budget) && !(c->cost <= answer->budget);
+    return ms_campaign_advances(c) && !late && !dear;
+}
+
+ms_campaign_answer ms_campaign_with_step(const ms_campaign_answer *answer, double step_s)
+{
+    ms_campaign_answer changed = *answer;
+    changed.step.step_s = step_s;
+    changed.campaign = ms_campaign_of(&changed.terms, &changed.step);
+    return changed;
+}
+
+static bool keeps_if_slower(const ms_campaign_answer *answer, double slower_frac)
+{
+    ms_campaign_answer changed =
+        ms_campaign_with_step(answer, answer->step.step_s * (1.0 + slower_frac));
+    return ms_campaign_keeps_limits(&changed);
+}
+
+double ms_campaign_slack_frac(const ms_campaign_answer *answer, double most_frac)
+{
+    if (keeps_if_slower(answer, most_frac))
+        return most_frac;
+    double low = 0.0, high = most_frac;
+    for (int i = 0; i < 60; i++) {
+        double middle = 0.5 * (low + high);
+        if (keeps_if_slower(answer, middle))
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
