@@ -31,8 +31,9 @@ const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling)
 static double ideal_tokens_per_s(const ms_scaling *scaling, const ms_scaling_point *point)
 {
     const ms_scaling_point *first = ms_scaling_first(scaling);
-    return first == NULL ? (double)NAN
-                         : first->best.prediction.tokens_per_s_per_gpu * (double)point->gpus;
+    return first == NULL
+               ? (double)NAN
+               : first->best.prediction.tokens_per_s_per_gpu * (double)point->gpus;
 }
 
 /* ---- words ---- */
@@ -95,15 +96,16 @@ static const char *label_text(const ms_scaling *scaling, const ms_scaling_point 
         return ms_arena_printf(scaling->arena, "%.*s\n%s", (int)first, point->best.reason,
                                point->best.reason + first + 1);
     }
-    return ms_caption_wrap(scaling->arena, ms_caption_axes(scaling->arena, &point->best.plan),
-                           1);
+    return ms_caption_wrap(scaling->arena,
+                           ms_caption_axes(scaling->arena, &point->best.plan), 1);
 }
 
 static int most_label_lines(const ms_scaling *scaling)
 {
     int most = 1;
     for (int i = 0; i < scaling->num_points; i++) {
-        int lines = scaling->points[i].best.found ? num_axes(&scaling->points[i].best.plan) : 2;
+        int lines =
+            scaling->points[i].best.found ? num_axes(&scaling->points[i].best.plan) : 2;
         most = lines > most ? lines : most;
     }
     return most;

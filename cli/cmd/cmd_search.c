@@ -3,14 +3,15 @@
 #include "base/log.h"
 #include "base/print.h"
 #include "base/units.h"
-#include "cli/cmd/search_request.h"
+#include "cli/cmd/search_objective.h"
+#include "cli/cmd/search_outputs.h"
 #include "cli/cmd/search_stacks.h"
 #include "cli/cmd/search_why.h"
 #include "cli/options/commands.h"
 #include "cli/options/interrupt.h"
-#include "cli/options/output.h"
 #include "cli/options/plan_command.h"
 #include "cli/report/campaign_report.h"
+#include "cli/report/objective_report.h"
 #include "cli/report/report.h"
 #include "sim/engine/graph.h"
 #include "sim/search/search_report.h"
@@ -52,6 +53,11 @@ static const ms_option search_table[] = {
         ms_search_flags, engine, "--engine", ms_engine_names,
         "times of the listed plans: by the replay that the search uses, or by events "
         "(default replay)"),
+    MS_OPT_CHOICE(
+        ms_search_flags, objective, "--objective", ms_objective_names,
+        "what is to be least, under --deadline and --budget: time of the steps, "
+        "money, number of GPUs, energy, device memory needed, time with all "
+        "losses (goodput) (default time)"),
     {0},
 };
 
@@ -92,25 +98,30 @@ static ms_status reckon(const ms_search_request *r, const ms_workload *workload,
                                      &report->predictions[0], answer);
 }
 
-static void write_json(ms_jout *out, const ms_search_report *report,
-                       const ms_campaign_answer *campaign)
+static void write_json(const ms_search_request *r, ms_jout *out,
+                       const ms_search_report *report, const ms_campaign_answer *campaign)
 {
     ms_jout_begin_object(out);
     ms_search_write_fields(out, report);
+    if (r->objective != NULL)
+        ms_objective_write_field(out, r->objective);
     if (campaign != NULL)
         ms_campaign_write_field(out, campaign);
     ms_jout_end_object(out);
 }
 
-static void write_result(ms_ctx *cx, ms_output *to, bool as_json,
+static void write_result(const ms_search_request *r, ms_output *to, bool as_json,
                          const ms_search_report *report,
                          const ms_campaign_answer *campaign)
 {
     if (as_json) {
-        write_json(&to->json, report, campaign);
+        write_json(r, &to->json, report, campaign);
         return;
     }
+    ms_ctx *cx = r->cx;
     FILE *out = to->file;
+    if (r->objective != NULL)
+        ms_objective_print(out, cx->arena, r->objective);
     ms_search_print(out, cx->arena, report);
     if (report->result->num_found > 0)
         ms_print(out, "try          meshsim predict %s\n",
@@ -122,51 +133,6 @@ static void write_result(ms_ctx *cx, ms_output *to, bool as_json,
         ms_campaign_print(out, cx->arena, campaign);
     if (report->why != NULL)
         ms_search_why_print(out, cx->arena, report->why);
-}
-
-/* Both output files, opened before the search so that write errors appear at once. */
-typedef struct outputs {
-    ms_output report, plan; /* plan.file is NULL without --save-plan */
-} outputs;
-
-static ms_status open_outputs(const ms_search_request *r, const ms_args *args,
-                              outputs *out)
-{
-    ms_ctx *cx = r->cx;
-    const char *report = args->common.output, *plan = r->search->save_plan;
-    *out = (outputs){0};
-    MS_TRY(ms_plan_options_check_output(cx, r->plan, &r->space->base, report));
-    MS_TRY(ms_plan_options_check_output(cx, r->plan, &r->space->base, plan));
-    MS_TRY(ms_output_check_differ(cx, report, plan));
-    MS_TRY(ms_output_open(cx, report, &out->report));
-    if (plan == NULL)
-        return MS_OK;
-    ms_status status = ms_output_open(cx, plan, &out->plan);
-    if (status != MS_OK) {
-        out->plan.file = NULL;
-        ms_output_drop(cx, &out->report);
-    }
-    return status;
-}
-
-static void drop_outputs(ms_ctx *cx, outputs *out)
-{
-    ms_output_drop(cx, &out->report);
-    if (out->plan.file != NULL)
-        ms_output_drop(cx, &out->plan);
-}
-
-/* Writes the best plan to the file of --save-plan; `plan` NULL: none found, no file. */
-static ms_status save_plan(ms_ctx *cx, ms_output *out, const ms_plan *plan)
-{
-    if (out->file == NULL)
-        return MS_OK;
-    if (plan == NULL) {
-        ms_output_drop(cx, out);
-        return MS_OK;
-    }
-    ms_plan_write_json(&out->json, plan);
-    return ms_output_close(cx, out, MS_OK);
 }
 
 /* Status of a search: records an error if it was interrupted or no plan fits. */
@@ -219,26 +185,6 @@ static ms_status finish_why(const ms_search_request *r, const ms_search_options 
     return ms_why_answer(&known, why);
 }
 
-/* Sets the tie band: the user's, or where errors are known for such plans (as for their
- * intervals) the default; otherwise 0. */
-static ms_status find_tie_band(const ms_search_request *r, const ms_workload *workload,
-                               ms_search_report *report)
-{
-    const char *text = r->search->tie_band;
-    if (workload->spread != NULL)
-        MS_TRY(ms_ranking_spread_load(r->cx, MS_RANKING_SPREAD, &report->ranking));
-    report->tie_band_is_given = text != NULL;
-    if (text != NULL) {
-        if (ms_parse_percentage(text, &report->tie_band_frac))
-            return MS_OK;
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                "--tie-band is \"%s\", must be a share from 0 to below 100 %%", text);
-        return ms_hint(r->cx, "--tie-band 2%%, or --tie-band 0");
-    }
-    report->tie_band_frac = ms_tie_band_frac(report->ranking, MS_TIE_PROBABILITY);
-    return MS_OK;
-}
-
 /* Fills what the report says before the search. */
 static ms_status open_report(const ms_search_request *r, const ms_search_options *options,
                              const ms_workload *workload, ms_search_report *report)
@@ -249,7 +195,7 @@ static ms_status open_report(const ms_search_request *r, const ms_search_options
                                  .rules = &workload->rules,
                                  .unit = workload->cluster->device.unit,
                                  .num_threads = options->num_threads};
-    return find_tie_band(r, workload, report);
+    return ms_search_request_tie_band(r, workload, report);
 }
 
 /* Completes a search that has begun and fills the report, which points to results in
@@ -279,7 +225,7 @@ static ms_status find(const ms_search_request *r, const ms_search_options *optio
     return finish_why(r, options, workload, why, report);
 }
 
-/* Shows progress as one line of the terminal, which is cleared at the end. */
+/* Progress in a line of the terminal, cleared at the end. */
 static void show_progress(void *payload, const ms_search_progress *p)
 {
     (void)payload;
@@ -314,6 +260,11 @@ static ms_status set_memory_rule(const ms_search_request *r, ms_workload *worklo
     ms_memory_rule rule;
     MS_TRY(ms_memory_options_rule(r->cx, r->memory, &rule));
     MS_TRY(ms_memory_options_check(r->cx, &rule, workload->cluster));
+    if (r->objective != NULL && r->objective->objective == MS_OBJECTIVE_MEMORY) {
+        rule.headroom_frac = 0.0;
+        rule.headroom_bytes = floor(workload->cluster->device.memory_bytes -
+                                    ms_search_request_best(r)->needed_bytes);
+    }
     ms_workload_set_memory_rule(workload, &rule);
     return MS_OK;
 }
@@ -327,8 +278,8 @@ static ms_status run(ms_ctx *cx, const ms_args *args, const ms_search_request *r
         ms_note_default(cx, "--top %d", DEFAULT_TOP);
     ms_search_options options =
         make_options(r, args, has_top ? (int)r->search->top.value : DEFAULT_TOP);
-    outputs out;
-    MS_TRY(open_outputs(r, args, &out));
+    ms_search_outputs out;
+    MS_TRY(ms_search_outputs_open(r, args, &out));
     ms_search_report report = {0};
     ms_status status = find(r, &options, workload, &report);
     if (status == MS_OK)
@@ -337,13 +288,13 @@ static ms_status run(ms_ctx *cx, const ms_args *args, const ms_search_request *r
     if (status == MS_OK)
         status = reckon(r, workload, &report, &campaign);
     if (report.result == NULL || status == MS_EIO || status == MS_EINPUT) {
-        drop_outputs(cx, &out);
+        ms_search_outputs_drop(cx, &out);
         return status;
     }
-    write_result(cx, &out.report, args->common.json, &report, campaign);
+    write_result(r, &out.report, args->common.json, &report, campaign);
     status = ms_output_close(cx, &out.report, status);
-    ms_status saved =
-        save_plan(cx, &out.plan, report.result->num_found > 0 ? report.plans : NULL);
+    ms_status saved = ms_search_save_plan(
+        cx, &out.plan, report.result->num_found > 0 ? report.plans : NULL);
     return saved != MS_OK ? saved : status;
 }
 
@@ -374,7 +325,7 @@ typedef struct stack_search {
     ms_search_report report;
 } stack_search;
 
-static ms_status check_several(const ms_search_request *r)
+static ms_status check_several(const ms_search_request *r, const ms_sizes *sizes)
 {
     const ms_search_flags *search = r->search;
     const struct {
@@ -383,17 +334,20 @@ static ms_status check_several(const ms_search_request *r)
     } of_one[] = {{search->why != NULL, "--why"},
                   {search->top.given, "--top"},
                   {search->variants, "--variants"},
+                  {search->objective.given, "--objective"},
+                  {sizes->num > 1, "--gpus A,B"},
                   {r->campaign->tokens.given, "--tokens"},
                   {r->campaign->chinchilla, "--chinchilla"},
                   {r->campaign->flop.given, "--flop"}};
-    const char *option = NULL;
-    for (size_t i = 0; i < sizeof of_one / sizeof *of_one && option == NULL; i++)
-        option = of_one[i].given ? of_one[i].option : NULL;
-    if (option == NULL)
-        return MS_OK;
-    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-            "%s is for one stack: of several the best plan of each is listed", option);
-    return ms_hint(r->cx, "--stack megatron %s ...", option);
+    for (size_t i = 0; i < sizeof of_one / sizeof *of_one; i++) {
+        if (!of_one[i].given)
+            continue;
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "%s is for one stack: of several the best plan of each is listed",
+                of_one[i].option);
+        return ms_hint(r->cx, "--stack megatron %s ...", of_one[i].option);
+    }
+    return MS_OK;
 }
 
 /* Opens the files of a stack. A plan file is read once, since it may be standard input:
@@ -508,14 +462,14 @@ static ms_status report_stacks(ms_ctx *cx, const ms_args *args,
                                const ms_search_request *r, stack_search *searches,
                                ms_stacks_report *report)
 {
-    outputs out;
+    ms_search_outputs out;
     for (int i = 1; i <= report->num_stacks; i++)
         MS_TRY(ms_plan_options_check_output(cx, r->plan, &searches[i].space.base,
                                             args->common.output));
-    MS_TRY(open_outputs(r, args, &out));
+    MS_TRY(ms_search_outputs_open(r, args, &out));
     ms_status status = search_each(cx, args, searches, report);
     if (status != MS_OK) {
-        drop_outputs(cx, &out);
+        ms_search_outputs_drop(cx, &out);
         return status;
     }
     const ms_plan *best = report->num_found > 0 ? report->stacks[0].plan : NULL;
@@ -524,15 +478,16 @@ static ms_status report_stacks(ms_ctx *cx, const ms_args *args,
     else
         ms_stacks_print(out.report.file, cx->arena, report);
     status = ms_output_close(cx, &out.report, ms_stacks_judge(cx, report));
-    ms_status saved = save_plan(cx, &out.plan, best);
+    ms_status saved = ms_search_save_plan(cx, &out.plan, best);
     return saved != MS_OK ? saved : status;
 }
 
-static ms_status search_several(ms_ctx *cx, const ms_args *args, ms_search_request *r)
+static ms_status search_several(ms_ctx *cx, const ms_args *args, ms_search_request *r,
+                                const ms_sizes *sizes)
 {
     const char *const *names;
     int num;
-    MS_TRY(check_several(r));
+    MS_TRY(check_several(r, sizes));
     MS_TRY(ms_stacks_list(cx, r->plan->of[MS_CHOOSE_STACK].text, &names, &num));
     stack_search *searches = MS_NEW_ARRAY(cx->arena, num + 1, stack_search);
     ms_stacks_report report = {.num_stacks = num,
@@ -563,6 +518,23 @@ static ms_status search_one(ms_ctx *cx, const ms_args *args, ms_search_request *
     return status;
 }
 
+/* Chooses the number of GPUs, then searches it as if it had been given. */
+static ms_status search_best(ms_search_request *r, const ms_args *args,
+                             const ms_sizes *sizes, ms_plan_options *plan)
+{
+    ms_objective_answer *objective = MS_NEW(r->cx->arena, ms_objective_answer);
+    ms_status status = ms_search_by_objective(r, args, sizes, objective);
+    if (status == MS_OK && objective->best < 0)
+        status = ms_fail(r->cx, MS_ENOFIT, MS_NOWHERE, "%s",
+                         ms_objective_reason(r->cx->arena, objective));
+    if (status == MS_EINTERRUPTED || status == MS_ENOFIT)
+        return ms_search_report_none(r, args, objective, status);
+    MS_TRY(status);
+    ms_plan_give(plan, MS_CHOOSE_GPUS, objective->jobs[objective->best].gpus);
+    r->objective = objective;
+    return search_one(r->cx, args, r);
+}
+
 ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
 {
     ms_search_flags options = {0};
@@ -572,10 +544,12 @@ ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
     const ms_option_set sets[] = {{"search", search_table, &options},
                                   {"memory", ms_memory_option_table, &memory},
                                   {"campaign", ms_campaign_option_table, &campaign},
-                                  {"plan", ms_plan_option_table(), &plan_options}};
+                                  {"plan", ms_search_plan_table(cx), &plan_options}};
     MS_TRY(ms_args_read(cx, args, sets, 4));
     if (args->done)
         return MS_OK;
+    ms_sizes sizes;
+    MS_TRY(ms_search_read_sizes(cx, &plan_options, &sizes));
     if (plan_options.plan_file != NULL)
         ms_note(cx,
                 "the plan file sets model, cluster, stack, GPUs and batch; the search "
@@ -587,7 +561,9 @@ ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
                            .limits = "",
                            .campaign = &campaign};
     MS_TRY(ms_campaign_options_check(cx, &campaign, &r.asks_campaign));
-    return ms_stacks_are_several(plan_options.of[MS_CHOOSE_STACK].text)
-               ? search_several(cx, args, &r)
+    if (ms_stacks_are_several(plan_options.of[MS_CHOOSE_STACK].text))
+        return search_several(cx, args, &r, &sizes);
+    return ms_search_asks_objective(&options, &sizes)
+               ? search_best(&r, args, &sizes, &plan_options)
                : search_one(cx, args, &r);
 }

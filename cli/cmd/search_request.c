@@ -3,6 +3,8 @@
 #include "cli/cmd/search_why.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_order.h"
+#include "sim/search/ties.h"
+#include "sim/step/prediction_text.h"
 
 #include <string.h>
 
@@ -148,4 +150,41 @@ ms_status ms_search_request_space(ms_search_request *r)
             ms_order_fix(r->cx, "--order", r->plan->of[MS_CHOOSE_ORDER].text, r->space));
     MS_TRY(check_cp_method(r));
     return check_product(r);
+}
+
+const ms_best_plan *ms_search_request_best(const ms_search_request *r)
+{
+    return r->objective == NULL ? NULL : &r->objective->jobs[r->objective->best].best;
+}
+
+/* Sets the tie band: the user's, or where errors are known for such plans (as for their
+ * intervals) the default; otherwise 0. */
+static ms_status find_tie_band(const ms_search_request *r, const ms_workload *workload,
+                               ms_search_report *report)
+{
+    const char *text = r->search->tie_band;
+    if (workload->spread != NULL)
+        MS_TRY(ms_ranking_spread_load(r->cx, MS_RANKING_SPREAD, &report->ranking));
+    report->tie_band_is_given = text != NULL;
+    if (text != NULL) {
+        if (ms_parse_percentage(text, &report->tie_band_frac))
+            return MS_OK;
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "--tie-band is \"%s\", must be a share from 0 to below 100 %%", text);
+        return ms_hint(r->cx, "--tie-band 2%%, or --tie-band 0");
+    }
+    report->tie_band_frac = ms_tie_band_frac(report->ranking, MS_TIE_PROBABILITY);
+    return MS_OK;
+}
+
+ms_status ms_search_request_tie_band(const ms_search_request *r,
+                                     const ms_workload *workload,
+                                     ms_search_report *report)
+{
+    MS_TRY(find_tie_band(r, workload, report));
+    const ms_best_plan *best = ms_search_request_best(r);
+    if (best != NULL && best->has_campaign) /* a plan that is taken keeps the limits */
+        report->tie_band_frac =
+            ms_campaign_slack_frac(&best->campaign, report->tie_band_frac);
+    return MS_OK;
 }

@@ -5,6 +5,8 @@
 #include "cli/options/campaign_options.h"
 #include "cli/options/memory_options.h"
 #include "cli/options/plan_options.h"
+#include "sim/planning/objective.h"
+#include "sim/search/search_report.h"
 #include "sim/search/why.h"
 
 typedef struct ms_search_flags {
@@ -16,6 +18,7 @@ typedef struct ms_search_flags {
     const char *why;
     const char *tie_band;
     ms_opt_choice engine;
+    ms_opt_choice objective;
 } ms_search_flags;
 
 typedef struct ms_search_request {
@@ -28,10 +31,20 @@ typedef struct ms_search_request {
     ms_why_question *why;
     const ms_campaign_options *campaign;
     bool asks_campaign;
+    const ms_objective_answer *objective; /* objective that chose the GPUs; NULL: none */
 } ms_search_request;
 
 /* Narrows r->space by the flags and fills r->limits. MS_EINPUT: a limit that is wrong,
  * that searches do not take, or that leaves no plan of the stack. */
 ms_status ms_search_request_space(ms_search_request *r);
+
+/* The best plan by the objective; NULL without one. */
+const ms_best_plan *ms_search_request_best(const ms_search_request *r);
+/* Sets the tie band of a report: the user's, or where errors are known for such plans (as
+ * for their intervals) the default, otherwise 0; narrower where plans in it would break
+ * the limits of an objective. */
+ms_status ms_search_request_tie_band(const ms_search_request *r,
+                                     const ms_workload *workload,
+                                     ms_search_report *report);
 
 #endif

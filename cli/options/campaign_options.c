@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#define MOST_SIMULATED    1e8
+#define MOST_SIMULATED 1e8
 
 /* Bounds keep all results finite. */
 #define LONGEST_S 1e10
@@ -169,8 +169,7 @@ ms_status ms_campaign_options_apply(ms_ctx *cx, const ms_campaign_options *optio
     MS_TRY(check_advance(cx, out));
     const ms_campaign *c = &out->campaign;
     if (out->simulated)
-        out->failures =
-            ms_simulate_job(&c->job, c->interval_steps * out->step.step_s, c->useful_s,
-                            question.seed);
+        out->failures = ms_simulate_job(&c->job, c->interval_steps * out->step.step_s,
+                                        c->useful_s, question.seed);
     return MS_OK;
 }

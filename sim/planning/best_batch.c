@@ -6,10 +6,10 @@
 typedef struct crew {
     const ms_best_batch *batch;
     ms_best_plan *answers;
-    ms_ctx *cx; /* of the caller: used under the lock */
+    ms_ctx *cx; /* context of the caller, used under the lock */
     int threads_each;
     int next, num_answered;
-    ms_status status; /* of the first failure */
+    ms_status status; /* status of the first failure */
     pthread_mutex_t lock;
 } crew;
 
@@ -117,9 +117,8 @@ ms_status ms_best_batch_answer(ms_ctx *cx, const ms_best_batch *batch,
     crew c = {.batch = batch,
               .answers = answers,
               .cx = cx,
-              .threads_each = open > 0 && open < batch->num_threads
-                                  ? batch->num_threads / open
-                                  : 1};
+              .threads_each =
+                  open > 0 && open < batch->num_threads ? batch->num_threads / open : 1};
     pthread_mutex_init(&c.lock, NULL);
     run_crew(&c, open < batch->num_threads ? (open > 0 ? open : 1) : batch->num_threads);
     pthread_mutex_destroy(&c.lock);

@@ -22,6 +22,8 @@ static ms_status complete(ms_ctx *cx, ms_workload *workload,
     out->found = true;
     MS_TRY(ms_predict(cx, workload, plan, &out->prediction));
     out->plan = ms_prediction_plan(plan, &out->prediction);
+    out->needed_bytes = ms_needed_bytes(&workload->memory, out->prediction.peak_bytes,
+                                        out->prediction.outside_bytes);
     out->has_campaign = question->campaign != NULL;
     if (out->has_campaign)
         out->campaign =
@@ -57,8 +59,7 @@ ms_status ms_best_plan_in(ms_ctx *cx, ms_workload *workload,
     const ms_plan_limits *limits = question->limits;
     *out = (ms_best_plan){.open_bound_s = NAN};
     MS_TRY(ms_plan_check_cluster(cx, &question->base, workload->cluster));
-    MS_TRY(
-        ms_plan_check_positions(cx, &question->base, workload->model, MS_NOWHERE));
+    MS_TRY(ms_plan_check_positions(cx, &question->base, workload->model, MS_NOWHERE));
     ms_workload_set_memory_rule(workload, &limits->memory);
     ms_space space = question->space != NULL
                          ? *question->space

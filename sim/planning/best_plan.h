@@ -16,7 +16,8 @@ typedef struct ms_plan_limits {
 typedef struct ms_best_question {
     ms_plan base; /* the job: model, cluster, GPUs, batch, stack */
     const ms_plan_limits *limits;
-    const ms_space *space; /* of `base`, to be limited; NULL: all plans of the stack */
+    const ms_space
+        *space; /* space of `base`, to be limited; NULL: all plans of the stack */
     const ms_campaign_question *campaign; /* NULL: no campaign */
 } ms_best_question;
 
@@ -27,6 +28,7 @@ typedef struct ms_best_plan {
     double open_bound_s; /* least step time that an open plan may have; NaN: none open */
     ms_plan plan;        /* the fastest plan, with its layers per stage */
     ms_prediction prediction;
+    double needed_bytes; /* device memory that the plan needs to fit by the rule */
     bool has_campaign;
     ms_campaign_answer campaign;
 } ms_best_plan;

@@ -12,11 +12,11 @@
  * `chinchilla`. */
 typedef struct ms_campaign_question {
     ms_campaign_terms given; /* NaN: the default of ms_campaign_terms_of */
-    double flop;             /* of the training, 6 a parameter and token; NaN: not given */
-    bool chinchilla;         /* 20 tokens a parameter */
+    double flop;     /* the whole training, 6 a parameter and token; NaN: not given */
+    bool chinchilla; /* 20 tokens a parameter */
     double deadline_s, budget; /* NaN: none */
     bool simulate_failures;
-    long seed; /* of simulate_failures */
+    long seed; /* seed of simulate_failures */
 } ms_campaign_question;
 
 /* A question with nothing given. */

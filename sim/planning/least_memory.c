@@ -11,15 +11,14 @@ typedef struct halving {
     const ms_best_question *question;
     const ms_search_options *options;
     double device_bytes;
-    double high_bytes; /* needed by `best` */
-    double low_bytes;  /* no plan fits in them */
+    double low_bytes; /* no plan fits in them */
     ms_best_plan best;
 } halving;
 
-static double needed_bytes(const ms_workload *workload, const ms_best_plan *answer)
+static bool keeps_limits(const ms_best_plan *best)
 {
-    return ms_needed_bytes(&workload->memory, answer->prediction.peak_bytes,
-                           answer->prediction.outside_bytes);
+    return best->found &&
+           (!best->has_campaign || ms_campaign_keeps_limits(&best->campaign));
 }
 
 /* Searches in `bytes` of device memory, and moves the bounds by the outcome. */
@@ -32,57 +31,46 @@ static ms_status try_memory(halving *h, double bytes)
     question.limits = &limits;
     ms_best_plan answer;
     MS_TRY(ms_best_plan_in(h->cx, h->workload, &question, h->options, &answer));
-    if (answer.found &&
-        (!answer.has_campaign || ms_campaign_keeps_limits(&answer.campaign))) {
+    if (keeps_limits(&answer))
         h->best = answer;
-        h->high_bytes = needed_bytes(h->workload, &answer);
-    } else {
+    else
         h->low_bytes = bytes;
-    }
     return MS_OK;
 }
 
 static ms_status halve(halving *h)
 {
-    while (h->high_bytes - h->low_bytes > CLOSE_BYTES)
-        MS_TRY(try_memory(h, floor(0.5 * (h->low_bytes + h->high_bytes))));
-    while (h->high_bytes - h->low_bytes > 1.0)
-        MS_TRY(try_memory(h, ceil(h->high_bytes) - 1.0));
+    while (h->best.needed_bytes - h->low_bytes > CLOSE_BYTES)
+        MS_TRY(try_memory(h, floor(0.5 * (h->low_bytes + h->best.needed_bytes))));
+    while (h->best.needed_bytes - h->low_bytes > 1.0)
+        MS_TRY(try_memory(h, ceil(h->best.needed_bytes) - 1.0));
     return MS_OK;
 }
 
 static ms_status find_in(ms_ctx *cx, ms_workload *workload,
                          const ms_best_question *question,
-                         const ms_search_options *options, ms_best_plan *out,
-                         double *needed)
+                         const ms_search_options *options, ms_best_plan *out)
 {
     halving h = {.cx = cx,
                  .workload = workload,
                  .question = question,
                  .options = options,
                  .device_bytes = workload->cluster->device.memory_bytes};
-    *needed = NAN;
     MS_TRY(ms_best_plan_in(cx, workload, question, options, out));
-    if (!out->found)
-        return MS_OK;
-    *needed = needed_bytes(workload, out);
-    if (out->has_campaign && !ms_campaign_keeps_limits(&out->campaign))
+    if (!keeps_limits(out))
         return MS_OK;
     h.best = *out;
-    h.high_bytes = *needed;
     MS_TRY(halve(&h));
     *out = h.best;
-    *needed = h.high_bytes;
     return MS_OK;
 }
 
 ms_status ms_least_memory_find(ms_ctx *cx, const ms_best_question *question,
-                               const ms_search_options *options, ms_best_plan *out,
-                               double *needed_bytes)
+                               const ms_search_options *options, ms_best_plan *out)
 {
     ms_workload *workload;
     MS_TRY(ms_workload_open(cx, &question->base, &workload));
-    ms_status status = find_in(cx, workload, question, options, out, needed_bytes);
+    ms_status status = find_in(cx, workload, question, options, out);
     ms_workload_close(workload);
     return status;
 }

@@ -30,7 +30,7 @@ static double energy_of(const ms_objective_job *job)
 
 static double memory_of(const ms_objective_job *job)
 {
-    return job->needed_bytes;
+    return job->best.needed_bytes;
 }
 
 static double elapsed_of(const ms_objective_job *job)
@@ -39,8 +39,8 @@ static double elapsed_of(const ms_objective_job *job)
     return a->campaign.elapsed_s / (a->campaign.num_steps * a->step.tokens);
 }
 
-const char *const ms_objective_names[] = {"time",   "cost",   "gpus",
-                                          "energy", "memory", "goodput", NULL};
+const char *const ms_objective_names[] = {"time",   "cost",    "gpus", "energy",
+                                          "memory", "goodput", NULL};
 
 static const objective_row rows[MS_NUM_OBJECTIVES] = {
     [MS_OBJECTIVE_TIME] = {"s per token", false, time_of},
@@ -93,7 +93,8 @@ static void judge(ms_objective_answer *answer)
 static ms_status note_answered(void *payload, int index, const ms_best_plan *best)
 {
     ms_objective_job *job = &((ms_objective_job *)payload)[index];
-    *job = (ms_objective_job){.answered = true, .best = *best, .needed_bytes = NAN};
+    job->answered = true;
+    job->best = *best;
     return MS_OK;
 }
 
@@ -107,9 +108,9 @@ static ms_status find_fastest(ms_ctx *cx, const ms_objective_question *question,
                            .answered = note_answered,
                            .payload = jobs};
     int num_answered;
-    return ms_best_batch_answer(
-        cx, &batch, MS_NEW_ARRAY(cx->arena, question->num_jobs, ms_best_plan),
-        &num_answered);
+    return ms_best_batch_answer(cx, &batch,
+                                MS_NEW_ARRAY(cx->arena, question->num_jobs, ms_best_plan),
+                                &num_answered);
 }
 
 static ms_status find_least_memory(ms_ctx *cx, const ms_objective_question *question,
@@ -119,11 +120,8 @@ static ms_status find_least_memory(ms_ctx *cx, const ms_objective_question *ques
                                  .interrupted = question->interrupted};
     for (int i = 0; i < question->num_jobs; i++) {
         ms_best_plan best;
-        double needed_bytes;
-        MS_TRY(ms_least_memory_find(cx, &question->jobs[i], &options, &best,
-                                    &needed_bytes));
-        jobs[i] = (ms_objective_job){
-            .answered = true, .best = best, .needed_bytes = needed_bytes};
+        MS_TRY(ms_least_memory_find(cx, &question->jobs[i], &options, &best));
+        note_answered(jobs, i, &best);
     }
     return MS_OK;
 }
@@ -135,6 +133,8 @@ ms_status ms_objective_find(ms_ctx *cx, const ms_objective_question *question,
         .objective = question->objective,
         .num_jobs = question->num_jobs,
         .jobs = MS_NEW_ARRAY(cx->arena, question->num_jobs, ms_objective_job)};
+    for (int i = 0; i < out->num_jobs; i++)
+        out->jobs[i].gpus = question->jobs[i].base.gpus;
     ms_status status = question->objective == MS_OBJECTIVE_MEMORY
                            ? find_least_memory(cx, question, out->jobs)
                            : find_fastest(cx, question, out->jobs);

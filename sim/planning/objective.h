@@ -1,7 +1,7 @@
 /* The best of several jobs by an objective, under a deadline and a budget, with proof.
  *
  * On a given number of GPUs, days, money and energy of a campaign all grow with the step
- * time (docs/formulas 14.6): the fastest plan, which a search proves, is the best by each
+ * time (docs/formulas 14.3): the fastest plan, which a search proves, is the best by each
  * of them, and keeps the limits if any plan does. The best job is the best of these. */
 #ifndef MS_SIM_PLANNING_OBJECTIVE_H
 #define MS_SIM_PLANNING_OBJECTIVE_H
@@ -34,11 +34,11 @@ typedef struct ms_objective_question {
 
 /* A job's best plan by the objective. */
 typedef struct ms_objective_job {
-    bool answered; /* its search is complete */
+    long gpus;
+    bool answered; /* the search is complete */
     ms_best_plan best;
-    double value;        /* of the objective, less is better; NaN: no plan, or unknown */
-    double needed_bytes; /* device memory that the plan needs to fit by the rule */
-    bool keeps_limits;   /* deadline and budget; true without them */
+    double value;      /* value of the objective, less is better; NaN: none */
+    bool keeps_limits; /* deadline and budget; true without them */
 } ms_objective_job;
 
 typedef struct ms_objective_answer {
@@ -56,9 +56,8 @@ ms_status ms_objective_find(ms_ctx *cx, const ms_objective_question *question,
 
 /* The plan that fits in the least device memory and keeps the campaign's limits; of equal
  * ones the fastest. Halves the memory between what no plan fits and what one fits, each
- * time by a search, down to one byte. *needed_bytes: that memory. */
+ * time by a search, down to one byte. */
 ms_status ms_least_memory_find(ms_ctx *cx, const ms_best_question *question,
-                               const ms_search_options *options, ms_best_plan *out,
-                               double *needed_bytes);
+                               const ms_search_options *options, ms_best_plan *out);
 
 #endif

@@ -219,11 +219,10 @@ static void scaling_renders(void **state)
     ms_scaling_point points[3];
     for (int i = 0; i < 3; i++) {
         ms_memory_plan made = predicted(cx, 1L << i, "hgx-h100");
-        points[i] = (ms_scaling_point){.gpus = made.plan->gpus,
-                                       .global_batch = made.plan->global_batch,
-                                       .best = {.found = true,
-                                                .plan = *made.plan,
-                                                .prediction = made.prediction}};
+        points[i] = (ms_scaling_point){
+            .gpus = made.plan->gpus,
+            .global_batch = made.plan->global_batch,
+            .best = {.found = true, .plan = *made.plan, .prediction = made.prediction}};
     }
     ms_scaling scaling = {.arena = cx->arena,
                           .model = "8b",

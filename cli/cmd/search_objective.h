@@ -1,0 +1,32 @@
+/* meshsim search --gpus A..B --objective X: which of several numbers of GPUs is the best
+ * by an objective; the search of that number follows. */
+#ifndef MS_CLI_CMD_SEARCH_OBJECTIVE_H
+#define MS_CLI_CMD_SEARCH_OBJECTIVE_H
+
+#include "cli/cmd/search_request.h"
+#include "cli/options/commands.h"
+#include "sim/planning/objective.h"
+#include "sim/planning/sizes.h"
+
+/* The options of a plan with --gpus as a text, which may be a range or a list. Fills a
+ * ms_plan_options, whose number of GPUs ms_search_read_sizes must set. */
+const ms_option *ms_search_plan_table(ms_ctx *cx);
+
+/* Reads the text of --gpus (none: out->num 0), and if it is one number sets it in the
+ * options as --gpus would. MS_EINPUT. */
+ms_status ms_search_read_sizes(ms_ctx *cx, ms_plan_options *plan, ms_sizes *out);
+
+/* Whether the options ask for an objective: --objective, or several numbers of GPUs. */
+bool ms_search_asks_objective(const ms_search_flags *flags, const ms_sizes *sizes);
+
+/* Finds the best number of GPUs. MS_EINPUT: options that do not go together, or a number
+ * that is illegal; MS_EINTERRUPTED: with the jobs answered so far. */
+ms_status ms_search_by_objective(const ms_search_request *r, const ms_args *args,
+                                 const ms_sizes *sizes, ms_objective_answer *out);
+
+/* Writes the jobs of an objective for which no number of GPUs is taken, as the result of
+ * the search; returns `status` if they can be written. */
+ms_status ms_search_report_none(const ms_search_request *r, const ms_args *args,
+                                const ms_objective_answer *objective, ms_status status);
+
+#endif
