@@ -108,7 +108,7 @@ ms_status ms_json_read(ms_ctx *cx, ms_jval object, const ms_field *fields, void 
 typedef struct ms_jout {
     FILE *file;
     int depth;
-    int line_depth; /* containers at a greater depth go on one line; 0: none do */
+    int line_depth; /* containers at a greater depth go on one line; 0: none do, -1: all */
     bool need_comma;
     bool after_key;
 } ms_jout;

@@ -45,7 +45,7 @@ static void new_line(const ms_jout *out)
 
 static bool is_on_one_line(const ms_jout *out)
 {
-    return out->line_depth > 0 && out->depth > out->line_depth;
+    return out->line_depth != 0 && out->depth > out->line_depth;
 }
 
 static void before_value(ms_jout *out)
