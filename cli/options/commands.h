@@ -87,6 +87,7 @@ ms_status ms_cmd_schedule(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_search(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_simulate(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_stack(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_sweep(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_version(ms_ctx *cx, ms_args *args);
 

@@ -17,8 +17,14 @@ typedef struct figure {
     size_t offset; /* place of a double in ms_best_plan */
 } figure;
 
-#define OF_PLAN(key, member)     {key, false, offsetof(ms_best_plan, member)}
-#define OF_CAMPAIGN(key, member) {key, true, offsetof(ms_best_plan, campaign.campaign.member)}
+#define OF_PLAN(key, member)                                                             \
+    {                                                                                    \
+        key, false, offsetof(ms_best_plan, member)                                       \
+    }
+#define OF_CAMPAIGN(key, member)                                                         \
+    {                                                                                    \
+        key, true, offsetof(ms_best_plan, campaign.campaign.member)                      \
+    }
 static const figure figures[] = {
     OF_PLAN("step_s", prediction.step_s),
     OF_PLAN("step_s_low", prediction.step_low_s),
@@ -80,11 +86,11 @@ static void print_row(ms_table *table, ms_arena *arena, const ms_plan_sweep *swe
 }
 
 /* What a point is the best by: "fastest, Pareto". */
-static const char *mark_of(ms_arena *arena, const ms_sweep_choice *choice, int point,
+static const char *mark_of(ms_arena *arena, const ms_plan_sweep_choice *choice, int point,
                            const ms_best_plan *answer)
 {
-    if (answer->found && !ms_sweep_is_choice(answer))
-        return "breaks a limit";
+    if (answer->found && !ms_plan_sweep_is_choice(answer))
+        return "beyond a limit";
     const struct {
         int point;
         const char *word;
@@ -105,16 +111,15 @@ static const char *mark_of(ms_arena *arena, const ms_sweep_choice *choice, int p
 static void print_task(FILE *out, ms_arena *arena, const ms_plan_sweep *sweep, int task)
 {
     int first = task * sweep->per_task;
-    ms_sweep_choice choice = ms_sweep_choose(arena, sweep, task);
+    ms_plan_sweep_choice choice = ms_plan_sweep_choose(arena, sweep, task);
     const ms_plan *base = &sweep->questions[first].base;
     ms_print(out, "%s, sequences of %ld, stack %s\n\n", base->model,
              base->sequence_length, base->stack);
     ms_table *table =
-        MS_TABLE(arena, "lrrrrrrrrL", "cluster", "GPUs", "step (s)", "tokens/s",
-                 "MFU (%)", "peak (GiB)", "days", "GPU-hours", "cost", "");
+        MS_TABLE(arena, "lrrr2r1r1rr1rL", "cluster", "GPUs", "step (s)", "tokens/s",
+                 "MFU (%)", "peak (GiB)", "days", "GPU-hours", "cost", "best");
     for (int i = first; i < first + sweep->per_task; i++)
-        print_row(table, arena, sweep, i,
-                  mark_of(arena, &choice, i, &sweep->answers[i]));
+        print_row(table, arena, sweep, i, mark_of(arena, &choice, i, &sweep->answers[i]));
     ms_table_print(table, out);
     fputc('\n', out);
 }
@@ -142,7 +147,7 @@ static void write_point(ms_jout *out, const ms_plan_sweep *sweep, int point)
     ms_jout_bool_field(out, "found", a->found);
     ms_jout_text_field(out, "reason", reason_of(sweep, point));
     ms_jout_bool_field(out, "optimal", a->optimal);
-    ms_jout_bool_field(out, "keeps_limits", ms_sweep_is_choice(a));
+    ms_jout_bool_field(out, "keeps_limits", ms_plan_sweep_is_choice(a));
     for (size_t i = 0; i < NUM_FIGURES; i++)
         ms_jout_number_field(out, figures[i].key, value_of(&figures[i], a));
     ms_jout_key(out, "plan");
@@ -161,7 +166,7 @@ static void write_index(ms_jout *out, const char *key, int index)
 static void write_choice(ms_jout *out, ms_arena *arena, const ms_plan_sweep *sweep,
                          int task)
 {
-    ms_sweep_choice choice = ms_sweep_choose(arena, sweep, task);
+    ms_plan_sweep_choice choice = ms_plan_sweep_choose(arena, sweep, task);
     const ms_plan *base = &sweep->questions[task * sweep->per_task].base;
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "model", base->model);

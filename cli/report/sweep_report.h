@@ -6,7 +6,8 @@
 #include "sim/planning/plan_sweep.h"
 
 void ms_sweep_report_print(FILE *out, ms_arena *arena, const ms_plan_sweep *sweep);
-void ms_sweep_report_write_json(ms_jout *out, ms_arena *arena, const ms_plan_sweep *sweep);
+void ms_sweep_report_write_json(ms_jout *out, ms_arena *arena,
+                                const ms_plan_sweep *sweep);
 /* One row a point: the figures of the JSON, without the plan. */
 void ms_sweep_report_write_csv(FILE *out, const ms_plan_sweep *sweep);
 
