@@ -150,13 +150,14 @@ static ms_status read_price(const grid *g, const char *item)
     if (equals == NULL || !ms_parse_quantity(equals + 1, MS_UNIT_DECIMAL, &price) ||
         !(price > 0.0))
         return fail_prices(g->cx, item);
-    for (int i = 0; i < g->clusters.num; i++)
-        if (g->clusters.of[i] != NULL &&
-            strlen(g->clusters.of[i]) == (size_t)(equals - item) &&
-            strncmp(g->clusters.of[i], item, (size_t)(equals - item)) == 0) {
-            g->campaigns[i].given.gpu_hour_price = price;
-            return MS_OK;
-        }
+    size_t length = (size_t)(equals - item);
+    for (int i = 0; i < g->clusters.num; i++) {
+        const char *name = g->clusters.of[i];
+        if (name == NULL || strlen(name) != length || strncmp(name, item, length) != 0)
+            continue;
+        g->campaigns[i].given.gpu_hour_price = price;
+        return MS_OK;
+    }
     return fail_prices(g->cx, item);
 }
 

@@ -85,7 +85,7 @@ static void print_row(ms_table *table, ms_arena *arena, const ms_plan_sweep *swe
     ms_table_cell(table, "%s", reason != NULL ? reason : mark);
 }
 
-/* What a point is the best by: "fastest, Pareto". */
+/* Words for the choices that a point is: "fastest, cheapest". */
 static const char *mark_of(ms_arena *arena, const ms_plan_sweep_choice *choice, int point,
                            const ms_best_plan *answer)
 {
@@ -214,7 +214,7 @@ void ms_sweep_report_write_csv(FILE *out, const ms_plan_sweep *sweep)
     char text[32];
     fputs("model,cluster,gpus,sequence_length,global_batch", out);
     for (size_t i = 0; i < NUM_FIGURES; i++)
-        fprintf(out, ",%s", figures[i].key);
+        ms_print(out, ",%s", figures[i].key);
     fputs(",plan,reason\n", out);
     for (int p = 0; p < ms_plan_sweep_num(sweep); p++) {
         const ms_plan *base = &sweep->questions[p].base;
@@ -222,11 +222,11 @@ void ms_sweep_report_write_csv(FILE *out, const ms_plan_sweep *sweep)
         write_quoted(out, base->model);
         fputc(',', out);
         write_quoted(out, base->cluster);
-        fprintf(out, ",%ld,%ld,%ld", base->gpus, base->sequence_length,
-                base->global_batch);
+        ms_print(out, ",%ld,%ld,%ld", base->gpus, base->sequence_length,
+                 base->global_batch);
         for (size_t i = 0; i < NUM_FIGURES; i++) {
             double value = value_of(&figures[i], a);
-            fprintf(out, ",%s", isnan(value) ? "" : ms_json_number_text(value, text));
+            ms_print(out, ",%s", isnan(value) ? "" : ms_json_number_text(value, text));
         }
         fputc(',', out);
         ms_arena *scratch = ms_arena_open();

@@ -67,14 +67,15 @@ static bool is_beaten(const ms_plan_sweep *sweep, int task, int index)
 
 static void sort_by_time(const ms_plan_sweep *sweep, int *points, int num)
 {
-    for (int i = 1; i < num; i++)
-        for (int k = i; k > 0 && ms_plan_sweep_time(&sweep->answers[points[k]]) <
-                                     ms_plan_sweep_time(&sweep->answers[points[k - 1]]);
-             k--) {
-            int point = points[k];
+    for (int i = 1; i < num; i++) {
+        int point = points[i], k = i;
+        double time = ms_plan_sweep_time(&sweep->answers[point]);
+        while (k > 0 && time < ms_plan_sweep_time(&sweep->answers[points[k - 1]])) {
             points[k] = points[k - 1];
-            points[k - 1] = point;
+            k--;
         }
+        points[k] = point;
+    }
 }
 
 ms_plan_sweep_choice ms_plan_sweep_choose(ms_arena *arena, const ms_plan_sweep *sweep,

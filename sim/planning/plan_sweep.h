@@ -18,7 +18,7 @@ static inline int ms_plan_sweep_num(const ms_plan_sweep *sweep)
     return sweep->num_tasks * sweep->per_task;
 }
 
-/* What is compared of a point, less is better; NaN: not known, or no plan. With a campaign
+/* Figures by which points are compared, less is better; NaN: not known, or no plan. With a campaign
  * its time, and its money where a price is known, else its GPU-hours; otherwise seconds
  * and GPU-seconds of a token. */
 double ms_plan_sweep_time(const ms_best_plan *answer);
@@ -26,7 +26,7 @@ double ms_plan_sweep_cost(const ms_best_plan *answer);
 /* Whether a plan was found that keeps deadline and budget. */
 bool ms_plan_sweep_is_choice(const ms_best_plan *answer);
 
-/* What to choose for a task, as indices of points; -1: nothing. Points that break the
+/* Choices for a task, as indices of points; -1: nothing. Points that break the
  * deadline or the budget are no choices. */
 typedef struct ms_plan_sweep_choice {
     int fastest;  /* least time */

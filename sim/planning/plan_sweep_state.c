@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,36 +21,28 @@ struct ms_plan_sweep_state {
 
 /* ---- keys ---- */
 
-/* Text that tells a question from others: its plan, limits and memory rule, hashed. */
-static ms_status key_of(ms_ctx *cx, const ms_best_question *question, const char **key)
+/* Text that tells a question from others: the job, its limits and its memory rule, hashed. */
+static const char *key_of(ms_arena *arena, const ms_best_question *question)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *stream = open_memstream(&text, &length);
-    if (stream == NULL)
-        return ms_fail(cx, MS_EIO, MS_NOWHERE, "out of memory");
-    ms_jout out = ms_jout_open(stream);
-    out.line_depth = ONE_LINE;
-    ms_plan_write_json(&out, &question->base);
+    const ms_plan *base = &question->base;
     const ms_memory_rule *memory = &question->limits->memory;
-    fprintf(stream, " %.17g %.17g %.17g", memory->min_probability, memory->headroom_frac,
-            memory->headroom_bytes);
+    const char *text = ms_arena_printf(
+        arena, "%s|%s|%s|%s|%d|%ld|%ld|%ld|%.17g|%.17g|%.17g", base->model, base->cluster,
+        base->stack, base->profile != NULL ? base->profile : "", (int)base->compute,
+        base->gpus, base->sequence_length, base->global_batch, memory->min_probability,
+        memory->headroom_frac, memory->headroom_bytes);
     for (int i = 0; i < question->limits->num; i++)
-        fprintf(stream, " %s", question->limits->texts[i]);
-    bool failed = fclose(stream) != 0;
-    *key = ms_arena_printf(cx->arena, "%016llx",
-                           (unsigned long long)ms_hash_bytes(text, length));
-    free(text);
-    return failed ? ms_fail(cx, MS_EIO, MS_NOWHERE, "out of memory") : MS_OK;
+        text = ms_arena_printf(arena, "%s|%s", text, question->limits->texts[i]);
+    return ms_arena_printf(arena, "%016llx",
+                           (unsigned long long)ms_hash_bytes(text, strlen(text)));
 }
 
-static ms_status make_keys(ms_plan_sweep_state *s)
+static void make_keys(ms_plan_sweep_state *s)
 {
     int num = ms_plan_sweep_num(s->sweep);
     s->keys = MS_NEW_ARRAY(s->cx->arena, num, const char *);
     for (int i = 0; i < num; i++)
-        MS_TRY(key_of(s->cx, &s->sweep->questions[i], &s->keys[i]));
-    return MS_OK;
+        s->keys[i] = key_of(s->cx->arena, &s->sweep->questions[i]);
 }
 
 /* ---- reading ---- */
@@ -156,7 +147,7 @@ ms_status ms_plan_sweep_state_open(ms_ctx *cx, const char *path, ms_plan_sweep *
     ms_plan_sweep_state *s = MS_NEW(cx->arena, ms_plan_sweep_state);
     *s = (ms_plan_sweep_state){.cx = cx, .path = path, .sweep = sweep};
     *num_known = 0;
-    MS_TRY(make_keys(s));
+    make_keys(s);
     s->file = fopen(path, "a+");
     if (s->file == NULL)
         return fail_io(s, "opened");
