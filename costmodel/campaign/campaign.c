@@ -8,26 +8,42 @@
 
 #define SECONDS_OF_HOUR 3600.0
 
-static ms_interruptions interruptions_of(const ms_campaign_terms *terms,
-                                         const ms_campaign_step *step)
+static double written_s_of(const ms_campaign_terms *terms, const ms_campaign_step *step)
 {
-    double written_s = step->checkpoint_bytes / terms->write_bytes_per_s;
-    return (ms_interruptions){
-        .mean_s = terms->gpu_mean_s / (double)step->gpus,
-        .checkpoint_s = isnan(terms->checkpoint_s) ? written_s : terms->checkpoint_s,
-        .restart_s = terms->restart_s};
+    return step->checkpoint_bytes / terms->write_bytes_per_s;
 }
 
-/* The better of the whole numbers of steps on both sides of the best interval. No
- * checkpoint begins before the previous one is written. */
-static double interval_steps_of(const ms_campaign_terms *terms,
-                                const ms_campaign_step *step, const ms_interruptions *job)
+/* Interruptions with a checkpoint after every `steps` steps (0: any number): it waits
+ * until the previous one is written. */
+static ms_interruptions interruptions_of(const ms_campaign_terms *terms,
+                                         const ms_campaign_step *step, double steps)
 {
-    double written_s = step->checkpoint_bytes / terms->write_bytes_per_s;
-    double least = ms_max(1.0, ceil(written_s / step->step_s));
-    double fewer = ms_max(least, floor(ms_best_interval_s(job) / step->step_s));
-    return ms_goodput_frac(job, fewer * step->step_s) >=
-                   ms_goodput_frac(job, (fewer + 1.0) * step->step_s)
+    double written_s = written_s_of(terms, step);
+    double stall_s = isnan(terms->checkpoint_s) ? written_s : terms->checkpoint_s;
+    if (steps > 0.0)
+        stall_s = ms_max(stall_s, written_s - steps * step->step_s);
+    return (ms_interruptions){.mean_s = terms->gpu_mean_s / (double)step->gpus,
+                              .checkpoint_s = stall_s,
+                              .restart_s = terms->restart_s};
+}
+
+static double goodput_of(const ms_campaign_terms *terms, const ms_campaign_step *step,
+                         double steps)
+{
+    ms_interruptions job = interruptions_of(terms, step, steps);
+    return ms_goodput_frac(&job, steps * step->step_s);
+}
+
+/* The best number of steps between checkpoints: beside the best interval or, where that
+ * is too short to write a checkpoint, beside the shortest without a wait. */
+static double interval_steps_of(const ms_campaign_terms *terms,
+                                const ms_campaign_step *step)
+{
+    ms_interruptions job = interruptions_of(terms, step, 0.0);
+    double interval_s =
+        ms_max(ms_best_interval_s(&job), written_s_of(terms, step) - job.checkpoint_s);
+    double fewer = ms_max(1.0, floor(interval_s / step->step_s));
+    return goodput_of(terms, step, fewer) >= goodput_of(terms, step, fewer + 1.0)
                ? fewer
                : fewer + 1.0;
 }
@@ -48,9 +64,9 @@ static double spare_nodes_of(const ms_campaign_terms *terms, const ms_campaign_s
 ms_campaign ms_campaign_of(const ms_campaign_terms *terms, const ms_campaign_step *step)
 {
     ms_campaign c = {.num_steps = ceil(terms->tokens / step->tokens),
-                     .job = interruptions_of(terms, step)};
+                     .interval_steps = interval_steps_of(terms, step)};
     c.useful_s = c.num_steps * step->step_s;
-    c.interval_steps = interval_steps_of(terms, step, &c.job);
+    c.job = interruptions_of(terms, step, c.interval_steps);
     c.goodput_frac = ms_goodput_frac(&c.job, c.interval_steps * step->step_s);
     c.elapsed_s = c.useful_s / c.goodput_frac;
     c.elapsed_low_s = c.elapsed_s * step->step_low_s / step->step_s;

@@ -1,6 +1,7 @@
 /* A campaign reckoned by hand, and terms that are not known. */
 #include "costmodel/campaign/campaign.h"
 
+#include "base/rng.h"
 #include "tests/test.h"
 
 #include <math.h>
@@ -74,6 +75,37 @@ static void checkpoints_wait_until_the_previous_one_is_written(void **state)
     ASSERT_NEAR(ms_campaign_of(&terms, &step).interval_steps, 27, 0);
 }
 
+/* A slower step never ends a campaign earlier, which certificates of objectives rely on
+ * (docs/formulas 14.3): steps that grow little by little, with checkpoints that stop the
+ * job, and with those that must wait for the writing of the previous one. */
+static void a_longer_step_never_ends_earlier(void **state)
+{
+    (void)state;
+    int num_waiting = 0;
+    for (int seed = 0; seed < 200; seed++) {
+        ms_rng random = ms_rng_seed((unsigned long)seed);
+        ms_campaign_terms terms = terms_of_hand();
+        ms_campaign_step s = step;
+        terms.gpu_mean_s = 1024 * pow(10.0, 3.0 + 3.0 * ms_rng_uniform(&random));
+        terms.write_bytes_per_s = pow(10.0, 8.5 + 2.5 * ms_rng_uniform(&random));
+        if (seed % 2 == 1)
+            terms.checkpoint_s = pow(10.0, 1.5 * ms_rng_uniform(&random));
+        s.step_s = pow(10.0, 2.0 * ms_rng_uniform(&random));
+        double last_s = 0.0;
+        for (int i = 0; i < 300; i++) {
+            ms_campaign c = ms_campaign_of(&terms, &s);
+            if (!(c.elapsed_s >= last_s * (1.0 - 1e-13)))
+                fail_msg("seed %d: %.17g s with a step of %.17g s, after %.17g s", seed,
+                         c.elapsed_s, s.step_s, last_s);
+            double written_s = s.checkpoint_bytes / terms.write_bytes_per_s;
+            num_waiting += c.interval_steps * s.step_s < written_s + s.step_s;
+            last_s = c.elapsed_s;
+            s.step_s *= 1.0 + 2e-3 * ms_rng_uniform(&random);
+        }
+    }
+    assert_true(num_waiting > 1000);
+}
+
 static void a_step_longer_than_the_interval_is_not_cut(void **state)
 {
     (void)state;
@@ -101,6 +133,7 @@ int main(void)
         cmocka_unit_test(a_campaign_is_reckoned_by_hand),
         cmocka_unit_test(the_best_number_of_steps_is_best),
         cmocka_unit_test(checkpoints_wait_until_the_previous_one_is_written),
+        cmocka_unit_test(a_longer_step_never_ends_earlier),
         cmocka_unit_test(a_step_longer_than_the_interval_is_not_cut),
         cmocka_unit_test(what_depends_on_unknown_terms_is_unknown),
     };
