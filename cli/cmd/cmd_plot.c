@@ -2,6 +2,7 @@
 #include "cli/cmd/plot_request.h"
 
 #include "cli/options/plan_flags.h"
+#include "cli/options/searched_plan.h"
 #include "plots/memory_data.h"
 
 #include <string.h>
@@ -81,30 +82,6 @@ static ms_status check_words(ms_ctx *cx, const plot_kind *kind, const ms_words *
                                           : "at most 12 plans");
 }
 
-/* Options of the plan that `plot scaling` starts from; searches choose the others. */
-static const ms_option *searched_plan_table(ms_ctx *cx)
-{
-    static const char *const kept[] = {"--plan",  "--model",        "--cluster",
-                                       "--seq",   "--global-batch", "--precision",
-                                       "--stack", "--profile"};
-    const ms_option *all = ms_plan_option_table();
-    int num = 0;
-    while (all[num].kind != MS_OPTION_END)
-        num++;
-    ms_option *table = MS_NEW_ARRAY(cx->arena, num + 1, ms_option);
-    for (int i = 0; i < num; i++) {
-        table[i] = all[i];
-        bool keep = table[i].kind == MS_OPTION_MISTAKE;
-        for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
-            keep = keep || strcmp(table[i].name, kept[k]) == 0;
-        if (!keep)
-            table[i] = (ms_option)MS_OPT_MISTAKE(
-                table[i].name,
-                "the searches choose it; --limit narrows them: --limit tp=8");
-    }
-    return table;
-}
-
 /* Options of a simulation that affect a plot. */
 static const ms_option *drawn_simulate_table(ms_ctx *cx)
 {
@@ -128,6 +105,9 @@ static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
 {
     ms_ctx *cx = r->cx;
     ms_args *args = r->args;
+    static const char *const kept[] = {"--plan",  "--model",        "--cluster",
+                                       "--seq",   "--global-batch", "--precision",
+                                       "--stack", "--profile",      NULL};
     const ms_option_set plot = {"plot", plot_table, &r->options},
                         memory = {"plot memory", memory_table, &r->options},
                         scaling = {"plot scaling", scaling_table, &r->options},
@@ -135,7 +115,7 @@ static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
                         simulation = {"plot timeline, plot memory --over-time",
                                       r->simulate_table, &r->simulate},
                         plan = {"plan", ms_plan_option_table(), &r->plan},
-                        base = {"plan", searched_plan_table(cx), &r->plan};
+                        base = {"plan", ms_searched_plan_table(cx, kept, NULL), &r->plan};
     const ms_option_set all[] = {plot, memory, scaling, risk, simulation, plan};
     const ms_option_set of_timeline[] = {plot, simulation, plan};
     const ms_option_set of_memory[] = {plot, memory, simulation, plan};

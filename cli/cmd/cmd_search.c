@@ -10,6 +10,7 @@
 #include "cli/options/commands.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/plan_command.h"
+#include "cli/options/searched_plan.h"
 #include "cli/report/campaign_report.h"
 #include "cli/report/objective_report.h"
 #include "cli/report/report.h"
@@ -28,6 +29,9 @@
 #define MAX_VALUE   16777216
 
 static const ms_option search_table[] = {
+    MS_OPT_TEXT(ms_search_flags, gpus, "--gpus", "N|A..B|A,B,...",
+                "number of GPUs, or several of which the best by --objective is taken: "
+                "64..4096 doubles from 64"),
     MS_OPT_INTEGER(ms_search_flags, top, "--top", "N", 1, MAX_TOP,
                    "number of plans, each with another mesh (default 10)"),
     MS_OPT_LIST(ms_search_flags, fix, "--fix", "CHOICE=VALUE,...",
@@ -541,15 +545,17 @@ ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
     ms_memory_options memory = {0};
     ms_plan_options plan_options = {0};
     ms_campaign_options campaign = {0};
-    const ms_option_set sets[] = {{"search", search_table, &options},
-                                  {"memory", ms_memory_option_table, &memory},
-                                  {"campaign", ms_campaign_option_table, &campaign},
-                                  {"plan", ms_search_plan_table(cx), &plan_options}};
+    static const char *const own[] = {"--gpus", NULL};
+    const ms_option_set sets[] = {
+        {"search", search_table, &options},
+        {"memory", ms_memory_option_table, &memory},
+        {"campaign", ms_campaign_option_table, &campaign},
+        {"plan", ms_searched_plan_table(cx, NULL, own), &plan_options}};
     MS_TRY(ms_args_read(cx, args, sets, 4));
     if (args->done)
         return MS_OK;
     ms_sizes sizes;
-    MS_TRY(ms_search_read_sizes(cx, &plan_options, &sizes));
+    MS_TRY(ms_search_read_sizes(cx, options.gpus, &plan_options, &sizes));
     if (plan_options.plan_file != NULL)
         ms_note(cx,
                 "the plan file sets model, cluster, stack, GPUs and batch; the search "

@@ -21,7 +21,6 @@ static const ms_option sweep_table[] = {
 };
 
 typedef struct progress {
-    ms_ctx *cx;
     ms_plan_sweep *sweep;
     ms_plan_sweep_state *state; /* NULL: none */
     int num_done;
@@ -63,8 +62,7 @@ static ms_status answer_all(ms_ctx *cx, const ms_args *args, progress *p)
 static ms_status answer(ms_ctx *cx, const ms_args *args, const sweep_flags *flags,
                         ms_plan_sweep *sweep)
 {
-    progress p = {
-        .cx = cx, .sweep = sweep, .shows = cx->verbosity >= 0 && isatty(STDERR_FILENO)};
+    progress p = {.sweep = sweep, .shows = cx->verbosity >= 0 && isatty(STDERR_FILENO)};
     if (flags->state != NULL) {
         MS_TRY(ms_plan_sweep_state_open(cx, flags->state, sweep, &p.state, &p.num_done));
         if (p.num_done > 0)

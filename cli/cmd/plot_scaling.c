@@ -4,6 +4,7 @@
 #include "cli/options/interrupt.h"
 #include "cli/options/plan_command.h"
 #include "cli/options/plan_flags.h"
+#include "cli/options/searched_plan.h"
 #include "plots/scaling_data.h"
 #include "sim/planning/sizes.h"
 
@@ -11,25 +12,6 @@
 #include <unistd.h>
 
 MS_PLOTTED_FUNCTIONS(ms_scaling, (out, plot))
-
-/* Reads --min-fit and --headroom, splits every --limit ("tp<=8,pp=4") and joins them to
- * one list. */
-static ms_status read_limits(const ms_plot_request *r, ms_plan_limits *out)
-{
-    const ms_opt_list *list = &r->options.limit;
-    int capacity = 0;
-    for (int i = 0; i < list->num_texts; i++)
-        for (const char *c = list->texts[i]; c != NULL; c = strchr(c + 1, ','))
-            capacity++;
-    const char **limits = MS_NEW_ARRAY(r->cx->arena, capacity, const char *);
-    *out = (ms_plan_limits){.texts = limits};
-    for (int i = 0; i < list->num_texts; i++) {
-        const char *rest = list->texts[i], *item;
-        while ((item = ms_list_next(r->cx->arena, &rest)) != NULL)
-            limits[out->num++] = item;
-    }
-    return ms_memory_options_rule(r->cx, &r->memory, &out->memory);
-}
 
 static ms_status search_size(const ms_plot_request *r, long gpus,
                              const ms_plan_limits *limits, ms_scaling *scaling,
@@ -103,7 +85,7 @@ ms_status ms_plot_scaling(ms_plot_request *r)
     }
     MS_TRY(ms_sizes_parse(cx, "--gpus", r->options.gpus, MS_MAX_GPUS, &sizes));
     ms_plan_limits limits;
-    MS_TRY(read_limits(r, &limits));
+    MS_TRY(ms_plan_limits_read(cx, &r->options.limit, &r->memory, &limits));
     ms_scaling scaling = {.arena = cx->arena,
                           .limits = limits_text(r),
                           .num_points = sizes.num,

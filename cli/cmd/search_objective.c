@@ -7,33 +7,13 @@
 
 #include <string.h>
 
-const ms_option *ms_search_plan_table(ms_ctx *cx)
+ms_status ms_search_read_sizes(ms_ctx *cx, const char *gpus, ms_plan_options *plan,
+                               ms_sizes *out)
 {
-    const ms_option *all = ms_plan_option_table();
-    int num = 0;
-    while (all[num].kind != MS_OPTION_END)
-        num++;
-    ms_option *table = MS_NEW_ARRAY(cx->arena, num + 1, ms_option);
-    for (int i = 0; i < num; i++) {
-        table[i] = all[i];
-        if (all[i].name == NULL || strcmp(all[i].name, "--gpus") != 0)
-            continue;
-        table[i] = (ms_option)MS_OPT_TEXT(
-            ms_plan_options, of[MS_CHOOSE_GPUS].text, "--gpus", "N|A..B|A,B,...",
-            "number of GPUs, or several of which the best by --objective is taken: "
-            "64..4096 doubles from 64");
-    }
-    return table;
-}
-
-ms_status ms_search_read_sizes(ms_ctx *cx, ms_plan_options *plan, ms_sizes *out)
-{
-    const char *text = plan->of[MS_CHOOSE_GPUS].text;
     *out = (ms_sizes){0};
-    if (text == NULL)
+    if (gpus == NULL)
         return MS_OK;
-    plan->of[MS_CHOOSE_GPUS] = (ms_plan_option){0};
-    MS_TRY(ms_sizes_parse(cx, "--gpus", text, MS_MAX_GPUS, out));
+    MS_TRY(ms_sizes_parse(cx, "--gpus", gpus, MS_MAX_GPUS, out));
     ms_plan_give(plan, MS_CHOOSE_GPUS, out->sizes[0]);
     return MS_OK;
 }

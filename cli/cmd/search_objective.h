@@ -8,13 +8,10 @@
 #include "sim/planning/objective.h"
 #include "sim/planning/sizes.h"
 
-/* The options of a plan with --gpus as a text, which may be a range or a list. Fills a
- * ms_plan_options, whose number of GPUs ms_search_read_sizes must set. */
-const ms_option *ms_search_plan_table(ms_ctx *cx);
-
-/* Reads the text of --gpus (none: out->num 0), and if it is one number sets it in the
- * options as --gpus would. MS_EINPUT. */
-ms_status ms_search_read_sizes(ms_ctx *cx, ms_plan_options *plan, ms_sizes *out);
+/* Reads the text of --gpus (NULL: none, and out->num 0), and sets the first number in the
+ * options of the plan. MS_EINPUT. */
+ms_status ms_search_read_sizes(ms_ctx *cx, const char *gpus, ms_plan_options *plan,
+                               ms_sizes *out);
 
 /* Whether the options ask for an objective: --objective, or several numbers of GPUs. */
 bool ms_search_asks_objective(const ms_search_flags *flags, const ms_sizes *sizes);

@@ -19,6 +19,7 @@ typedef struct ms_search_flags {
     const char *tie_band;
     ms_opt_choice engine;
     ms_opt_choice objective;
+    const char *gpus; /* a number, a range or a list */
 } ms_search_flags;
 
 typedef struct ms_search_request {

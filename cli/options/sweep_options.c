@@ -2,6 +2,7 @@
 
 #include "cli/options/output.h"
 #include "cli/options/plan_flags.h"
+#include "cli/options/searched_plan.h"
 #include "sim/planning/sizes.h"
 
 #include <math.h>
@@ -29,42 +30,17 @@ const ms_option ms_sweep_option_table[] = {
     {0},
 };
 
-/* Options of the plan that searches start from; they choose the others. */
-static const ms_option *plan_table(ms_ctx *cx)
-{
-    static const char *const kept[] = {"--plan",      "--model", "--cluster",
-                                       "--precision", "--stack", "--profile"};
-    static const char *const own[] = {"--gpus", "--seq", "--global-batch"};
-    const ms_option *all = ms_plan_option_table();
-    int num = 0, num_kept = 0;
-    while (all[num].kind != MS_OPTION_END)
-        num++;
-    ms_option *table = MS_NEW_ARRAY(cx->arena, num + 1, ms_option);
-    for (int i = 0; i < num; i++) {
-        bool keep = all[i].kind == MS_OPTION_MISTAKE, skip = false;
-        for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
-            keep = keep || strcmp(all[i].name, kept[k]) == 0;
-        for (size_t k = 0; k < sizeof own / sizeof *own; k++)
-            skip = skip || strcmp(all[i].name, own[k]) == 0;
-        if (skip)
-            continue;
-        table[num_kept++] =
-            keep ? all[i]
-                 : (ms_option)MS_OPT_MISTAKE(
-                       all[i].name,
-                       "the searches choose it; --limit narrows them: --limit tp=8");
-    }
-    return table;
-}
-
 void ms_sweep_options_sets(ms_ctx *cx, ms_sweep_options *options,
                            ms_option_set sets[MS_NUM_SWEEP_SETS])
 {
+    static const char *const own[] = {"--gpus", "--seq", "--global-batch", NULL};
+    static const char *const kept[] = {"--plan",  "--model",   "--cluster", "--precision",
+                                       "--stack", "--profile", NULL};
     const ms_option_set all[MS_NUM_SWEEP_SETS] = {
         {"sweep", ms_sweep_option_table, options},
         {"memory", ms_memory_option_table, &options->memory},
         {"campaign", ms_campaign_option_table, &options->campaign},
-        {"plan", plan_table(cx), &options->plan}};
+        {"plan", ms_searched_plan_table(cx, kept, own), &options->plan}};
     memcpy(sets, all, sizeof all);
 }
 
@@ -104,24 +80,6 @@ static ms_status read_numbers(ms_ctx *cx, const char *option, const char *text,
 {
     *out = (ms_sizes){.num = 1};
     return text == NULL ? MS_OK : ms_sizes_parse(cx, option, text, MAX_LENGTH, out);
-}
-
-static ms_status read_limits(ms_ctx *cx, const ms_sweep_options *options,
-                             ms_plan_limits *out)
-{
-    const ms_opt_list *list = &options->limit;
-    int capacity = 0;
-    for (int i = 0; i < list->num_texts; i++)
-        for (const char *c = list->texts[i]; c != NULL; c = strchr(c + 1, ','))
-            capacity++;
-    const char **texts = MS_NEW_ARRAY(cx->arena, capacity, const char *);
-    *out = (ms_plan_limits){.texts = texts};
-    for (int i = 0; i < list->num_texts; i++) {
-        const char *rest = list->texts[i], *item;
-        while ((item = ms_list_next(cx->arena, &rest)) != NULL)
-            texts[out->num++] = item;
-    }
-    return ms_memory_options_rule(cx, &options->memory, &out->memory);
 }
 
 /* ---- the grid ---- */
@@ -175,6 +133,10 @@ static ms_status read_campaigns(grid *g)
     }
     if (!asked)
         return MS_OK;
+    if (options->simulate_failures) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a sweep does not simulate failures");
+        return ms_hint(cx, "\"meshsim predict --simulate-failures\" does, for one plan");
+    }
     g->campaigns = MS_NEW_ARRAY(cx->arena, g->clusters.num, ms_campaign_question);
     for (int i = 0; i < g->clusters.num; i++)
         g->campaigns[i] = ms_campaign_options_question(options);
@@ -198,7 +160,7 @@ static ms_status read_grid(grid *g)
     MS_TRY(read_names(cx, "--clusters", o->clusters, o->plan.of[MS_CHOOSE_CLUSTER].text,
                       &g->clusters));
     g->limits = MS_NEW(cx->arena, ms_plan_limits);
-    MS_TRY(read_limits(cx, o, g->limits));
+    MS_TRY(ms_plan_limits_read(cx, &o->limit, &o->memory, g->limits));
     double num = (double)g->gpus.num * g->seqs.num * g->batches.num * g->models.num *
                  g->clusters.num;
     if (num > MAX_POINTS)
@@ -221,6 +183,11 @@ static ms_status check_files(const grid *g, const ms_best_question *question)
             ms_plan_check_positions(cx, &question->base, workload->model, MS_NOWHERE);
     for (int i = 0; i < g->limits->num && status == MS_OK; i++)
         status = ms_space_limit(cx, &space, g->limits->texts[i]);
+    if (question->campaign != NULL) {
+        ms_campaign_terms terms = ms_campaign_terms_of(question->campaign, workload,
+                                                       (double)question->base.gpus);
+        ms_campaign_options_note(cx, &g->options->campaign, &terms);
+    }
     ms_workload_close(workload);
     return status;
 }

@@ -89,7 +89,7 @@ static void print_row(ms_table *table, ms_arena *arena, const ms_plan_sweep *swe
 static const char *mark_of(ms_arena *arena, const ms_plan_sweep_choice *choice, int point,
                            const ms_best_plan *answer)
 {
-    if (answer->found && !ms_plan_sweep_is_choice(answer))
+    if (answer->found && !ms_best_plan_keeps_limits(answer))
         return "beyond a limit";
     const struct {
         int point;
@@ -147,7 +147,7 @@ static void write_point(ms_jout *out, const ms_plan_sweep *sweep, int point)
     ms_jout_bool_field(out, "found", a->found);
     ms_jout_text_field(out, "reason", reason_of(sweep, point));
     ms_jout_bool_field(out, "optimal", a->optimal);
-    ms_jout_bool_field(out, "keeps_limits", ms_plan_sweep_is_choice(a));
+    ms_jout_bool_field(out, "keeps_limits", ms_best_plan_keeps_limits(a));
     for (size_t i = 0; i < NUM_FIGURES; i++)
         ms_jout_number_field(out, figures[i].key, value_of(&figures[i], a));
     ms_jout_key(out, "plan");

@@ -5,6 +5,12 @@
 
 #include <math.h>
 
+bool ms_best_plan_keeps_limits(const ms_best_plan *best)
+{
+    return best->found &&
+           (!best->has_campaign || ms_campaign_keeps_limits(&best->campaign));
+}
+
 static const char *reason_for_no_plan(ms_ctx *cx, const ms_workload *workload,
                                       const ms_search_result *result)
 {

@@ -33,6 +33,9 @@ typedef struct ms_best_plan {
     ms_campaign_answer campaign;
 } ms_best_plan;
 
+/* Whether a plan was found whose campaign, if asked for, keeps deadline and budget. */
+bool ms_best_plan_keeps_limits(const ms_best_plan *best);
+
 /* Searches the fastest plan of a job; `options` without num_best, which is 1. Writes *out
  * (arrays: cx->arena). MS_OK: also if no plan fits; MS_EINPUT: base or limits;
  * MS_EINTERRUPTED: the search was not completed. */

@@ -15,12 +15,6 @@ typedef struct halving {
     ms_best_plan best;
 } halving;
 
-static bool keeps_limits(const ms_best_plan *best)
-{
-    return best->found &&
-           (!best->has_campaign || ms_campaign_keeps_limits(&best->campaign));
-}
-
 /* Searches in `bytes` of device memory, and moves the bounds by the outcome. */
 static ms_status try_memory(halving *h, double bytes)
 {
@@ -31,7 +25,7 @@ static ms_status try_memory(halving *h, double bytes)
     question.limits = &limits;
     ms_best_plan answer;
     MS_TRY(ms_best_plan_in(h->cx, h->workload, &question, h->options, &answer));
-    if (keeps_limits(&answer))
+    if (ms_best_plan_keeps_limits(&answer))
         h->best = answer;
     else
         h->low_bytes = bytes;
@@ -57,7 +51,7 @@ static ms_status find_in(ms_ctx *cx, ms_workload *workload,
                  .options = options,
                  .device_bytes = workload->cluster->device.memory_bytes};
     MS_TRY(ms_best_plan_in(cx, workload, question, options, out));
-    if (!keeps_limits(out))
+    if (!ms_best_plan_keeps_limits(out))
         return MS_OK;
     h.best = *out;
     MS_TRY(halve(&h));

@@ -60,12 +60,6 @@ bool ms_objective_needs_campaign(ms_objective objective)
     return rows[objective].needs_campaign;
 }
 
-static bool keeps_limits(const ms_best_plan *best)
-{
-    return best->found &&
-           (!best->has_campaign || ms_campaign_keeps_limits(&best->campaign));
-}
-
 /* Whether job `a` is to be taken rather than `b`: by value, then by time. */
 static bool is_better(const ms_objective_job *a, const ms_objective_job *b)
 {
@@ -83,7 +77,7 @@ static void judge(ms_objective_answer *answer)
         answer->optimal = answer->optimal && job->answered &&
                           (job->best.optimal || job->best.reason != NULL);
         job->value = job->best.found ? rows[answer->objective].value(job) : (double)NAN;
-        job->keeps_limits = keeps_limits(&job->best);
+        job->keeps_limits = ms_best_plan_keeps_limits(&job->best);
         if (job->keeps_limits && !isnan(job->value) &&
             (answer->best < 0 || is_better(job, &answer->jobs[answer->best])))
             answer->best = i;

@@ -18,22 +18,17 @@ static inline int ms_plan_sweep_num(const ms_plan_sweep *sweep)
     return sweep->num_tasks * sweep->per_task;
 }
 
-/* Figures by which points are compared, less is better; NaN: not known, or no plan. With a campaign
- * its time, and its money where a price is known, else its GPU-hours; otherwise seconds
- * and GPU-seconds of a token. */
-double ms_plan_sweep_time(const ms_best_plan *answer);
-double ms_plan_sweep_cost(const ms_best_plan *answer);
-/* Whether a plan was found that keeps deadline and budget. */
-bool ms_plan_sweep_is_choice(const ms_best_plan *answer);
-
-/* Choices for a task, as indices of points; -1: nothing. Points that break the
- * deadline or the budget are no choices. */
+/* Choices for a task, as indices of points; -1: none. Points that break the deadline or
+ * the budget are no choices. With a campaign, time is that of the campaign and cost its
+ * money, or its GPU-hours if no point of the task has a price; points without a price are
+ * neither cheapest nor in the Pareto set if others have one. Without a campaign, time and
+ * cost are seconds and GPU-seconds of a token. */
 typedef struct ms_plan_sweep_choice {
     int fastest;  /* least time */
     int cheapest; /* least cost */
     int fewest;   /* fewest GPUs; of equal ones the fastest */
     int num_pareto;
-    int *pareto; /* (num_pareto): no other choice is better in time and cost; by time */
+    int *pareto; /* (num_pareto): no other is as good in time and cost, better in one */
 } ms_plan_sweep_choice;
 ms_plan_sweep_choice ms_plan_sweep_choose(ms_arena *arena, const ms_plan_sweep *sweep,
                                           int task);
@@ -44,8 +39,8 @@ typedef struct ms_plan_sweep_state ms_plan_sweep_state;
 
 /* Opens a file of answers, one JSON object a line, which is made if it is missing, and
  * takes those of the sweep's questions; other lines stay, and a last line that was not
- * completed is cut off. *num_known: number of answers taken. MS_EIO; MS_EINPUT: no such
- * file. A plan is predicted anew, so that its figures are those of the program and data
+ * completed is cut off. *num_known: number of answers taken. MS_EIO; MS_EINPUT for a
+ * file that holds other things. A plan is predicted anew, so that its figures are those of the program and data
  * now; that it is the best is as the file says. */
 ms_status ms_plan_sweep_state_open(ms_ctx *cx, const char *path, ms_plan_sweep *sweep,
                                    ms_plan_sweep_state **out, int *num_known);

@@ -1,0 +1,19 @@
+/* Options of a plan where searches choose the rest of it: which remain, and the limits that
+ * narrow the searches. */
+#ifndef MS_CLI_OPTIONS_SEARCHED_PLAN_H
+#define MS_CLI_OPTIONS_SEARCHED_PLAN_H
+
+#include "cli/options/memory_options.h"
+#include "cli/options/plan_options.h"
+#include "sim/planning/best_plan.h"
+
+/* The options of a plan without those named in `own` (NULL-ended), which the command has
+ * itself. With `kept` (NULL-ended; NULL: all) others than these are mistakes. */
+const ms_option *ms_searched_plan_table(ms_ctx *cx, const char *const *kept,
+                                        const char *const *own);
+
+/* Reads --limit, splitting "tp<=8,pp=4", and the memory rule. MS_EINPUT: the rule. */
+ms_status ms_plan_limits_read(ms_ctx *cx, const ms_opt_list *limits,
+                              const ms_memory_options *memory, ms_plan_limits *out);
+
+#endif
