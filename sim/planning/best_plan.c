@@ -4,6 +4,7 @@
 #include "sim/step/prediction_text.h"
 
 #include <math.h>
+#include <string.h>
 
 bool ms_best_plan_keeps_limits(const ms_best_plan *best)
 {
@@ -86,14 +87,32 @@ ms_status ms_best_plan_find(ms_ctx *cx, const ms_best_question *question,
     return status;
 }
 
+static bool is_of_job(const ms_plan *plan, const ms_plan *base)
+{
+    return strcmp(plan->model, base->model) == 0 &&
+           strcmp(plan->cluster, base->cluster) == 0 &&
+           strcmp(plan->stack, base->stack) == 0 && plan->gpus == base->gpus &&
+           plan->sequence_length == base->sequence_length &&
+           plan->global_batch == base->global_batch && plan->compute == base->compute;
+}
+
 ms_status ms_best_plan_again(ms_ctx *cx, const ms_best_question *question,
                              const ms_plan *plan, ms_best_plan *out)
 {
+    const ms_plan *base = &question->base;
+    ms_plan known = *plan;
     ms_workload *workload;
     *out = (ms_best_plan){.open_bound_s = NAN};
-    MS_TRY(ms_workload_open(cx, plan, &workload));
+    if (!is_of_job(plan, base))
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "the plan is not of %s on %ld GPUs of %s", base->model, base->gpus,
+                       base->cluster);
+    known.profile = base->profile; /* plan files do not have it */
+    MS_TRY(ms_workload_open(cx, &known, &workload));
     ms_workload_set_memory_rule(workload, &question->limits->memory);
-    ms_status status = complete(cx, workload, question, plan, out);
+    ms_status status = ms_plan_check(cx, &known, workload->model, MS_NOWHERE);
+    if (status == MS_OK)
+        status = complete(cx, workload, question, &known, out);
     ms_workload_close(workload);
     return status;
 }

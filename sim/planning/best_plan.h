@@ -45,7 +45,8 @@ ms_status ms_best_plan_find(ms_ctx *cx, const ms_best_question *question,
 ms_status ms_best_plan_in(ms_ctx *cx, ms_workload *workload,
                           const ms_best_question *question,
                           const ms_search_options *options, ms_best_plan *out);
-/* The answer for a plan that is known, as a search would give it. */
+/* The answer for a plan that is known, as a search would give it. MS_EINPUT for a plan of
+ * another job, or an illegal one. */
 ms_status ms_best_plan_again(ms_ctx *cx, const ms_best_question *question,
                              const ms_plan *plan, ms_best_plan *out);
 
