@@ -115,7 +115,7 @@ static ms_status keep_answer(void *payload, int index, const ms_best_plan *answe
 {
     stopping *s = payload;
     s->sweep->answered[index] = true;
-    s->stop = ++s->num == s->after;
+    s->stop = s->stop || ++s->num == s->after;
     return ms_plan_sweep_state_add(s->state, index, answer);
 }
 
