@@ -96,6 +96,9 @@ static ms_status replay_rank(ms_ctx *cx, const ms_run_prepared *run, long rank,
     double tokens = (double)run->plan->global_batch * (double)run->plan->sequence_length;
     ms_measured_make(cx->arena, &out->outcome, how.first_recorded_step, tokens, NULL,
                      &out->measured);
+    out->slowdowns =
+        ms_kernel_slowdowns_make(cx->arena, &out->outcome.ranks[0].recorder,
+                                 run->planned->workload->stack->interference_frac.value);
     return MS_OK;
 }
 

@@ -473,5 +473,6 @@ const ms_backend ms_cuda_backend_table = {
     .now_s = ms_cuda_now_s,
     .read_clock = ms_cuda_read_clock,
     .forget_stamps = forget_stamps,
+    .take_moves = ms_cuda_take_moves,
     .abort = abort_rank,
 };
