@@ -142,6 +142,7 @@ static ms_status open_plan(request *r)
     MS_TRY(check_layers(cx, r->workload));
     MS_TRY(ms_plan_fit_recompute(cx, r->workload, &r->plan));
     r->world = ms_world_make(cx->arena, &r->plan);
+    r->world.ties_embeddings = r->workload->model->tied_embeddings;
     return MS_OK;
 }
 
