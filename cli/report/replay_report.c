@@ -42,6 +42,9 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_replay_report *r)
     if (r->warm_up > 0)
         ms_print(out, ", the first %s not measured",
                  r->warm_up == 1 ? "one" : ms_arena_printf(arena, "%ld", r->warm_up));
+    if (r->interrupted)
+        ms_print(out, "; interrupted while rank %ld executed, which is left out",
+                 r->interrupted_rank);
     fputc('\n', out);
 }
 
@@ -300,6 +303,8 @@ void ms_replay_write_json(ms_jout *out, const ms_replay_report *r)
     ms_jout_text_field(out, "transport", "modelled");
     ms_jout_text_field(out, "dtype", r->dtype);
     ms_jout_bool_field(out, "interrupted", r->interrupted);
+    ms_jout_number_field(out, "interrupted_rank",
+                         r->interrupted ? (double)r->interrupted_rank : (double)NAN);
     ms_jout_number_field(out, "steps", (double)r->num_steps);
     ms_jout_number_field(out, "warm_up_steps", (double)r->warm_up);
     ms_jout_number_field(out, "step_s", whole->step_s);

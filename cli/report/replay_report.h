@@ -25,6 +25,7 @@ typedef struct ms_replay_report {
     const ms_planned *planned;
     const char *backend, *dtype;
     bool interrupted;
+    long interrupted_rank; /* the rank that executed then and has no result; -1: none */
     long num_steps, warm_up;
     int num_replayed;
     ms_replayed *replayed; /* (num_replayed) */
