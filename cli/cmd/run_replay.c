@@ -183,11 +183,12 @@ ms_status ms_run_replay(ms_ctx *cx, const ms_run_prepared *run)
                                    MS_NEW_ARRAY(cx->arena, whole.num_ranks, ms_replayed)};
     ms_status status = replay_ranks(cx, run, only, &whole, &report);
     report.interrupted = status == MS_EINTERRUPTED;
-    if (report.interrupted)
+    if (report.interrupted) {
         ms_fail(cx, status, MS_NOWHERE,
                 "interrupted while rank %ld executed, after %d replayed rank%s",
                 report.interrupted_rank, report.num_replayed,
                 report.num_replayed == 1 ? "" : "s");
+    }
     if (status == MS_OK || report.interrupted) {
         put_together(&whole, &report);
         status = write_result(cx, run, &report, status);
