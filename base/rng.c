@@ -2,6 +2,7 @@
 #include "base/rng.h"
 
 #include <assert.h>
+#include <math.h>
 
 #define GOLDEN_GAMMA 0x9E3779B97F4A7C15u
 
@@ -44,4 +45,10 @@ uint64_t ms_rng_below(ms_rng *rng, uint64_t bound)
 double ms_rng_uniform(ms_rng *rng)
 {
     return (double)(ms_rng_next(rng) >> 11) * 0x1p-53;
+}
+
+double ms_rng_normal(ms_rng *rng)
+{
+    double u = 1.0 - ms_rng_uniform(rng), v = ms_rng_uniform(rng);
+    return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);
 }

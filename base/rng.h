@@ -19,5 +19,7 @@ uint64_t ms_rng_next(ms_rng *rng);
 uint64_t ms_rng_below(ms_rng *rng, uint64_t bound);
 /* Uniform double in [0, 1) with 53 random bits. */
 double ms_rng_uniform(ms_rng *rng);
+/* Standard normal number (Box and Muller 1958). */
+double ms_rng_normal(ms_rng *rng);
 
 #endif

@@ -3,11 +3,14 @@
 #include "base/number.h"
 #include "cli/cmd/calibrate_runs.h"
 #include "cli/cmd/measured_tables.h"
+#include "cli/cmd/run_gemms.h"
 #include "cli/options/commands.h"
 #include "cli/options/interrupt.h"
+#include "cli/options/kernel_options.h"
 #include "cli/options/output.h"
 #include "cli/options/tables.h"
 #include "cli/report/report.h"
+#include "cli/report/run_report.h"
 #include "exec/backends/backends.h"
 #include "exec/launch/environment.h"
 #include "exec/launch/launch.h"
@@ -39,6 +42,8 @@ typedef struct calibrate_options {
     ms_opt_integer ranks, launches;
     bool quick, force;
     const char *cluster;
+    ms_opt_choice attention;
+    const char *gemm_algorithms;
     /* options that this command passes to the ranks it starts: `launch`, index of the
      * repetition; `collectives`, measure collectives only */
     ms_opt_integer launch;
@@ -63,6 +68,7 @@ static const ms_option calibrate_table[] = {
     ROW(MS_OPT_TEXT, cluster, "--cluster", "NAME|FILE",
         "cluster whose peak rates are the unit of the profile (default " DEFAULT_CLUSTER
         "; cuda: by the name of the GPU)"),
+    MS_KERNEL_OPTION_ROWS(calibrate_options),
     ROW(MS_OPT_INTEGER, launch, "--launch", "N", 0, 99, NULL),
     ROW(MS_OPT_FLAG, collectives, "--collectives", NULL),
     {0},
@@ -95,6 +101,7 @@ typedef struct request {
     const char *samples_path; /* file through which ranks return measurements */
     ms_samples samples;
     ms_cuda_facts gpu; /* facts of the GPU model that every rank uses */
+    ms_cuda_attention_use attention_use;
     double start_s;
 } request;
 
@@ -240,6 +247,7 @@ static void choose_times(request *r)
 {
     ms_measure *how = &r->measure;
     how->quick = r->options->quick;
+    how->attention = (ms_run_attention)r->options->attention.value;
     how->large = is_on_gpus(r);
     how->kernel_s = how->quick ? 4.0 : 22.0;
     how->collective_s = how->quick ? 1.5 : 6.0;
@@ -359,10 +367,12 @@ static ms_status measure_launch(request *r, int launch)
     how.launch = launch;
     how.num_ranks = r->input.ranks;
     how.kernels = true;
+    how.attention_use = &r->attention_use;
     if (is_on_gpus(r))
         share_budget(r, launch, &how);
     MS_TRY(measure_once(r, &how));
     how.kernels = false;
+    how.attention_use = NULL;
     for (how.num_ranks = 2; how.num_ranks < r->input.ranks; how.num_ranks *= 2)
         MS_TRY(measure_once(r, &how));
     return MS_OK;
@@ -410,6 +420,23 @@ static ms_status measure_as_rank(request *r)
     MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
     ms_samples_write(&out.json, &r->samples);
     return ms_output_close(r->cx, &out, MS_OK);
+}
+
+/* Measures with the algorithms of --gemm-algorithms, and writes those that it timed. */
+static ms_status measure_with_algorithms(request *r)
+{
+    const char *path = r->options->gemm_algorithms;
+    MS_TRY(ms_run_gemms_open(r->cx, path, r->measure.backend, true,
+                             &r->measure.gemm_choices));
+    ms_status status =
+        ms_run_gemms_close(r->cx, path, r->measure.gemm_choices, measure(r));
+    if (status == MS_OK && is_on_gpus(r)) {
+        ms_note_attention(r->cx, &r->attention_use);
+        r->input.kernels = ms_arena_printf(
+            r->cx->arena, "attention by %s kernels, GEMMs by cuBLASLt's %s algorithms",
+            ms_attention_used(&r->attention_use), path == NULL ? "first" : "timed");
+    }
+    return status;
 }
 
 /* ---- results ---- */
@@ -510,10 +537,12 @@ ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)
         return calibrate_from(cx, args, &runs);
     request r = {.cx = cx, .args = args, .options = &options, .start_s = ms_clock_s()};
     MS_TRY(check_options(&r));
+    ms_kernel_options_note_idle(cx, options.attention, options.gemm_algorithms,
+                                is_on_gpus(&r));
     MS_TRY(set_up(&r));
     if (options.launch.given)
         return measure_as_rank(&r);
-    MS_TRY(measure(&r));
+    MS_TRY(measure_with_algorithms(&r));
     ms_calibration *calibration = MS_NEW(cx->arena, ms_calibration);
     MS_TRY(ms_calibration_make(cx, &r.input, calibration));
     warn(&r, calibration);

@@ -142,6 +142,7 @@ static ms_status open_plan(request *r)
     MS_TRY(check_layers(cx, r->workload));
     MS_TRY(ms_plan_fit_recompute(cx, r->workload, &r->plan));
     r->world = ms_world_make(cx->arena, &r->plan);
+    r->world.ties_embeddings = r->workload->model->tied_embeddings;
     return MS_OK;
 }
 
@@ -439,6 +440,12 @@ static ms_status check_memory(request *r)
     return shortfall.reason != NULL ? write_shortfall(r, &shortfall) : MS_OK;
 }
 
+static ms_status open_gemms(request *r)
+{
+    return ms_run_gemms_open(r->cx, r->flags.gemm_algorithms, r->choice.backend,
+                             r->choice.environment.size == 1, &r->gemms);
+}
+
 /* Predicts the run, and finds errors that may be one rank's alone. Rank 0 checks output
  * files, unless this program started the ranks (and has checked them); then memory. */
 static ms_status prepare(request *r)
@@ -446,7 +453,7 @@ static ms_status prepare(request *r)
     MS_TRY(predict(r));
     if (!ms_launch_is_own() && r->choice.environment.rank == 0)
         MS_TRY(ms_run_files_check_writable(r->cx, &r->flags, r->args->common.output));
-    MS_TRY(ms_run_gemms_open(r->cx, &r->flags, &r->choice, &r->gemms));
+    MS_TRY(open_gemms(r));
     return check_memory(r);
 }
 
@@ -464,7 +471,7 @@ static ms_status replay(request *r)
 {
     MS_TRY(predict(r));
     MS_TRY(ms_run_files_check_writable(r->cx, &r->flags, r->args->common.output));
-    MS_TRY(ms_run_gemms_open(r->cx, &r->flags, &r->choice, &r->gemms));
+    MS_TRY(open_gemms(r));
     return ms_run_replay(r->cx, &(ms_run_prepared){.args = r->args,
                                                    .flags = &r->flags,
                                                    .plan = &r->plan,
@@ -528,7 +535,7 @@ ms_status ms_cmd_run(ms_ctx *cx, ms_args *args)
     silence_rank(r);
     MS_TRY(report_once(r, read_request(r)));
     ms_status status = run(r);
-    status = ms_run_gemms_close(cx, &r->flags, r->gemms, status);
+    status = ms_run_gemms_close(cx, r->flags.gemm_algorithms, r->gemms, status);
     if (r->workload != NULL)
         ms_workload_close(r->workload);
     return status;

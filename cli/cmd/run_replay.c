@@ -96,6 +96,9 @@ static ms_status replay_rank(ms_ctx *cx, const ms_run_prepared *run, long rank,
     double tokens = (double)run->plan->global_batch * (double)run->plan->sequence_length;
     ms_measured_make(cx->arena, &out->outcome, how.first_recorded_step, tokens, NULL,
                      &out->measured);
+    out->slowdowns =
+        ms_kernel_slowdowns_make(cx->arena, &out->outcome.ranks[0].recorder,
+                                 run->planned->workload->stack->interference_frac.value);
     return MS_OK;
 }
 
@@ -125,15 +128,25 @@ static ms_status replay_ranks(ms_ctx *cx, const ms_run_prepared *run, long only,
         ms_status status = replay_rank(cx, run, rank, one);
         if (status != MS_OK) {
             ms_outcome_close(&one->outcome);
+            report->interrupted_rank = rank;
             return status;
         }
         report->num_replayed++;
         ms_recomposition_add(whole, pp, &one->outcome, report->warm_up);
     }
-    for (int i = 0; i < report->num_replayed; i++)
-        for (int pp = 0; pp < whole->num_ranks; pp++)
-            replayed[i].num_alike += whole->measured_by[pp] == replayed[i].pipeline_rank;
     return MS_OK;
+}
+
+/* Finds what the replayed ranks stand for, and the step that they make. */
+static void put_together(ms_recomposition *whole, const ms_replay_report *report)
+{
+    for (int i = 0; i < report->num_replayed; i++) {
+        ms_replayed *one = &report->replayed[i];
+        for (int pp = 0; pp < whole->num_ranks; pp++)
+            one->num_alike += whole->measured_by[pp] == one->pipeline_rank;
+    }
+    if (report->num_replayed > 0)
+        ms_recompose(whole);
 }
 
 static ms_status write_result(ms_ctx *cx, const ms_run_prepared *run,
@@ -164,17 +177,20 @@ ms_status ms_run_replay(ms_ctx *cx, const ms_run_prepared *run)
                                .dtype = ms_dtype_names[run->plan->compute],
                                .num_steps = run->how->num_steps,
                                .warm_up = run->how->first_recorded_step,
+                               .interrupted_rank = -1,
                                .recomposition = &whole,
                                .replayed =
                                    MS_NEW_ARRAY(cx->arena, whole.num_ranks, ms_replayed)};
     ms_status status = replay_ranks(cx, run, only, &whole, &report);
     report.interrupted = status == MS_EINTERRUPTED;
-    if (report.interrupted)
-        ms_fail(cx, status, MS_NOWHERE, "interrupted after %d replayed ranks",
-                report.num_replayed);
+    if (report.interrupted) {
+        ms_fail(cx, status, MS_NOWHERE,
+                "interrupted while rank %ld executed, after %d replayed rank%s",
+                report.interrupted_rank, report.num_replayed,
+                report.num_replayed == 1 ? "" : "s");
+    }
     if (status == MS_OK || report.interrupted) {
-        if (report.num_replayed > 0)
-            ms_recompose(&whole);
+        put_together(&whole, &report);
         status = write_result(cx, run, &report, status);
     }
     for (int i = 0; i < report.num_replayed; i++)

@@ -1,6 +1,7 @@
 #include "cli/options/run_options.h"
 
 #include "cli/options/interrupt.h"
+#include "cli/options/kernel_options.h"
 #include "cli/options/output.h"
 #include "exec/backends/backends.h"
 #include "exec/measure/measure.h"
@@ -28,10 +29,7 @@ const ms_option ms_run_option_table[] = {
         "transport of backend cuda: nccl, or host (host memory), for tests of "
         "correctness with several ranks on one GPU (default nccl); modelled, with "
         "--replay alone"),
-    ROW(MS_OPT_CHOICE, attention, "--attention", ms_run_attention_names,
-        "kernels of attention in bf16 with backend cuda: own; cudnn, where cuDNN is "
-        "installed and can; cudnn-deterministic, with equal gradients in every run and "
-        "memory for all scores (default own)"),
+    MS_KERNEL_OPTION_ROWS(ms_run_flags),
     ROW(MS_OPT_TEXT, replay, "--replay", "stages|rank=R",
         "execute one rank of each kind of pipeline rank, or rank R, alone; other ranks "
         "and links are modelled, and the whole job's step is put together"),
@@ -69,9 +67,6 @@ const ms_option ms_run_option_table[] = {
         "gradients of the mean loss of the first step, as safetensors"),
     ROW(MS_OPT_TEXT, save_batch, "--save-batch", "FILE",
         "tokens of the first step as safetensors: input_ids, labels"),
-    ROW(MS_OPT_TEXT, gemm_algorithms, "--gemm-algorithms", "FILE",
-        "with cuda: take the algorithms of GEMMs from FILE; time those that it lacks in "
-        "the first step, and add them"),
     ROW(MS_OPT_TEXT, trace, "--trace", "FILE",
         "write a trace for ui.perfetto.dev or chrome://tracing"),
     ROW(MS_OPT_QUANTITY, timeout_s, "--timeout", "TIME", MS_UNIT_SECONDS,
@@ -167,8 +162,7 @@ static ms_status fill_dtype(ms_ctx *cx, ms_run_flags *f)
         ms_note(cx, "--no-hold has no effect: no modelled transfer holds part of a GPU");
     if (f->transport.given && !on_gpu && f->replay == NULL)
         ms_note(cx, "--transport has no effect: only backend cuda has transports");
-    if (f->attention.value != MS_RUN_ATTENTION_OWN && !on_gpu)
-        ms_note(cx, "--attention has no effect: only backend cuda has a choice");
+    ms_kernel_options_note_idle(cx, f->attention, f->gemm_algorithms, on_gpu);
     bool on_cpu = f->dtype.value == MS_REAL_FP32 || f->dtype.value == MS_REAL_FP64;
     if (on_cpu || on_gpu || f->backend.value == MS_BACKEND_NULL)
         return MS_OK;
@@ -180,11 +174,8 @@ static ms_status fill_dtype(ms_ctx *cx, ms_run_flags *f)
 /* Timing GEMMs needs a step that is not measured. */
 static ms_status check_gemm_algorithms(ms_ctx *cx, const ms_run_flags *f)
 {
-    if (f->gemm_algorithms == NULL)
-        return MS_OK;
-    if (f->backend.value != MS_BACKEND_CUDA)
-        ms_note(cx, "--gemm-algorithms has no effect: only backend cuda takes them");
-    if (f->backend.value != MS_BACKEND_CUDA || f->warm_up.value > 0)
+    if (f->gemm_algorithms == NULL || f->backend.value != MS_BACKEND_CUDA ||
+        f->warm_up.value > 0)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "--gemm-algorithms times GEMMs in the first step, which would be measured");

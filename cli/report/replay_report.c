@@ -42,6 +42,9 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_replay_report *r)
     if (r->warm_up > 0)
         ms_print(out, ", the first %s not measured",
                  r->warm_up == 1 ? "one" : ms_arena_printf(arena, "%ld", r->warm_up));
+    if (r->interrupted)
+        ms_print(out, "; interrupted while rank %ld executed, which is left out",
+                 r->interrupted_rank);
     fputc('\n', out);
 }
 
@@ -100,6 +103,76 @@ static void print_times(FILE *out, ms_arena *arena, const ms_replay_report *r)
           out);
     ms_table_print(table, out);
 }
+
+/* ---- kernels beside transfers ---- */
+
+#define MAX_SLOWDOWNS 12
+
+static void slowdown_row(ms_table *table, ms_arena *arena, const ms_kernel_slowdown *s)
+{
+    const ms_node_kind kind = {.name = s->name, .task_kind = s->task_kind};
+    ms_table_cells(table, "%s\t%ld\t%ld",
+                   s->name != NULL ? ms_node_kind_text(arena, &kind) : "all compared",
+                   s->num_alone, s->num_overlapped);
+    if (s->num_compared == 0) {
+        ms_table_cells(table, "%s\t%s\t%s\t%s\t%s", "", "", "", "", "");
+        return;
+    }
+    ms_table_cells(table, "%.3f\t%.3f\t%.0f %%\t%.3f\t%.3f", 1e3 * s->alone_s,
+                   1e3 * s->overlapped_s, 1e2 * s->moving_s / s->overlapped_s,
+                   s->overlapped_s / s->alone_s, s->predicted_s / s->alone_s);
+}
+
+static void print_slowdowns(FILE *out, ms_arena *arena, const ms_replayed *one)
+{
+    const ms_kernel_slowdowns *all = &one->slowdowns;
+    ms_table *table =
+        MS_TABLE(arena, "Lrrrrrrr", "kernels", "alone", "beside", "alone (ms)",
+                 "beside (ms)", "transfers move", "slowdown", "predicted");
+    slowdown_row(table, arena, &all->all);
+    for (int i = 0; i < all->num && i < MAX_SLOWDOWNS; i++)
+        slowdown_row(table, arena, &all->kinds[i]);
+    ms_print(out,
+             "\nkernels alone and beside transfers, rank %ld: executions, mean times of "
+             "equal kernels",
+             one->rank);
+    if (all->num > MAX_SLOWDOWNS)
+        ms_print(out, "; %d of %d kinds, --json has all", MAX_SLOWDOWNS, all->num);
+    fputc('\n', out);
+    ms_table_print(table, out);
+}
+
+static void write_slowdown_fields(ms_jout *out, const ms_kernel_slowdown *s)
+{
+    ms_jout_number_field(out, "alone", (double)s->num_alone);
+    ms_jout_number_field(out, "beside_transfers", (double)s->num_overlapped);
+    ms_jout_number_field(out, "compared", (double)s->num_compared);
+    ms_jout_number_field(out, "alone_s", s->alone_s);
+    ms_jout_number_field(out, "beside_transfers_s", s->overlapped_s);
+    ms_jout_number_field(out, "moving_s", s->moving_s);
+    ms_jout_number_field(out, "predicted_s", s->predicted_s);
+    ms_jout_number_field(out, "slowdown", s->overlapped_s / s->alone_s);
+    ms_jout_number_field(out, "predicted_slowdown", s->predicted_s / s->alone_s);
+}
+
+static void write_slowdowns(ms_jout *out, ms_arena *arena, const ms_kernel_slowdowns *all)
+{
+    ms_jout_begin_object_field(out, "slowdown");
+    write_slowdown_fields(out, &all->all);
+    ms_jout_begin_array_field(out, "kinds");
+    for (int i = 0; i < all->num; i++) {
+        const ms_kernel_slowdown *s = &all->kinds[i];
+        const ms_node_kind kind = {.name = s->name, .task_kind = s->task_kind};
+        ms_jout_begin_object(out);
+        ms_jout_text_field(out, "kind", ms_node_kind_text(arena, &kind));
+        write_slowdown_fields(out, s);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_array(out);
+    ms_jout_end_object(out);
+}
+
+/* ---- memory ---- */
 
 static void print_devices(FILE *out, const ms_replay_report *r)
 {
@@ -160,6 +233,7 @@ void ms_replay_print(FILE *out, ms_arena *arena, const ms_replay_report *r)
     ms_run_print_kinds(
         out, arena, &longest->measured.kinds,
         ms_arena_printf(arena, "rank %ld, which took longest", longest->rank));
+    print_slowdowns(out, arena, longest);
     int num_predicted = 0;
     for (int rank = 0; rank < whole->num_ranks; rank++)
         num_predicted += whole->measured_by[rank] < 0;
@@ -214,6 +288,7 @@ static void write_rank(ms_jout *out, const ms_replay_report *r, const ms_replaye
         ms_jout_number_field(out, "arena_bytes", one->device.memory.most_held_bytes);
     }
     write_actions(out, r, one);
+    write_slowdowns(out, one->measured.kinds.arena, &one->slowdowns);
     ms_node_kinds_write_json(out, &one->measured.kinds, true);
     ms_jout_end_object(out);
 }
@@ -228,6 +303,8 @@ void ms_replay_write_json(ms_jout *out, const ms_replay_report *r)
     ms_jout_text_field(out, "transport", "modelled");
     ms_jout_text_field(out, "dtype", r->dtype);
     ms_jout_bool_field(out, "interrupted", r->interrupted);
+    ms_jout_number_field(out, "interrupted_rank",
+                         r->interrupted ? (double)r->interrupted_rank : (double)NAN);
     ms_jout_number_field(out, "steps", (double)r->num_steps);
     ms_jout_number_field(out, "warm_up_steps", (double)r->warm_up);
     ms_jout_number_field(out, "step_s", whole->step_s);

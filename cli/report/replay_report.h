@@ -4,6 +4,7 @@
 #define MS_CLI_REPORT_REPLAY_REPORT_H
 
 #include "cli/report/run_report.h"
+#include "exec/runner/kernel_slowdown.h"
 #include "exec/runner/recompose.h"
 
 /* A rank that executed alone. */
@@ -13,7 +14,8 @@ typedef struct ms_replayed {
     int num_alike; /* pipeline ranks that take its durations, itself included */
     ms_outcome outcome;
     ms_measured measured;
-    bool on_gpu; /* `device` is set */
+    ms_kernel_slowdowns slowdowns; /* kernels beside transfers against those alone */
+    bool on_gpu;                   /* `device` is set */
     ms_cuda_used device;
 } ms_replayed;
 
@@ -23,6 +25,7 @@ typedef struct ms_replay_report {
     const ms_planned *planned;
     const char *backend, *dtype;
     bool interrupted;
+    long interrupted_rank; /* the rank that executed then and has no result; -1: none */
     long num_steps, warm_up;
     int num_replayed;
     ms_replayed *replayed; /* (num_replayed) */

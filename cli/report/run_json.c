@@ -24,6 +24,9 @@ static void write_device(ms_jout *out, const ms_cuda_used *used)
     ms_jout_number_field(out, "arena_bytes", used->memory.most_held_bytes);
     ms_jout_number_field(out, "arena_used_bytes", used->memory.most_used_bytes);
     ms_jout_number_field(out, "arena_fragmentation", used->memory.fragmentation);
+    ms_jout_number_field(out, "outside_arena_bytes", used->outside_arena_bytes);
+    ms_jout_number_field(out, "communicators", used->num_communicators);
+    ms_jout_number_field(out, "predicted_communicators_bytes", used->communicator_bytes);
     ms_jout_end_object(out);
 }
 

@@ -50,6 +50,18 @@ void ms_note_attention(const ms_ctx *cx, const ms_cuda_attention_use *use)
                 use->num_by_library > 0 ? "some" : "the", use->why);
 }
 
+static void print_communicators(FILE *out, const ms_cuda_used *used)
+{
+    const double gib = 1 << 30;
+    ms_print(out, "         %d communicators", used->num_communicators);
+    if (!isnan(used->communicator_bytes))
+        ms_print(out, ", predicted %.2f GiB for rings and messages",
+                 used->communicator_bytes / gib);
+    if (!isnan(used->outside_arena_bytes))
+        ms_print(out, "; outside the arena %.2f GiB", used->outside_arena_bytes / gib);
+    fputc('\n', out);
+}
+
 static void print_device(FILE *out, const ms_run_report *r)
 {
     const ms_cuda_used *used = r->device;
@@ -60,6 +72,8 @@ static void print_device(FILE *out, const ms_run_report *r)
     ms_print(out, "device   %s, %.1f of %.1f GiB in use, %.1f in the arena\n",
              used->facts.name, used->device_used_bytes / gib,
              used->device_total_bytes / gib, used->memory.most_held_bytes / gib);
+    if (used->num_communicators > 0)
+        print_communicators(out, used);
     if (r->attention != MS_RUN_ATTENTION_OWN)
         ms_print(out, "         attention: %s\n", ms_attention_used(&used->attention));
     if (restriction != NULL)

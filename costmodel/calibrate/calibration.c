@@ -402,11 +402,12 @@ static void start_profile(ms_calibration_work *w)
     profile->measured = NULL;
     profile->name = "calibrated";
     profile->source = ms_arena_printf(
-        w->cx->arena, "meshsim calibrate, %s, %s backend, %ld rank%s at once, %s",
+        w->cx->arena, "meshsim calibrate, %s, %s backend, %ld rank%s at once, %s%s%s",
         in->date, in->backend, in->ranks, in->ranks == 1 ? "" : "s",
         in->machine.gpu != NULL   ? in->machine.gpu
         : in->machine.cpu != NULL ? in->machine.cpu
-                                  : "unknown processor");
+                                  : "unknown processor",
+        in->kernels != NULL ? ", " : "", in->kernels != NULL ? in->kernels : "");
     for (int i = 0; i < MS_NUM_DTYPES; i++)
         if (i != (int)in->compute)
             profile->gemm[i].efficiency.value = NAN;

@@ -22,6 +22,7 @@ typedef struct ms_calibration_input {
     ms_machine machine;
     const char *date;
     const char *backend;
+    const char *kernels; /* which of several kernels were measured; NULL: no choice */
 } ms_calibration_input;
 
 typedef struct ms_calibration_coefficient {

@@ -25,6 +25,8 @@ struct ms_device_rank {
     ms_arena *arena;
     int num_events, room;
     double *end_s; /* (num_events): when each event happens, indexed by event - 1 */
+    int num_moves, moves_room;
+    ms_recorded *moves; /* (num_moves): transfers since modelled_take_moves */
 };
 
 /* ---- open, run, close ---- */
@@ -263,8 +265,23 @@ static double transfer_end_s(ms_device_rank *device, const ms_transfer *t, doubl
     if (t->kind == MS_TRANSFER_SEND || stream == MS_STREAM_RECEIVE)
         return start_s;
     double *free_s = &device->free_s[stream];
-    *free_s = ms_max(*free_s, start_s) + t->predicted_s;
+    double begin_s = ms_max(*free_s, start_s);
+    *free_s = begin_s + t->predicted_s;
+    if (t->on_host || t->predicted_s <= 0.0)
+        return *free_s;
+    MS_MAKE_ROOM(device->arena, device->moves, device->num_moves, device->moves_room,
+                 256);
+    device->moves[device->num_moves++] = ms_transfer_moves(t, begin_s, *free_s);
     return *free_s;
+}
+
+static ms_status modelled_take_moves(ms_ctx *cx, ms_device_rank *device, ms_recorder *out)
+{
+    (void)cx;
+    for (int i = 0; i < device->num_moves; i++)
+        ms_recorder_add(out, device->moves[i]);
+    device->num_moves = 0;
+    return MS_OK;
 }
 
 static ms_status modelled_start(ms_ctx *cx, ms_device_rank *device,
@@ -292,7 +309,7 @@ static ms_status modelled_start(ms_ctx *cx, ms_device_rank *device,
         .allocate = ms_host_allocate, .release = ms_host_release,                        \
         .kernel = modelled_kernel, .idle = modelled_idle, .mark = ms_host_mark,          \
         .start = modelled_start, .wait = modelled_wait, .now_s = modelled_now_s,         \
-        .abort = modelled_abort,                                                         \
+        .take_moves = modelled_take_moves, .abort = modelled_abort,                      \
     }
 
 const ms_backend ms_backend_modelled = MODELLED(modelled_open);

@@ -70,6 +70,17 @@ bool ms_transfer_comes_before(const ms_transfer *first, const ms_transfer *then)
            first->tag == then->tag;
 }
 
+ms_recorded ms_transfer_moves(const ms_transfer *t, double begin_s, double end_s)
+{
+    return (ms_recorded){.stream = t->stream,
+                         .kind = MS_TASK_COLLECTIVE,
+                         .name = t->name,
+                         .start_s = begin_s,
+                         .end_s = end_s,
+                         .predicted_s = t->predicted_s,
+                         .moves = true};
+}
+
 ms_status ms_rank_failed(ms_ctx *cx, long rank, const ms_ctx *of_rank, ms_status status)
 {
     const ms_diag *d = of_rank->first;

@@ -14,8 +14,8 @@
 #define MS_EXEC_CORE_BACKEND_H
 
 #include "exec/core/kernel_table.h"
+#include "exec/core/record.h"
 #include "exec/core/world.h"
-#include "sim/engine/graph.h"
 
 /* An event that later work of the rank can wait for; event 0 has always happened. */
 typedef long ms_event;
@@ -72,6 +72,8 @@ ms_status ms_transfer_waited(ms_ctx *cx, const ms_world *world, long rank,
 /* Whether transfer `first`, started before `then`, also ends before it: collectives of
  * one stream, and messages with one peer and tag, keep their order. */
 bool ms_transfer_comes_before(const ms_transfer *first, const ms_transfer *then);
+/* The slice of a transfer that takes its stream from begin_s to end_s. */
+ms_recorded ms_transfer_moves(const ms_transfer *transfer, double begin_s, double end_s);
 /* Reports a failed rank's first diagnostic in cx as "rank 3: ..."; returns its status. */
 ms_status ms_rank_failed(ms_ctx *cx, long rank, const ms_ctx *of_rank, ms_status status);
 /* Seconds that a rank waits for other ranks if job->timeout_s is 0. */
@@ -160,6 +162,10 @@ struct ms_backend {
      * makes stamps invalid. NULL if `now_s` returns seconds. */
     ms_status (*read_clock)(ms_ctx *cx, ms_device_rank *device, double *stamps, long num);
     void (*forget_stamps)(ms_device_rank *device);
+    /* Waits for the transfers since the last call and adds to `out` the slices
+     * (ms_recorded.moves) in which they took their streams. NULL: the backend does not
+     * know them; real transfers move when other ranks do. */
+    ms_status (*take_moves)(ms_ctx *cx, ms_device_rank *device, ms_recorder *out);
     /* Makes all other ranks end soon: their next call of the backend returns MS_EIO. */
     void (*abort)(ms_device_rank *device);
 };

@@ -16,6 +16,9 @@ typedef struct ms_recorded {
     double bytes;       /* bytes that a transfer moves; 0 for kernels */
     bool waits; /* whether the slice is time that compute spends waiting for a transfer */
     bool goes_on; /* another slice of the same transfer counts it */
+    /* whether the slice is the time in which a transfer moves, kernels or not beside it;
+     * it counts no time of the rank */
+    bool moves;
 } ms_recorded;
 
 typedef struct ms_recorder {

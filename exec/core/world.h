@@ -26,6 +26,9 @@ typedef struct ms_world {
     long dp, cp, tp, edp, ep, etp;              /* sizes of the axes */
     const ms_place *places;                     /* (num_ranks) */
     ms_members *members[MS_NUM_TRAFFIC_GROUPS]; /* (num_ranks): groups of each rank */
+    /* Whether the model's embedding and head are one matrix, whose gradients the first and
+     * the last stage exchange. The caller of ms_world_make sets it: plans do not tell. */
+    bool ties_embeddings;
 } ms_world;
 
 /* Ranks and groups of a plan, which must be legal (ms_plan_check) and outlive them. */

@@ -5,6 +5,7 @@
 #include "exec/launch/environment.h"
 
 #include <assert.h>
+#include <math.h>
 
 const char *const ms_cuda_transport_names[] = {[MS_CUDA_BY_NCCL] = "nccl",
                                                [MS_CUDA_BY_HOST] = "host",
@@ -139,6 +140,17 @@ static ms_status finish_rank(ms_ctx *cx, ms_device_rank *d)
     return d->status != MS_OK ? ms_cuda_check_rank(cx, d) : MS_OK;
 }
 
+static void note_communicators(const ms_device_rank *d, ms_cuda_used *used)
+{
+    ms_cuda_comm_memory of_nccl = {0};
+    if (d->job->backend->transport == MS_CUDA_BY_NCCL)
+        of_nccl = ms_cuda_channels_memory(&d->job->channels, d->job->outer->world,
+                                          d->rank, &d->job->ctas);
+    used->num_communicators = of_nccl.num;
+    used->communicator_bytes =
+        ms_nccl_has_default_buffers() ? of_nccl.buffer_bytes : (double)NAN;
+}
+
 /* Records the rank's GPU memory use, for ms_cuda_job_used. */
 static void note_use(ms_device_rank *d)
 {
@@ -153,6 +165,10 @@ static void note_use(ms_device_rank *d)
     if (d->driver->memory(&silent, d->gpu, &free_bytes, &used->device_total_bytes) ==
         MS_OK)
         used->device_used_bytes = used->device_total_bytes - free_bytes;
+    bool is_known = used->device_total_bytes > 0.0 && !d->job->shares_gpus;
+    used->outside_arena_bytes =
+        is_known ? used->device_used_bytes - used->memory.held_bytes : (double)NAN;
+    note_communicators(d, used);
     d->job->was_used[d->rank] = true;
 }
 
@@ -473,5 +489,6 @@ const ms_backend ms_cuda_backend_table = {
     .now_s = ms_cuda_now_s,
     .read_clock = ms_cuda_read_clock,
     .forget_stamps = forget_stamps,
+    .take_moves = ms_cuda_take_moves,
     .abort = abort_rank,
 };

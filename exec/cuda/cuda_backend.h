@@ -58,6 +58,12 @@ typedef struct ms_cuda_used {
     /* device memory in use by all processes after the run; 0 if unknown */
     double device_used_bytes;
     double device_total_bytes;
+    /* memory that the rank's process does not hold in blocks; NaN if ranks share the GPU */
+    double outside_arena_bytes;
+    int num_communicators; /* communicators by NCCL */
+    /* their predicted buffers (ms_cuda_comm_memory); NaN if NCCL's sizes are not its own
+     * defaults */
+    double communicator_bytes;
     ms_cuda_attention_use attention;
     bool lacks_fp8; /* some GEMMs of an fp8 run were computed in bf16 */
 } ms_cuda_used;

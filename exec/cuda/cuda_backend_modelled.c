@@ -43,6 +43,99 @@ static bool writes_over_itself(const ms_cuda_modelled *m)
     return m->to == m->from && m->own_first == 0 && m->count == m->num_from;
 }
 
+/* ---- when transfers move ---- */
+
+/* If more are unread, the oldest that have ended are read: events are few. */
+#define MAX_OPEN_MOVES 512
+
+static ms_status read_move(ms_ctx *cx, ms_device_rank *d, ms_cuda_move *m)
+{
+    const ms_cuda_moves *all = &d->moves;
+    MS_TRY(d->driver->elapsed(cx, all->anchor, m->begin, &m->slice.start_s));
+    MS_TRY(d->driver->elapsed(cx, all->anchor, m->end, &m->slice.end_s));
+    m->slice.start_s += all->anchor_s;
+    m->slice.end_s += all->anchor_s;
+    ms_cuda_give_event(d, MS_CUDA_TIMES, m->begin);
+    ms_cuda_give_event(d, MS_CUDA_TIMES, m->end);
+    m->begin = m->end = NULL;
+    return MS_OK;
+}
+
+static ms_status read_ended_moves(ms_ctx *cx, ms_device_rank *d)
+{
+    ms_cuda_moves *all = &d->moves;
+    for (; all->first_open < all->num; all->first_open++) {
+        bool ended = false;
+        MS_TRY(d->driver->query(cx, all->moves[all->first_open].end, &ended));
+        if (!ended)
+            return MS_OK;
+        MS_TRY(read_move(cx, d, &all->moves[all->first_open]));
+    }
+    return MS_OK;
+}
+
+/* Enqueues the transfer between two timed events. */
+static ms_status enqueue_timed(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
+                               const ms_transfer *t, const ms_cuda_modelled *m)
+{
+    ms_cuda_moves *all = &d->moves;
+    if (all->num - all->first_open > MAX_OPEN_MOVES)
+        MS_TRY(read_ended_moves(cx, d));
+    MS_MAKE_ROOM(d->arena, all->moves, all->num, all->room, 256);
+    ms_cuda_move *move = &all->moves[all->num];
+    *move = (ms_cuda_move){.slice = ms_transfer_moves(t, 0.0, 0.0)};
+    MS_TRY(ms_cuda_take_recorded(cx, d, MS_CUDA_TIMES, stream, &move->begin));
+    all->num++;
+    d->kernels->model_transfer(stream, m);
+    return ms_cuda_take_recorded(cx, d, MS_CUDA_TIMES, stream, &move->end);
+}
+
+static void forget_moves(ms_device_rank *d)
+{
+    for (int i = d->moves.first_open; i < d->moves.num; i++) {
+        ms_cuda_give_event(d, MS_CUDA_TIMES, d->moves.moves[i].begin);
+        ms_cuda_give_event(d, MS_CUDA_TIMES, d->moves.moves[i].end);
+    }
+    d->moves.num = d->moves.first_open = 0;
+}
+
+ms_status ms_cuda_moves_begin(ms_ctx *cx, ms_device_rank *d)
+{
+    ms_cuda_moves *all = &d->moves;
+    if (d->job->backend->transport != MS_CUDA_MODELLED)
+        return MS_OK;
+    forget_moves(d);
+    if (all->anchor == NULL)
+        MS_TRY(ms_cuda_take_event(cx, d, MS_CUDA_TIMES, &all->anchor));
+    MS_TRY(d->driver->record(cx, all->anchor, d->compute));
+    MS_TRY(ms_cuda_finish_event(cx, d, all->anchor));
+    MS_TRY(d->driver->elapsed(cx, d->clock.anchor, all->anchor, &all->anchor_s));
+    all->anchor_s += d->clock.anchor_s;
+    return MS_OK;
+}
+
+ms_status ms_cuda_take_moves(ms_ctx *cx, ms_device_rank *d, ms_recorder *out)
+{
+    ms_cuda_moves *all = &d->moves;
+    for (; all->first_open < all->num; all->first_open++) {
+        ms_cuda_move *move = &all->moves[all->first_open];
+        MS_TRY(ms_cuda_finish_event(cx, d, move->end));
+        MS_TRY(read_move(cx, d, move));
+    }
+    for (int i = 0; i < all->num; i++)
+        ms_recorder_add(out, all->moves[i].slice);
+    return ms_cuda_moves_begin(cx, d);
+}
+
+void ms_cuda_moves_close(ms_device_rank *d)
+{
+    forget_moves(d);
+    ms_cuda_give_event(d, MS_CUDA_TIMES, d->moves.anchor);
+    d->moves.anchor = NULL;
+}
+
+/* ---- starting ---- */
+
 ms_status ms_cuda_model_start(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                               const ms_event *after, int num_after, ms_event *done)
 {
@@ -61,7 +154,9 @@ ms_status ms_cuda_model_start(ms_ctx *cx, ms_device_rank *d, const ms_transfer *
         m.to = NULL;
     if (of_stages || t->kind == MS_TRANSFER_SEND)
         m.seconds = 0.0;
-    if (m.to != NULL || m.seconds > 0.0)
+    if (m.seconds > 0.0)
+        MS_TRY(enqueue_timed(cx, d, stream, t, &m));
+    else if (m.to != NULL)
         d->kernels->model_transfer(stream, &m);
     return ms_cuda_point_make(cx, d, stream, t, done);
 }

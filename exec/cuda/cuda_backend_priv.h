@@ -64,6 +64,21 @@ typedef struct ms_cuda_clock {
     bool compute_moved;        /* the compute stream got work after the last stamp */
 } ms_cuda_clock;
 
+/* A modelled transfer between two timed events of its stream, which give slice.start_s
+ * and slice.end_s. */
+typedef struct ms_cuda_move {
+    ms_cuda_event *begin, *end; /* NULL: not recorded, or read */
+    ms_recorded slice;
+} ms_cuda_move;
+
+/* Modelled transfers that ms_cuda_take_moves has not taken yet. */
+typedef struct ms_cuda_moves {
+    ms_cuda_event *anchor; /* an event before all of them, from which they are timed */
+    double anchor_s;       /* seconds from the run's begin to `anchor` */
+    ms_cuda_move *moves;
+    int num, room, first_open; /* all before first_open have been read */
+} ms_cuda_moves;
+
 /* A group's NCCL communicator, which runs calls in order, and its last call's stream. */
 typedef struct ms_cuda_group {
     ms_cuda_comm *comm;
@@ -136,6 +151,7 @@ struct ms_device_rank {
     ms_cuda_memory *memory;
     ms_cuda_points points;
     ms_cuda_clock clock;
+    ms_cuda_moves moves;
     ms_cuda_pending *first_pending, **end_pending, *idle_pending;
     ms_cuda_staging *idle_staging;
     /* ---- communicators ---- */
@@ -189,6 +205,9 @@ struct ms_cuda_job {
 /* ---- order: cuda_backend_streams.c ---- */
 ms_status ms_cuda_order_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_order_close(ms_device_rank *d);
+/* Takes an unused event and records it on the stream. */
+ms_status ms_cuda_take_recorded(ms_ctx *cx, ms_device_rank *d, ms_cuda_event_kind kind,
+                                ms_cuda_stream *stream, ms_cuda_event **out);
 /* Fails if this rank failed or was aborted, or if it has learned that another failed. */
 ms_status ms_cuda_check_rank(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_keep_status(ms_device_rank *d, ms_status status);
@@ -244,6 +263,11 @@ void ms_cuda_pending_drop(ms_device_rank *d, ms_cuda_pending *pending);
 /* Starts a transfer of a rank that executes alone: cuda_backend_modelled.c. */
 ms_status ms_cuda_model_start(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
                               const ms_event *after, int num_after, ms_event *done);
+/* ms_backend.take_moves; needs the clock. */
+ms_status ms_cuda_take_moves(ms_ctx *cx, ms_device_rank *d, ms_recorder *out);
+/* Makes the moves begin anew, timed from now on; does nothing for other transports. */
+ms_status ms_cuda_moves_begin(ms_ctx *cx, ms_device_rank *d);
+void ms_cuda_moves_close(ms_device_rank *d);
 /* Keeps the compute stream busy for the time of a transfer of the host program. */
 void ms_cuda_model_host(ms_device_rank *d, double seconds);
 

@@ -141,9 +141,8 @@ ms_status ms_cuda_finish_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event *eve
     }
 }
 
-/* Takes an unused event and records it on the stream. */
-static ms_status take_recorded(ms_ctx *cx, ms_device_rank *d, ms_cuda_event_kind kind,
-                               ms_cuda_stream *stream, ms_cuda_event **out)
+ms_status ms_cuda_take_recorded(ms_ctx *cx, ms_device_rank *d, ms_cuda_event_kind kind,
+                                ms_cuda_stream *stream, ms_cuda_event **out)
 {
     MS_TRY(ms_cuda_take_event(cx, d, kind, out));
     ms_status status = d->driver->record(cx, *out, stream);
@@ -155,7 +154,7 @@ static ms_status take_recorded(ms_ctx *cx, ms_device_rank *d, ms_cuda_event_kind
 ms_status ms_cuda_finish(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream)
 {
     ms_cuda_event *event;
-    MS_TRY(take_recorded(cx, d, MS_CUDA_ORDERS, stream, &event));
+    MS_TRY(ms_cuda_take_recorded(cx, d, MS_CUDA_ORDERS, stream, &event));
     ms_status status = ms_cuda_finish_event(cx, d, event);
     ms_cuda_give_event(d, MS_CUDA_ORDERS, event);
     return status;
@@ -209,7 +208,7 @@ ms_status ms_cuda_point_make(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stre
 {
     ms_cuda_event *event;
     *out = 0;
-    MS_TRY(take_recorded(cx, d, MS_CUDA_ORDERS, stream, &event));
+    MS_TRY(ms_cuda_take_recorded(cx, d, MS_CUDA_ORDERS, stream, &event));
     ms_cuda_point *p = add_point(cx, d, out);
     p->event = event;
     p->stream = stream;
@@ -230,7 +229,7 @@ ms_status ms_cuda_point_fulfil(ms_ctx *cx, ms_device_rank *d, ms_event event,
                                ms_cuda_stream *stream)
 {
     ms_cuda_event *now;
-    MS_TRY(take_recorded(cx, d, MS_CUDA_ORDERS, stream, &now));
+    MS_TRY(ms_cuda_take_recorded(cx, d, MS_CUDA_ORDERS, stream, &now));
     ms_cuda_point *p = ms_cuda_point_of(d, event);
     p->event = now;
     p->stream = stream;
@@ -295,7 +294,7 @@ ms_status ms_cuda_clock_begin(ms_ctx *cx, ms_device_rank *d)
     MS_TRY(ms_cuda_finish_event(cx, d, clock->anchor));
     clock->anchor_s = host_clock_s(d, began_s);
     clock->compute_moved = true;
-    return MS_OK;
+    return ms_cuda_moves_begin(cx, d);
 }
 
 /* Computes the time of a stamp whose event has happened, and releases the event. */
@@ -340,7 +339,7 @@ static ms_status add_stamp(ms_ctx *cx, ms_device_rank *d)
     ms_cuda_event *event;
     if (clock->num - clock->first_open > MAX_OPEN_STAMPS)
         MS_TRY(read_open_stamps(cx, d));
-    MS_TRY(take_recorded(cx, d, MS_CUDA_TIMES, d->compute, &event));
+    MS_TRY(ms_cuda_take_recorded(cx, d, MS_CUDA_TIMES, d->compute, &event));
     MS_MAKE_ROOM(d->arena, clock->stamps, clock->num, clock->room, FIRST_CAPACITY);
     clock->stamps[clock->num++] = (ms_cuda_stamp){.event = event};
     clock->compute_moved = false;
@@ -398,6 +397,7 @@ ms_status ms_cuda_order_open(ms_ctx *cx, ms_device_rank *d)
 void ms_cuda_order_close(ms_device_rank *d)
 {
     ms_cuda_forget_stamps(d);
+    ms_cuda_moves_close(d);
     for (ms_event n = d->points.first; n < d->points.next; n++)
         ms_cuda_give_event(d, MS_CUDA_ORDERS,
                            d->points.ring[n & (d->points.room - 1)].event);

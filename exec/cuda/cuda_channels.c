@@ -120,6 +120,7 @@ static void add_kinds(ms_cuda_channels *c, const ms_world *world)
 /* Channels being listed: for each rank those it sends on, and how many it receives on. */
 typedef struct channel_list {
     ms_cuda_channels *c;
+    bool ties_ends; /* first and last stage have one matrix */
     struct sender {
         int num;
         long to[MAX_CHANNELS_EACH_WAY];
@@ -148,7 +149,7 @@ static void add_both_ways(channel_list *l, long a, long b)
 }
 
 /* Adds the channels of one pipeline: between neighbouring stages, between copies of a
- * stage, and between first and last stage, which may have one matrix. */
+ * stage, and between first and last stage if they have one matrix. */
 static void add_pipeline(channel_list *l, const ms_plan *plan, const ms_members *pp)
 {
     const ms_schedule_shape shape = ms_plan_shape(plan);
@@ -159,8 +160,9 @@ static void add_pipeline(channel_list *l, const ms_plan *plan, const ms_members 
         add_both_ways(l, pp->ranks[ms_schedule_rank(&shape, s)],
                       pp->ranks[ms_schedule_rank(&shape, s + 1)]);
     }
-    add_both_ways(l, pp->ranks[ms_schedule_rank(&shape, 0)],
-                  pp->ranks[ms_schedule_rank(&shape, num - 1)]);
+    if (l->ties_ends)
+        add_both_ways(l, pp->ranks[ms_schedule_rank(&shape, 0)],
+                      pp->ranks[ms_schedule_rank(&shape, num - 1)]);
     for (int own = 0; copies > 1 && own < pp->size; own++)
         add_channel(l, pp->ranks[own], pp->ranks[pp->size - 1 - own]);
 }
@@ -174,7 +176,8 @@ static void add_ring(channel_list *l, const ms_members *ring)
 static void add_channels(ms_arena *arena, ms_cuda_channels *c, const ms_world *world)
 {
     const ms_plan *plan = world->plan;
-    channel_list l = {c, MS_NEW_ARRAY(arena, world->num_ranks, struct sender),
+    channel_list l = {c, world->ties_embeddings,
+                      MS_NEW_ARRAY(arena, world->num_ranks, struct sender),
                       MS_NEW_ARRAY(arena, world->num_ranks, int)};
     c->channels =
         MS_NEW_ARRAY(arena, MAX_CHANNELS_EACH_WAY * world->num_ranks, ms_cuda_channel);
@@ -266,4 +269,37 @@ long ms_cuda_channel_of(const ms_cuda_channels *channels, int round, long rank)
             return i;
     }
     return -1;
+}
+
+/* ---- memory ---- */
+
+/* Default bytes of a connection's buffers by protocol: simple, DEFAULT_BUFFSIZE; LL, lines
+ * of 16 bytes for 8 lines x 512 threads x 8 steps; LL128, 8-byte elements for 120 elements
+ * x 640 threads x 8 steps. The receiver allocates all three for each channel. Source: NCCL,
+ * src/init.cc (computeBuffSizes), src/include/device.h, src/transport/p2p.cc and net.cc
+ * (recvSetup, recvConnect). */
+#define SIMPLE_BYTES     4194304.0
+#define LL_BYTES         (8.0 * 512.0 * 8.0 * 16.0)
+#define LL128_BYTES      (120.0 * 640.0 * 8.0 * 8.0)
+#define CONNECTION_BYTES (SIMPLE_BYTES + LL_BYTES + LL128_BYTES)
+
+ms_cuda_comm_memory ms_cuda_channels_memory(const ms_cuda_channels *c,
+                                            const ms_world *world, long rank,
+                                            const ms_cuda_ctas *ctas)
+{
+    ms_cuda_comm_memory out = {.num = world->num_ranks > 1};
+    for (int s = 0; s < MS_NUM_STREAMS; s++)
+        out.num += c->shares[s];
+    for (int i = 0; i < c->num_kinds; i++) {
+        if (world->members[c->kinds[i].group][rank].size == 1)
+            continue;
+        out.num++;
+        out.buffer_bytes += ctas->collective * CONNECTION_BYTES;
+    }
+    for (long i = 0; i < c->num_channels; i++) {
+        out.num += c->channels[i].from == rank || c->channels[i].to == rank;
+        if (c->channels[i].to == rank)
+            out.buffer_bytes += ctas->message * CONNECTION_BYTES;
+    }
+    return out;
 }

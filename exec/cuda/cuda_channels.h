@@ -65,6 +65,21 @@ typedef struct ms_cuda_ctas {
 bool ms_cuda_channels_ctas(const ms_cuda_channels *channels, int num_sms, int most,
                            ms_cuda_ctas *out);
 
+/* NCCL's share of a rank's device memory, outside the arena (docs/formulas 7.6.2). */
+typedef struct ms_cuda_comm_memory {
+    int num; /* communicators, those that only serve splits included */
+    /* buffers of their connections in rings and of messages, if NCCL takes as many
+     * channels as it may and its buffers have their default sizes; trees, NVLS and
+     * all-to-alls have further ones */
+    double buffer_bytes;
+} ms_cuda_comm_memory;
+
+/* A rank's communicators under the bounds `ctas`. NCCL connects ranks at a communicator's
+ * first use (since 2.22), so those for splits have no buffers. */
+ms_cuda_comm_memory ms_cuda_channels_memory(const ms_cuda_channels *channels,
+                                            const ms_world *world, long rank,
+                                            const ms_cuda_ctas *ctas);
+
 /* Number of streams, and so of hardware queues, that a rank uses besides `fixed` ones. */
 static inline int ms_cuda_channels_streams(const ms_cuda_channels *channels, int fixed)
 {

@@ -215,8 +215,9 @@ typedef struct ms_cuda_driver {
     ms_status (*split)(ms_ctx *cx, ms_cuda_comm *comm, const ms_cuda_split *how,
                        ms_cuda_comm **out);
     /* Starts `num` operations together, so that sends and receives among them cannot
-     * deadlock. All ranks start a communicator's collectives in the same order. May wait
-     * for the other ranks at the first use of a kind of operation or of a peer. */
+     * deadlock, on a communicator that is made by a split and is no parent. All ranks start
+     * a communicator's collectives in the same order. May wait for the other ranks at the
+     * first use of a kind of operation or of a peer. */
     ms_status (*communicate)(ms_ctx *cx, ms_cuda_comm *comm, ms_cuda_stream *stream,
                              const ms_cuda_collective *collectives, int num);
     /* Returns a failure that the communication library has found; never waits. */

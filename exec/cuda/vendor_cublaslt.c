@@ -20,7 +20,6 @@
 #define WORKSPACE_BYTES        ((size_t)32 << 20)
 #define WORKSPACE_BYTES_HOPPER ((size_t)64 << 20)
 #define HOPPER_MAJOR           9
-#define MAX_WORKSPACES         8
 #define FIRST_CAPACITY         256
 /* Most cached GEMMs; then all are dropped. */
 #define MAX_READY 16384
@@ -109,18 +108,11 @@ typedef struct ready_product {
     int chosen; /* index of the candidate in use; -1: not chosen yet */
 } ready_product;
 
-/* A stream's workspace: GEMMs on different streams run concurrently. */
-typedef struct workspace {
-    cudaStream_t stream;
-    void *memory;
-} workspace;
-
 struct ms_cuda_gemms {
     pthread_mutex_t lock;
     cublasLtHandle_t handle;
     size_t workspace_bytes;
-    int num_workspaces;
-    workspace workspaces[MAX_WORKSPACES];
+    ms_cuda_stream_workspaces workspaces;
     ready_product *ready;       /* hash table with open addressing */
     size_t num_ready, capacity; /* capacity: a power of 2, at least twice num_ready */
 };
@@ -387,8 +379,7 @@ void ms_cuda_close_gemms(ms_cuda_gemms *p)
     if (p == NULL)
         return;
     forget_all(p);
-    for (int i = 0; i < p->num_workspaces; i++)
-        (void)cudaFree(p->workspaces[i].memory);
+    ms_cuda_stream_workspaces_close(&p->workspaces);
     blas.destroy(p->handle);
     pthread_mutex_destroy(&p->lock);
     free(p->ready);
@@ -398,16 +389,13 @@ void ms_cuda_close_gemms(ms_cuda_gemms *p)
 static ms_status workspace_of(ms_ctx *cx, ms_cuda_gemms *p, cudaStream_t stream,
                               void **out)
 {
-    for (int i = 0; i < p->num_workspaces; i++) {
-        *out = p->workspaces[i].memory;
-        if (p->workspaces[i].stream == stream)
-            return MS_OK;
-    }
-    if (p->num_workspaces == MAX_WORKSPACES)
+    ms_cuda_stream_workspace *w = ms_cuda_stream_workspace_of(&p->workspaces, stream);
+    if (w == NULL)
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "matrix products on more than %d streams",
-                       MAX_WORKSPACES);
-    MS_TRY_CUDA(cx, cudaMalloc(out, p->workspace_bytes));
-    p->workspaces[p->num_workspaces++] = (workspace){stream, *out};
+                       MS_CUDA_MAX_WORKSPACES);
+    if (w->memory == NULL)
+        MS_TRY_CUDA(cx, cudaMalloc(&w->memory, p->workspace_bytes));
+    *out = w->memory;
     return MS_OK;
 }
 

@@ -13,9 +13,8 @@
 #include <string.h>
 
 /* Most kept plans; then all are dropped. A run has two per kind of layer. */
-#define MAX_PLANS      64
-#define MAX_WORKSPACES 8
-#define ALIGNMENT      256
+#define MAX_PLANS 64
+#define ALIGNMENT 256
 
 /* ---- the library ---- */
 
@@ -48,20 +47,13 @@ typedef struct ready_plan {
     ms_cudnn_plan plan;
 } ready_plan;
 
-/* A stream's workspace: attention on different streams runs concurrently. */
-typedef struct workspace {
-    cudaStream_t stream;
-    unsigned char *memory;
-    size_t bytes;
-} workspace;
-
 struct ms_cuda_fused_state {
     pthread_mutex_t lock;
     cudnnHandle_t handle; /* NULL: `why` tells why there is none */
     char why[MS_CUDA_REASON];
-    int num_ready, num_workspaces;
+    int num_ready;
     ready_plan *ready[MAX_PLANS];
-    workspace workspaces[MAX_WORKSPACES];
+    ms_cuda_stream_workspaces workspaces;
 };
 
 static ms_cuda_fused_state *open_state(ms_cuda_device *device)
@@ -98,8 +90,7 @@ void ms_cuda_close_fused(ms_cuda_fused_state *f)
     if (f == NULL)
         return;
     forget_plans(f);
-    for (int i = 0; i < f->num_workspaces; i++)
-        (void)cudaFree(f->workspaces[i].memory);
+    ms_cuda_stream_workspaces_close(&f->workspaces);
     if (f->handle != NULL)
         (void)ms_cudnn.destroy(f->handle);
     pthread_mutex_destroy(&f->lock);
@@ -140,26 +131,23 @@ static size_t sum_bytes(const ms_cuda_fused_shape *s)
                     : 0;
 }
 
-/* The workspace of a stream, of at least `bytes`; NULL: no memory is left. */
+/* The workspace of a stream, of at least `bytes`; NULL: there is none, and why. */
 static unsigned char *workspace_of(ms_cuda_fused_state *f, cudaStream_t stream,
-                                   size_t bytes)
+                                   size_t bytes, const char **why)
 {
-    int i = 0;
-    while (i < f->num_workspaces && f->workspaces[i].stream != stream)
-        i++;
-    if (i == MAX_WORKSPACES)
+    ms_cuda_stream_workspace *w = ms_cuda_stream_workspace_of(&f->workspaces, stream);
+    *why = w == NULL ? "it runs on too many streams for their workspaces"
+                     : "no GPU memory is left for its workspace";
+    if (w == NULL)
         return NULL;
-    workspace *w = &f->workspaces[i];
     if (w->memory != NULL && w->bytes >= bytes)
         return w->memory;
     /* memory of the stream's pool: cudaFree would wait for transfers, which may wait for
      * this rank */
     if (w->memory != NULL)
         (void)cudaFreeAsync(w->memory, stream);
-    *w = (workspace){.stream = stream, .bytes = bytes};
-    f->num_workspaces = i == f->num_workspaces ? i + 1 : f->num_workspaces;
-    if (cudaMallocAsync((void **)&w->memory, bytes > 0 ? bytes : 1, stream) !=
-        cudaSuccess) {
+    *w = (ms_cuda_stream_workspace){.stream = stream, .bytes = bytes};
+    if (cudaMallocAsync(&w->memory, bytes > 0 ? bytes : 1, stream) != cudaSuccess) {
         (void)cudaGetLastError(); /* no memory is no failure of the device */
         w->memory = NULL;
     }
@@ -233,11 +221,10 @@ static ms_status run_plan(ms_ctx *cx, ms_cuda_fused_state *f, cudaStream_t strea
     if (plan == NULL || plan->desc == NULL)
         return MS_OK;
     size_t sums = sum_bytes(&a->shape);
-    unsigned char *memory = workspace_of(f, stream, sums + (size_t)plan->workspace_bytes);
-    if (memory == NULL) {
-        *why = "no GPU memory is left for its workspace";
+    unsigned char *memory =
+        workspace_of(f, stream, sums + (size_t)plan->workspace_bytes, why);
+    if (memory == NULL)
         return MS_OK;
-    }
     pack p = {0};
     fill(&p, a, memory);
     if (sums > 0)

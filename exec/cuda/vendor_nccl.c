@@ -21,7 +21,6 @@ static_assert(MS_CUDA_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "ids have the library's 
 /* Least version of NCCL: ncclCommSplit exists since 2.18. */
 #define LEAST_VERSION    21800
 #define OPEN_DEADLINE_S  300 /* seconds; libraries load slowly from network disks */
-#define BEGIN_DEADLINE_S 300 /* seconds; first operations connect ranks */
 #define CLOSE_DEADLINE_S 10
 /* Seconds for which an abort waits for a call in progress in another thread. */
 #define ABORT_PATIENCE_S     1
@@ -365,12 +364,11 @@ ms_status ms_cuda_library_communicate(ms_ctx *cx, ms_cuda_comm *comm,
 {
     if (num == 0)
         return MS_OK;
+    assert(comm->is_blocking);
     pthread_mutex_lock(&comm->lock);
     ms_status status = start_all(cx, comm, ms_cuda_stream_of(stream), collectives, num);
     pthread_mutex_unlock(&comm->lock);
-    if (status != MS_OK || comm->is_blocking)
-        return status;
-    return wait_until_accepted(cx, comm, BEGIN_DEADLINE_S, "ncclGroupEnd");
+    return status;
 }
 
 ms_status ms_cuda_library_check_comm(ms_ctx *cx, ms_cuda_comm *comm)

@@ -48,6 +48,30 @@ ms_status ms_cuda_failed(ms_ctx *cx, cudaError_t error, const char *call);
             return ms_cuda_failed((cx), try_error_, #call);                              \
     } while (0)
 
+/* ---- workspaces: vendor_workspaces.c ---- */
+
+/* Most streams on which a library's kernels run; a rank has compute and one per kind of
+ * traffic. */
+#define MS_CUDA_MAX_WORKSPACES 8
+
+typedef struct ms_cuda_stream_workspace {
+    cudaStream_t stream;
+    void *memory; /* NULL: none yet */
+    size_t bytes;
+} ms_cuda_stream_workspace;
+
+/* A library's workspaces, one a stream: kernels on different streams run at once. */
+typedef struct ms_cuda_stream_workspaces {
+    int num;
+    ms_cuda_stream_workspace all[MS_CUDA_MAX_WORKSPACES];
+} ms_cuda_stream_workspaces;
+
+/* The stream's workspace, which is empty at first; NULL: MS_CUDA_MAX_WORKSPACES other
+ * streams have one. */
+ms_cuda_stream_workspace *ms_cuda_stream_workspace_of(ms_cuda_stream_workspaces *all,
+                                                      cudaStream_t stream);
+void ms_cuda_stream_workspaces_close(ms_cuda_stream_workspaces *all);
+
 /* ---- libraries ---- */
 
 /* A function that a library must have; its pointer goes to byte `offset` of the table. */

@@ -123,6 +123,12 @@ bool ms_nccl_shares_gpus(void)
     return number_of_variable("NCCL_MULTI_RANK_GPU_ENABLE") > 0;
 }
 
+bool ms_nccl_has_default_buffers(void)
+{
+    return getenv("NCCL_BUFFSIZE") == NULL && getenv("NCCL_LL_BUFFSIZE") == NULL &&
+           getenv("NCCL_LL128_BUFFSIZE") == NULL;
+}
+
 int ms_cuda_num_queues(void)
 {
     long value = number_of_variable(MS_QUEUES_VARIABLE);

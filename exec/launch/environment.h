@@ -38,6 +38,9 @@ bool ms_launch_is_batch(void);
 
 /* Whether NCCL_MULTI_RANK_GPU_ENABLE lets ranks share a GPU (NCCL 2.30 and later). */
 bool ms_nccl_shares_gpus(void);
+/* Whether the environment sets none of NCCL's sizes of buffers (NCCL_BUFFSIZE,
+ * NCCL_LL_BUFFSIZE, NCCL_LL128_BUFFSIZE). */
+bool ms_nccl_has_default_buffers(void);
 
 /* Number of hardware queues that CUDA gives the streams of a process: the value of
  * CUDA_DEVICE_MAX_CONNECTIONS; 0 if it is not set or no number. */

@@ -217,11 +217,19 @@ ms_status ms_measure_launch(ms_ctx *cx, const ms_measure *how, ms_samples *sampl
     if (how->kernels)
         MS_TRY(ms_kernel_cases_make(cx, how, &world, &l.kernels));
     l.num_collectives = ms_collective_cases(cx->arena, how, &l.collectives);
-    ms_backend_job job = {.backend = how->backend, .world = &world, .type = how->type};
+    ms_backend_job job = {.backend = how->backend,
+                          .world = &world,
+                          .type = how->type,
+                          .attention = how->attention,
+                          .gemm_choices = how->gemm_choices};
     MS_TRY(how->backend->open(cx, &job));
     ms_status status = l.num_collectives > 0 ? refuse_shared(cx, &job) : MS_OK;
     if (status == MS_OK)
         status = run_launch(cx, &l, &job, samples);
+    ms_cuda_used used;
+    if (status == MS_OK && how->attention_use != NULL && job.backend->on_gpu &&
+        ms_cuda_job_used(&job, 0, &used))
+        *how->attention_use = used.attention;
     how->backend->close(&job);
     return status;
 }

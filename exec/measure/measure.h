@@ -8,7 +8,7 @@
 
 #include "costmodel/calibrate/calibration.h"
 #include "exec/core/backend.h"
-#include "exec/cuda/cuda_driver.h"
+#include "exec/cuda/cuda_backend.h"
 
 /* One launch of the benchmark: all ranks measure once. */
 typedef struct ms_measure {
@@ -22,6 +22,11 @@ typedef struct ms_measure {
     /* kernel_s, collective_s: seconds to spend on each, but at least 3 rounds */
     double kernel_s;
     double collective_s;
+    /* kernels of GPUs: owner of attention's; choices of GEMM algorithms, of which missing
+     * ones are found before anything is measured (NULL: the library's own) */
+    ms_run_attention attention;
+    struct ms_cuda_gemm_choices *gemm_choices;
+    ms_cuda_attention_use *attention_use; /* set after a launch on a GPU; NULL: no use */
     int launch; /* number of the launch; seeds the random order of cases */
     /* Limits that tests on slow devices set; 0: defaults of ms_measure_launch. */
     long most_calls; /* largest number of calls between two time stamps */

@@ -62,13 +62,12 @@ static ms_status make_filled(const ms_measurer *m, ms_scalar scalar, size_t byte
     return MS_OK;
 }
 
-/* Standard normal number (Box and Muller 1958): bits switch as in training, and so do power
- * and clocks; positive or equal numbers need less. */
+/* Standard normal number: bits switch as in training, and so do power and clocks; positive
+ * or equal numbers need less. */
 static double normal_value(long i, ms_rng *rng)
 {
     (void)i;
-    double radius = sqrt(-2.0 * log1p(-ms_rng_uniform(rng)));
-    return radius * cos(6.283185307179586 * ms_rng_uniform(rng));
+    return ms_rng_normal(rng);
 }
 
 /* Random number in 0.05 .. 1.05: an optimizer takes square roots of its states. */

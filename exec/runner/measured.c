@@ -43,6 +43,8 @@ static void add_slice(ms_measured_times *times, const ms_recorded *slice)
 {
     double seconds = slice->end_s - slice->start_s;
     bool between_stages = slice->kind == MS_TASK_SEND || slice->kind == MS_TASK_RECEIVE;
+    if (slice->moves)
+        return;
     if (slice->waits && between_stages)
         times->bubble_s += seconds;
     else if (slice->waits)
@@ -148,6 +150,8 @@ static void collect_kinds(ms_arena *arena, const ms_outcome *outcome,
         const ms_recorder *recorder = &outcome->ranks[r].recorder;
         for (long i = 0; i < recorder->num; i++) {
             const ms_recorded *slice = &recorder->slices[i];
+            if (slice->moves)
+                continue;
             add_slice_to_kind(ms_node_kinds_at(kinds, slice->name, slice->kind), slice);
         }
     }

@@ -318,12 +318,10 @@ ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
     return ms_rank_run_complete_gradients(r);
 }
 
-ms_status ms_rank_run_read_clock(ms_rank_run *r, double *stamps, long num)
+static ms_status read_stamps(ms_rank_run *r, double *stamps, long num)
 {
     const ms_rank *rank = &r->rank;
     const ms_backend *backend = rank->backend;
-    if (backend->read_clock == NULL)
-        return MS_OK;
     MS_TRY(backend->read_clock(rank->cx, rank->device, stamps, num));
     for (long i = r->first_slice; i < r->recorder.num; i++) {
         ms_recorded *slice = &r->recorder.slices[i];
@@ -334,4 +332,15 @@ ms_status ms_rank_run_read_clock(ms_rank_run *r, double *stamps, long num)
         MS_TRY(backend->read_clock(rank->cx, rank->device, &r->samples[i].time_s, 1));
     backend->forget_stamps(rank->device);
     return MS_OK;
+}
+
+ms_status ms_rank_run_read_clock(ms_rank_run *r, double *stamps, long num)
+{
+    const ms_rank *rank = &r->rank;
+    const ms_backend *backend = rank->backend;
+    if (backend->read_clock != NULL)
+        MS_TRY(read_stamps(r, stamps, num));
+    return backend->take_moves != NULL
+               ? backend->take_moves(rank->cx, rank->device, &r->recorder)
+               : MS_OK;
 }

@@ -173,7 +173,7 @@ ms_status ms_rank_run_end_step(ms_rank_run *r, ms_step_outcome *out);
 
 /* ---- rank_run.c ---- */
 /* Converts the step's recorded times from device events to seconds: in time slices,
- * memory samples and `stamps`. */
+ * memory samples and `stamps`. Adds the slices of the step's transfers to the record. */
 ms_status ms_rank_run_read_clock(ms_rank_run *r, double *stamps, long num);
 /* Slots of a step's fp64 sums on the device: slot 0 for squared gradients, then a slot
  * per micro-batch's loss (micro-batches beyond the last slot share it). */

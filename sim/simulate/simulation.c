@@ -94,13 +94,6 @@ static ms_status open_uses(ms_ctx *cx, const ms_planned *planned,
 
 /* ---- jitter ---- */
 
-/* A draw from the standard normal distribution (Box and Muller 1958). */
-static double draw_normal(ms_rng *rng)
-{
-    double u = 1.0 - ms_rng_uniform(rng), v = ms_rng_uniform(rng);
-    return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);
-}
-
 /* Multiplies the duration of every task except joins by a random factor of its own; hence
  * every task gets its own cost entry. */
 static void add_jitter(ms_arena *arena, const ms_simulate_options *options,
@@ -112,7 +105,7 @@ static void add_jitter(ms_arena *arena, const ms_simulate_options *options,
         costs[i] = *ms_graph_cost_of(graph, i);
         if (ms_graph_tag(graph, i)->kind == MS_TASK_JOIN)
             continue;
-        double stretch = exp(options->jitter_frac * draw_normal(&rng));
+        double stretch = exp(options->jitter_frac * ms_rng_normal(&rng));
         costs[i].duration_s *= stretch;
         costs[i].latency_s *= stretch;
     }

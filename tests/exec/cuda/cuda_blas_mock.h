@@ -1,5 +1,5 @@
 /* A mock of cuBLASLt and of what the CUDA run time does for GEMMs, with the code that calls
- * both: exec/cuda/vendor_cublaslt.c and vendor_gemm_timing.c. For one test file each. */
+ * both: exec/cuda/vendor_cublaslt.c, vendor_gemm_timing.c and vendor_workspaces.c. For one test file each. */
 #ifndef MS_TESTS_EXEC_CUDA_CUDA_BLAS_MOCK_H
 #define MS_TESTS_EXEC_CUDA_CUDA_BLAS_MOCK_H
 
@@ -20,6 +20,7 @@
 #define cudaEventElapsedTime test_cuda_event_elapsed
 #include "exec/cuda/vendor_cublaslt.c"
 #include "exec/cuda/vendor_gemm_timing.c"
+#include "exec/cuda/vendor_workspaces.c"
 
 /* ---- the run time, and what else the driver has ---- */
 

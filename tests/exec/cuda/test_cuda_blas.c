@@ -157,6 +157,11 @@ static void algorithms_are_chosen_once_for_each_shape(void **state)
     ASSERT_INT(num_allocated, 1);
     ASSERT_OK(ms_cuda_library_gemm(cx, stream(2), &p), cx);
     ASSERT_INT(num_allocated, 2); /* each stream has its own workspace */
+    for (int i = 3; i <= MS_CUDA_MAX_WORKSPACES; i++)
+        ASSERT_OK(ms_cuda_library_gemm(cx, stream(i), &p), cx);
+    ASSERT_INT(ms_cuda_library_gemm(cx, stream(0), &p), MS_EIO);
+    ASSERT_TEXT(cx->first->message, "matrix products on more than 8 streams");
+    ASSERT_INT(num_allocated, MS_CUDA_MAX_WORKSPACES);
     close_products();
     free(x);
 }

@@ -201,6 +201,48 @@ static void large_pipelines_take_few_rounds(void **state)
     assert_true(channels.num_rounds <= 15);
 }
 
+/* Messages between first and last stage, four stages apart, are gradients of one matrix. */
+static void only_tied_ends_have_channels(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_world world = world_of(cx, (long[]){4, 1, 1, 1, 1}, 1);
+    ms_cuda_channels apart = ms_cuda_channels_make(cx->arena, &world);
+    world.ties_embeddings = true;
+    ms_cuda_channels tied = ms_cuda_channels_make(cx->arena, &world);
+    ASSERT_INT(apart.num_channels, 6);
+    ASSERT_INT(tied.num_channels, 8);
+    assert_true(find_channel(&apart, 0, 3) < 0 && find_channel(&apart, 3, 0) < 0);
+    expect_channel(&tied, 0, 3);
+    expect_channel(&tied, 3, 0);
+}
+
+/* A connection's buffers: 4 MiB simple, 0.5 MiB LL, 4.6875 MiB LL128. */
+static void communicators_take_memory(void **state)
+{
+    (void)state;
+    const double connection_bytes = 9.1875 * 1048576.0;
+    ms_ctx *cx = test_cx();
+    ms_plan *plan = plan_of(cx, (long[]){3, 1, 2, 1, 2}, 1);
+    plan->zero = 3;
+    ms_world world = ms_world_make(cx->arena, plan);
+    ms_cuda_channels channels = ms_cuda_channels_make(cx->arena, &world);
+    const ms_cuda_ctas ctas = {.collective = 10, .message = 2};
+    for (long rank = 0; rank < world.num_ranks; rank++) {
+        ms_cuda_comm_memory m = ms_cuda_channels_memory(&channels, &world, rank, &ctas);
+        /* tp, gathers and reductions of dense and of expert parameters, which are over
+         * other ranks; for splits two by stream and the world's; messages to and from
+         * each neighbour */
+        int neighbours = world.places[rank].pp == 1 ? 2 : 1;
+        ASSERT_INT(m.num, 5 + 3 + 2 * neighbours);
+        ASSERT_NEAR(m.buffer_bytes, (5 * 10 + 2 * neighbours) * connection_bytes, 0.0);
+    }
+    ms_world alone = world_of(cx, (long[]){1, 1, 1, 1, 1}, 1);
+    channels = ms_cuda_channels_make(cx->arena, &alone);
+    ms_cuda_comm_memory none = ms_cuda_channels_memory(&channels, &alone, 0, &ctas);
+    assert_true(none.num == 0 && none.buffer_bytes == 0.0);
+}
+
 static void one_rank_needs_none(void **state)
 {
     (void)state;
@@ -218,6 +260,8 @@ int main(void)
         cmocka_unit_test(random_plans),
         cmocka_unit_test(large_pipelines_take_few_rounds),
         cmocka_unit_test(one_rank_needs_none),
+        cmocka_unit_test(only_tied_ends_have_channels),
+        cmocka_unit_test(communicators_take_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

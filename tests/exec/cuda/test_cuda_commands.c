@@ -135,6 +135,7 @@ static void check_device(ms_ctx *cx, ms_jval root)
     double arena_used = number(cx, root, "device.arena_used_bytes");
     assert_true(number(cx, root, "measured.peak_bytes.0") <= arena_used);
     assert_true(arena_used <= arena && arena <= used && used <= total);
+    ASSERT_NEAR(number(cx, root, "device.outside_arena_bytes"), used - arena, 0.0);
 }
 
 /* Checks that each rank's measured peak memory equals the predicted one. */
@@ -206,6 +207,12 @@ static void run_writes_what_it_did(void **state)
     ASSERT_TEXT(text(cx, root, "transport"), "nccl");
     ASSERT_TEXT(text(cx, root, "dtype"), "fp32");
     check_device(cx, root);
+    /* the world's, tp's, that of copies of experts, and to and from the other stage */
+    ASSERT_INT(number(cx, root, "device.communicators"), 5);
+    /* the plan's cluster has one multiprocessor for collectives: two rings of one channel,
+     * messages with four, 9.1875 MiB each */
+    ASSERT_NEAR(number(cx, root, "device.predicted_communicators_bytes"),
+                (2 * 1 + 4) * 9.1875 * 1048576.0, 0.0);
     check_memory(cx, root, 4);
     bool passed = false;
     ASSERT_OK(ms_json_bool(cx, at(cx, root, "check.passed"), &passed), cx);

@@ -21,6 +21,7 @@
 #undef ALIGNMENT
 #include "exec/cuda/vendor_cudnn_graph.c"
 #include "exec/cuda/vendor_cudnn_plan.c"
+#include "exec/cuda/vendor_workspaces.c"
 #include "tests/support/cudnn_fake.h"
 #include "tests/support/library_symbols.h"
 
@@ -271,6 +272,13 @@ static void refusals_are_no_failures(void **state)
     begin();
     is_full = true;
     refused("no GPU memory");
+    end();
+    begin();
+    static char streams[MS_CUDA_MAX_WORKSPACES];
+    for (int i = 0; i < MS_CUDA_MAX_WORKSPACES; i++)
+        assert_non_null(ms_cuda_stream_workspace_of(&open_state(&device)->workspaces,
+                                                    (cudaStream_t)(void *)&streams[i]));
+    refused("too many streams");
     end();
     begin();
     is_missing = true;

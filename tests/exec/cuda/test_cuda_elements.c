@@ -124,8 +124,10 @@ static void gates(void **state)
 
 /* ---- rotary positions ---- */
 
-static ms_cuda_op rotate_by_table;
+static ms_cuda_op rotate_by_table, rotate_without_table;
 static const ms_cuda_kernel rotary_by_table = {.op = rotate_by_table};
+static const ms_cuda_kernel rotary_without_table = {.op = rotate_without_table,
+                                                    .workspace = ms_cuda_rotary_bytes};
 
 static const struct {
     const char *dims, *shape;
@@ -168,6 +170,36 @@ static ms_status rotate_by_table(const ms_cuda_call *call)
     return MS_OK;
 }
 
+static int num_refused;
+
+static void *refuse_table(void *state, size_t bytes)
+{
+    (void)state;
+    (void)bytes;
+    num_refused++;
+    return NULL;
+}
+
+/* Rotates where no memory is left for a table, then where the rank has all its tables,
+ * which are of other lengths: in both the workspace holds the angles. */
+static ms_status rotate_without_table(const ms_cuda_call *call)
+{
+    bool works = call->op->in[0]->count > 0;
+    ms_cuda_angle_tables none = {.take = refuse_table}, full = none;
+    ms_cuda_call by_workspace = *call;
+    by_workspace.angle_tables = &none;
+    num_refused = 0;
+    MS_TRY(ms_cuda_rotary(&by_workspace));
+    assert_true(num_refused == works && none.num == 0);
+    full.num = MS_CUDA_ANGLE_TABLES;
+    for (int i = 0; i < full.num; i++)
+        full.table[i] = (ms_cuda_angle_table){.length = -1 - i};
+    by_workspace.angle_tables = &full;
+    MS_TRY(ms_cuda_rotary(&by_workspace));
+    assert_true(num_refused == works && full.num == MS_CUDA_ANGLE_TABLES);
+    return MS_OK;
+}
+
 static void rotary_positions(void **state)
 {
     (void)state;
@@ -193,6 +225,8 @@ static void rotary_positions(void **state)
             c, ms_arena_printf(c->arena, "turn %zu of %s", i, turns[at].shape), &rotary);
         ms_cuda_case_run(c, ms_arena_printf(c->arena, "turn %zu by a table", i),
                          &rotary_by_table);
+        ms_cuda_case_run(c, ms_arena_printf(c->arena, "turn %zu without tables", i),
+                         &rotary_without_table);
     }
 }
 

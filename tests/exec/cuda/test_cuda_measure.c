@@ -1,5 +1,6 @@
 /* Tests of a short measurement on fake GPUs (tests/support/cuda_fake.h): every kernel and
  * transfer runs through the CUDA backend, and times are taken from event time stamps. */
+#include "exec/cuda/cuda_gemm_choices.h"
 #include "exec/measure/measure.h"
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
@@ -85,6 +86,35 @@ static void kernels_in_fp8(void **state)
     measure_kernels(MS_REAL_FP8);
 }
 
+/* Algorithms may be timed until the first time stamp is read. */
+static void missing_algorithms_are_found_before_measuring(void **state)
+{
+    (void)state;
+    skip_if_slow();
+    ms_ctx *cx = test_cx();
+    ms_samples samples = {0};
+    ms_cuda_attention_use use = {.num_by_own = -1};
+    ms_cuda_fake_begin(&(ms_cuda_fake_options){.seed = 3, .num_devices = 1});
+    ms_cuda_backend backend = ms_test_cuda_backend(MS_CUDA_BY_NCCL);
+    ms_measure how = how_of(&backend.table, MS_REAL_BF16, 1);
+    how.kernels = true;
+    how.most_shapes = 3;
+    how.attention = MS_RUN_ATTENTION_CUDNN;
+    how.attention_use = &use;
+    ASSERT_OK(
+        ms_cuda_gemm_choices_open(cx, "build/no-such-file", true, &how.gemm_choices), cx);
+    ASSERT_OK(ms_measure_launch(cx, &how, &samples), cx);
+    ms_cuda_fake_end();
+    long num_gemms = 0;
+    for (int i = 0; i < samples.num; i++)
+        num_gemms += samples.items[i].kind == MS_SAMPLE_GEMM;
+    assert_true(num_gemms >= 3);
+    assert_true(ms_cuda_gemm_choices_num_new(how.gemm_choices) >= num_gemms);
+    ms_cuda_gemm_choices_close(how.gemm_choices);
+    /* the fake device has no cuDNN: own kernels are measured, and known to be */
+    assert_true(use.num_by_own > 0 && use.num_by_library == 0);
+}
+
 static void the_gpu_is_described(void **state)
 {
     (void)state;
@@ -116,6 +146,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(kernels_in_fp32),
         cmocka_unit_test(kernels_in_bf16),
         cmocka_unit_test(kernels_in_fp8),
+        cmocka_unit_test(missing_algorithms_are_found_before_measuring),
         cmocka_unit_test(the_gpu_is_described),
     };
     if (argc > 1)

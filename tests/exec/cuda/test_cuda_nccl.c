@@ -266,6 +266,14 @@ static ms_cuda_comm *open_one(ms_ctx *cx)
     return comm;
 }
 
+/* A communicator that carries data: they are split from the world's. */
+static ms_cuda_comm *split_one(ms_ctx *cx, ms_cuda_comm *world)
+{
+    ms_cuda_comm *part = NULL;
+    ASSERT_OK(ms_cuda_library_split(cx, world, &(ms_cuda_split){0}, &part), cx);
+    return part;
+}
+
 static void a_communicator_is_waited_for_and_ends_well(void **state)
 {
     (void)state;
@@ -333,7 +341,7 @@ static void collectives_are_started_in_one_group(void **state)
     char memory[8];
     ms_cuda_stream *stream = (ms_cuda_stream *)(void *)memory;
     reset(1, ncclSuccess);
-    ms_cuda_comm *comm = open_one(cx);
+    ms_cuda_comm *world = open_one(cx), *comm = split_one(cx, world);
     const ms_cuda_collective all[] = {
         {MS_CUDA_ALL_GATHER, MS_SCALAR_BF16, false, 0, memory, memory + 1, 5},
         {MS_CUDA_REDUCE_SCATTER, MS_SCALAR_FP32, false, 0, memory + 2, memory + 3, 6},
@@ -359,11 +367,10 @@ static void collectives_are_started_in_one_group(void **state)
     ASSERT_INT(started[2].operation, ncclMax);
     ASSERT_INT(started[3].peer, 3);
     ASSERT_INT(started[4].peer, 1);
-    /* the call has waited until NCCL was no longer in progress */
-    ASSERT_INT(comm->handle->num_in_progress, 0);
     ASSERT_OK(ms_cuda_library_communicate(cx, comm, stream, NULL, 0), cx);
     ASSERT_INT(num_started, 5);
     ms_cuda_library_close_comm(comm);
+    ms_cuda_library_close_comm(world);
 }
 
 static void failures_of_collectives_are_told(void **state)
@@ -372,7 +379,7 @@ static void failures_of_collectives_are_told(void **state)
     ms_ctx *cx = test_cx();
     char memory[1];
     reset(0, ncclSuccess);
-    ms_cuda_comm *comm = open_one(cx);
+    ms_cuda_comm *world = open_one(cx), *comm = split_one(cx, world);
     ms_cuda_collective c = {
         .kind = MS_CUDA_ALL_GATHER, .send = memory, .receive = memory};
     start_result = ncclInvalidArgument;
@@ -391,6 +398,7 @@ static void failures_of_collectives_are_told(void **state)
     ms_cuda_library_close_comm(comm);
     ASSERT_INT(num_aborted, 1);
     ASSERT_INT(num_finalized, 0);
+    ms_cuda_library_close_comm(world);
 }
 
 static void *abort_later(void *comm)
@@ -400,22 +408,22 @@ static void *abort_later(void *comm)
     return NULL;
 }
 
-/* A peer never comes, so the first collective would wait for its connections for ever: an
- * abort from another thread ends the wait. */
+/* A peer never comes, so the split would wait for it for ever: an abort from another thread
+ * ends the wait. */
 static void an_abort_ends_a_wait_in_another_thread(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    char memory[1];
     pthread_t thread;
     reset(0, ncclSuccess);
-    ms_cuda_comm *comm = open_one(cx);
-    ms_cuda_collective c = {
-        .kind = MS_CUDA_ALL_GATHER, .send = memory, .receive = memory};
+    ms_cuda_comm *comm = open_one(cx), *part = NULL;
     next_in_progress = -1;
     ASSERT_INT(pthread_create(&thread, NULL, abort_later, comm), 0);
-    ASSERT_INT(ms_cuda_library_communicate(cx, comm, NULL, &c, 1), MS_EIO);
+    ASSERT_INT(
+        ms_cuda_library_split(cx, comm, &(ms_cuda_split){.is_parent = true}, &part),
+        MS_EIO);
     pthread_join(thread, NULL);
+    next_in_progress = 0;
     ms_cuda_library_close_comm(comm);
     ASSERT_INT(num_comms, 0);
 }

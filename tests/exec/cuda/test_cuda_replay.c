@@ -24,6 +24,30 @@ static void replay(ms_ctx *cx, const ms_run_opened *opened, const ms_backend *ba
     backend->close(&job);
 }
 
+/* Transfers that took their streams are those that do so on a CPU, one after the other on
+ * each stream, and later than nothing that they wait for. */
+static void check_moves(const ms_recorder *on_gpu, const ms_recorder *on_cpu)
+{
+    double end_s[MS_NUM_STREAMS] = {0.0};
+    long num = 0, at = 0;
+    for (long i = 0; i < on_cpu->num; i++)
+        num += on_cpu->slices[i].moves;
+    for (long i = 0; i < on_gpu->num; i++) {
+        const ms_recorded *slice = &on_gpu->slices[i];
+        if (!slice->moves)
+            continue;
+        while (!on_cpu->slices[at].moves)
+            at++;
+        ASSERT_TEXT(slice->name, on_cpu->slices[at++].name);
+        /* events may happen at once, but the transfer between them takes its time */
+        assert_true(slice->end_s > slice->start_s + MS_CUDA_FAKE_WORK_S / 2.0);
+        assert_true(slice->start_s > end_s[slice->stream] - MS_CUDA_FAKE_WORK_S / 2.0);
+        end_s[slice->stream] = slice->end_s;
+        num--;
+    }
+    ASSERT_INT(num, 0);
+}
+
 static void check_case(uint64_t seed, ms_real_type type)
 {
     ms_ctx *cx = test_cx();
@@ -34,7 +58,6 @@ static void check_case(uint64_t seed, ms_real_type type)
     ms_runner_options options = ms_run_options(c.model, &c.plan, type);
     options.wants_weights = options.wants_gradients = options.wants_updated = false;
     options.replays = options.balanced_routing = true;
-    options.first_recorded_step = options.num_steps;
     ms_cuda_backend gpu = ms_test_cuda_backend(MS_CUDA_MODELLED);
     ASSERT_OK(ms_run_open(cx, c.model, &c.plan, c.stack, &opened), cx);
     for (long rank = 0; rank < c.plan.gpus; rank += 1 + c.plan.gpus / 3) {
@@ -45,12 +68,17 @@ static void check_case(uint64_t seed, ms_real_type type)
         assert_true(isfinite(on_gpu.losses[0]));
         for (int i = 0; i < on_gpu.num_actions + MS_NUM_STEP_ENDS; i++)
             assert_true(on_gpu.action_s[i] >= 0.0);
-        if (type != MS_REAL_FP32)
+        if (type != MS_REAL_FP32) {
+            ms_recorder_close(&on_gpu.ranks[0].recorder);
             continue;
+        }
         replay(cx, &opened, &ms_backend_modelled, &options, rank, &on_cpu);
         for (int part = 0; part < MS_NUM_MEMORY_CATEGORIES; part++)
             assert_true(on_gpu.ranks[0].ledger.peak_parts[part] ==
                         on_cpu.ranks[0].ledger.peak_parts[part]);
+        check_moves(&on_gpu.ranks[0].recorder, &on_cpu.ranks[0].recorder);
+        ms_recorder_close(&on_gpu.ranks[0].recorder);
+        ms_recorder_close(&on_cpu.ranks[0].recorder);
     }
     ms_run_close(&opened);
 }

@@ -257,6 +257,10 @@ static void launches_of_kernels_are_measured_where_the_host_runs_ahead(void **st
     ASSERT_NEAR(c->profile.launch_s.value, 3e-6, 0.01);
     assert_int_equal(c->profile.launch_s.from, MS_MEASURED);
     assert_non_null(strstr(c->profile.launch_s.source, "a GPU: the host's time"));
+    assert_null(strstr(c->profile.source, "attention"));
+    input.kernels = "attention by cudnn kernels";
+    ASSERT_OK(ms_calibration_make(b->cx, &input, c), b->cx);
+    assert_non_null(strstr(c->profile.source, "a GPU, attention by cudnn kernels"));
 }
 
 static void what_is_missing_is_named(void **state)
