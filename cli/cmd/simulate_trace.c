@@ -14,7 +14,7 @@ const char *const ms_trace_format_names[] = {"perfetto", "hta", "chakra", NULL};
 
 typedef struct request {
     ms_ctx *cx;
-    const char *path; /* of --trace: a file, a folder, or the beginning of file names */
+    const char *path; /* file, folder, or the beginning of file names (--trace) */
     const ms_simulation *simulation;
     int num_actors; /* simulated ranks to write */
     const int *actors;
@@ -76,6 +76,7 @@ ms_status ms_simulate_trace_check(ms_ctx *cx, const ms_simulate_flags *flags,
 /* MS_EINPUT: the trace would have more than `most` tasks. */
 static ms_status check_size(const request *r, long num_ranks, long most)
 {
+    bool takes_actions = most == MS_MAX_TRACED_TASKS;
     const ms_simulation *s = r->simulation;
     double tasks = (double)s->graph->num_tasks * (double)num_ranks / s->num_actors;
     if (tasks <= (double)most)
@@ -84,7 +85,9 @@ static ms_status check_size(const request *r, long num_ranks, long most)
             "a trace of %ld ranks would have about %.1f million tasks, must be at most "
             "%ld million",
             num_ranks, tasks / 1e6, most / 1000000);
-    return ms_hint(r->cx, "fewer --ranks, fewer micro-batches, or --detail action");
+    return ms_hint(r->cx, takes_actions
+                              ? "fewer --ranks, fewer micro-batches, or --detail action"
+                              : "fewer --ranks or fewer micro-batches");
 }
 
 /* ---- formats ---- */
@@ -147,9 +150,9 @@ static ms_status write_chakra_actor(const request *r, const ms_rank_groups *grou
     const ms_chakra *chakra = ms_chakra_open(r->cx->arena, s, groups, actor);
     ms_status status = MS_OK;
     for (long rank = 0; rank < s->fold.num_ranks && status == MS_OK; rank++) {
-        is_written[rank] = is_written[rank] ||
-                           (r->all_ranks ? s->fold.class_of[rank] == actor
-                                         : s->actors[actor].rank == rank);
+        is_written[rank] =
+            is_written[rank] || (r->all_ranks ? s->fold.class_of[rank] == actor
+                                              : s->actors[actor].rank == rank);
         if (is_written[rank] && s->fold.class_of[rank] == actor)
             status = write_chakra_file(r, chakra, rank);
     }

@@ -55,7 +55,7 @@ typedef struct ms_state_move {
     ms_collective collective;
     double size_bytes; /* bytes of the transfer; 0: none */
     double seconds;
-    int use, work; /* as in ms_block_op */
+    int use, work; /* indices, see ms_block_op */
 } ms_state_move;
 
 typedef struct ms_block_ops {

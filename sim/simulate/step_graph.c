@@ -271,15 +271,15 @@ int ms_step_add_hold(ms_step_builder *s, int slot, int actor, int after)
     bool forward = ms_step_is_forward(cost);
     int rank = ms_schedule_rank(&s->schedule->shape, message_receiver(s, cost));
     int receiver = s->actors->along[(long)actor * s->actors->num_pipeline_ranks + rank];
-    ms_task_tag tag = {.actor = actor,
-                       .stage = (short)cost->stage,
-                       .stream = MS_STREAM_COMPUTE,
-                       .kind = MS_TASK_SEND,
-                       .microbatch = ms_step_action(s, slot)->microbatch,
-                       .label = ms_graph_label(s->graph, forward ? MS_MOVE_ACTIVATIONS
-                                                                 : MS_MOVE_GRADIENTS),
-                       .work = ms_step_send_work(s, s->actors->pipeline_rank[actor],
-                                                 rank)};
+    ms_task_tag tag = {
+        .actor = actor,
+        .stage = (short)cost->stage,
+        .stream = MS_STREAM_COMPUTE,
+        .kind = MS_TASK_SEND,
+        .microbatch = ms_step_action(s, slot)->microbatch,
+        .label =
+            ms_graph_label(s->graph, forward ? MS_MOVE_ACTIVATIONS : MS_MOVE_GRADIENTS),
+        .work = ms_step_send_work(s, s->actors->pipeline_rank[actor], rank)};
     int task = ms_step_add(s, tag, send_cost(s, actor, receiver, seconds));
     ms_graph_wait(s->graph, after);
     return task;

@@ -87,8 +87,8 @@ void ms_step_add_optimizer(ms_step_builder *s)
         tag.stream = MS_STREAM_COMPUTE;
         tag.kind = MS_TASK_OPTIMIZER;
         tag.work = ms_step_add_work(
-            s, (ms_task_work){
-                   .bytes = update_s * s->planned->workload->pricer.hbm_bytes_per_s});
+            s, (ms_task_work){.bytes = update_s *
+                                       s->planned->workload->pricer.hbm_bytes_per_s});
         s->optimizer[a] = ms_step_add(s, tag, ms_step_cost_of(s, update_s));
         ms_graph_wait(s->graph, global ? s->gates[a] : s->complete[a]);
         s->done[a] = s->optimizer[a];

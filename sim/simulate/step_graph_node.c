@@ -179,8 +179,8 @@ static void add_exposed(ms_node_builder *b, ms_walk *w, const ms_block_op *op,
     }
     for (int i = 0; i < num; i++) {
         int a = members[i];
-        int task = add_share(b, w, op, false, a,
-                             ms_step_load_frac(&b->s, members, num, a));
+        int task =
+            add_share(b, w, op, false, a, ms_step_load_frac(&b->s, members, num, a));
         ms_graph_wait(s->graph, gate != 0 ? gate : w->ready[a]);
         ms_graph_wait(s->graph, gate != 0 ? 0 : w->arrived[a]);
         w->arrived[a] = 0;

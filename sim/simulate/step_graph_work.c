@@ -12,10 +12,10 @@ static int kernel_work(ms_step_builder *s, const ms_block_op *op,
                        const ms_program *program)
 {
     return ms_step_add_work(
-        s, (ms_task_work){
-               .kind = MS_WORK_KERNEL,
-               .flop = op->node != NULL ? ms_node_flop(program, op->node) : 0.0,
-               .bytes = ms_step_kernel_bytes(s, op, program, op->compute_s)});
+        s,
+        (ms_task_work){.kind = MS_WORK_KERNEL,
+                       .flop = op->node != NULL ? ms_node_flop(program, op->node) : 0.0,
+                       .bytes = ms_step_kernel_bytes(s, op, program, op->compute_s)});
 }
 
 int ms_step_op_work(ms_step_builder *s, const ms_block_op *op, const ms_program *program,
@@ -89,8 +89,8 @@ static int exchange_work(ms_step_builder *s, double bytes, int peer, int stage)
 int ms_step_replica_work(ms_step_builder *s, int rank, int model_stage)
 {
     const ms_planned *p = s->planned;
-    double bytes = ms_replica_bytes(&p->pipeline, ms_planned_stage(p, model_stage),
-                                    p->sharding);
+    double bytes =
+        ms_replica_bytes(&p->pipeline, ms_planned_stage(p, model_stage), p->sharding);
     return exchange_work(s, bytes, s->actors->num_pipeline_ranks - 1 - rank, model_stage);
 }
 

@@ -1,4 +1,4 @@
-/* What the tasks of a step compute and move: FLOP, bytes, and the ranks that take part.
+/* Work of the tasks of a step: FLOP, bytes, and the ranks that take part.
  * Engines need durations only; traces for other tools need this, too. */
 #ifndef MS_SIM_SIMULATE_TASK_WORK_H
 #define MS_SIM_SIMULATE_TASK_WORK_H
@@ -8,9 +8,9 @@
 typedef enum ms_work_kind {
     MS_WORK_KERNEL,
     MS_WORK_COLLECTIVE, /* all ranks of the group take part */
-    MS_WORK_RING,       /* each rank of the group sends to the next, the last to the first */
-    MS_WORK_SEND,       /* one message to pipeline rank `peer` */
-    MS_WORK_EXCHANGE    /* messages to and from pipeline rank `peer` */
+    MS_WORK_RING,    /* each rank of the group sends to the next, the last to the first */
+    MS_WORK_SEND,    /* one message to pipeline rank `peer` */
+    MS_WORK_EXCHANGE /* messages to and from pipeline rank `peer` */
 } ms_work_kind;
 
 typedef struct ms_task_work {

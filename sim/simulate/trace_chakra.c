@@ -101,14 +101,17 @@ static void add_wait(ms_chakra *c, int node)
     c->waits[c->num_waits++] = node;
 }
 
-/* Adds the nodes for which one waits that waits for the task `other`. */
-static void add_waits_for(ms_chakra *c, int other)
+/* Adds the nodes for which `task` waits by waiting for the task `other`. An exchange waits
+ * for the sends of earlier ones only: both its ranks may exchange in different orders. */
+static void add_waits_for(ms_chakra *c, int task, int other)
 {
+    bool exchanges = work_of(c, task)->kind == MS_WORK_EXCHANGE;
     if (other == 0)
         return;
     if (is_own(c, other) || is_received(c, other)) {
         add_wait(c, other);
-        if (is_two_way(work_of(c, other)))
+        const ms_task_work *work = work_of(c, other);
+        if (is_two_way(work) && !(exchanges && work->kind == MS_WORK_EXCHANGE))
             add_wait(c, c->simulation->graph->num_tasks + other);
         return;
     }
@@ -144,10 +147,10 @@ static void find_waits(ms_chakra *c, int task)
     ms_task t = ms_graph_task(c->simulation->graph, task);
     int first = c->num_waits;
     add_wait(c, 0); /* number of waits */
-    add_waits_for(c, t.before);
-    add_waits_for(c, t.cross);
+    add_waits_for(c, task, t.before);
+    add_waits_for(c, task, t.cross);
     for (int i = 0; i < t.num_more; i++)
-        add_waits_for(c, ms_task_more(&t, i));
+        add_waits_for(c, task, ms_task_more(&t, i));
     sort_waits(c, first + 1);
     c->waits[first] = c->num_waits - first - 1;
     if (c->waits[first] > 0)
@@ -260,16 +263,15 @@ static void write_collective(writer *w, int task)
 {
     const ms_task_work *work = work_of(w->chakra, task);
     const ms_rank_groups *groups = w->chakra->groups;
-    double share = work->collective == MS_ALL_GATHER
-                       ? (double)groups->axis[work->group].size
-                       : 1.0;
+    double share =
+        work->collective == MS_ALL_GATHER ? (double)groups->axis[work->group].size : 1.0;
     ms_proto node = begin_node(w, task, COMM_COLL_NODE, task);
     add_attr(&node, NODE_ATTR, "comm_type", ATTR_INT64, comm_types[work->collective]);
     add_attr(&node, NODE_ATTR, "comm_size", ATTR_INT64, whole(work->bytes / share));
     add_attr(&node, NODE_ATTR, "comm_priority", ATTR_INT32, 0);
-    add_text_attr(&node, NODE_ATTR, "pg_name",
-                  ms_arena_printf(w->arena, "%ld",
-                                  ms_rank_group_id(groups, work->group, w->rank)));
+    add_text_attr(
+        &node, NODE_ATTR, "pg_name",
+        ms_arena_printf(w->arena, "%ld", ms_rank_group_id(groups, work->group, w->rank)));
     ms_proto_write(w->out, &node);
 }
 

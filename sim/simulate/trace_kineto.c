@@ -56,9 +56,8 @@ static void write_group(writer *w, const ms_task_work *work)
         &w->json, "Process Group Name",
         ms_arena_printf(w->arena, "%ld",
                         ms_rank_group_id(w->groups, work->group, w->rank)));
-    ms_jout_text_field(
-        &w->json, "Process Group Description",
-        ms_traffic_group_name(w->simulation->planned->plan, work->group));
+    ms_jout_text_field(&w->json, "Process Group Description",
+                       ms_traffic_group_name(w->simulation->planned->plan, work->group));
     ms_jout_text_field(
         &w->json, "Process Group Ranks",
         ms_arena_printf(w->arena, "%s%s]", list, size > MAX_LISTED_RANKS ? ", ..." : ""));
@@ -70,7 +69,8 @@ static void write_group(writer *w, const ms_task_work *work)
 static void write_transfer(writer *w, const ms_task_work *work)
 {
     double size = (double)w->groups->axis[work->group].size;
-    double bytes = work->bytes, element = work->element_bytes > 0.0 ? work->element_bytes : 1.0;
+    double bytes = work->bytes,
+           element = work->element_bytes > 0.0 ? work->element_bytes : 1.0;
     bool gathers = work->collective == MS_ALL_GATHER;
     bool scatters = work->collective == MS_REDUCE_SCATTER;
     ms_jout_text_field(&w->json, "Collective name", collectives[work->collective].name);
@@ -168,7 +168,8 @@ static void write_lane(writer *w, const ms_stream_slices *of, int lane, int stre
         if (slice->lane != lane)
             continue;
         if (is_gap(w, slice->task)) {
-            waited = ms_graph_tag(w->simulation->graph, slice->task)->kind == MS_TASK_HOST;
+            waited =
+                ms_graph_tag(w->simulation->graph, slice->task)->kind == MS_TASK_HOST;
             continue;
         }
         ms_slice launch = launch_of(slice, before, waited);
