@@ -63,7 +63,7 @@ void ms_step_state_work(ms_step_builder *s, ms_block_ops *block)
 int ms_step_send_work(ms_step_builder *s, int from, int to)
 {
     int *known = &s->send_work[(long)from * s->actors->num_pipeline_ranks + to];
-    if (*known == 0)
+    if (*known == 0) {
         *known = ms_step_add_work(
             s, (ms_task_work){.kind = MS_WORK_SEND,
                               .group = MS_TRAFFIC_PP,
@@ -71,6 +71,7 @@ int ms_step_send_work(ms_step_builder *s, int from, int to)
                               .bytes = s->planned->blocks.wire_bytes,
                               .element_bytes = ms_dtype_bytes(s->planned->plan->compute),
                               .peer = to});
+    }
     return *known;
 }
 

@@ -161,11 +161,12 @@ static const char *read_metadata(reader *outer)
 {
     reader r = read_bytes(outer);
     const char *version = "";
-    while (r.at < r.end)
+    while (r.at < r.end) {
         if (read_key(&r, ".bb") == 1)
             version = read_text(&r);
         else
             (void)read_bytes(&r);
+    }
     if (r.wrong != NULL)
         fail(outer, r.wrong);
     return version;
@@ -186,11 +187,10 @@ static const char *check_attrs(const ms_chakra_node *n)
                    : "a kernel without num_ops or tensor_size";
     if (n->comm_size < 0 || n->num_ops != -1)
         return "a transfer without size";
+    bool has_ends = n->comm_src >= 0 && n->comm_dst >= 0 && n->comm_tag >= 0 &&
+                    n->comm_src != n->comm_dst;
     if (message)
-        return n->comm_src >= 0 && n->comm_dst >= 0 && n->comm_tag >= 0 &&
-                       n->comm_src != n->comm_dst
-                   ? NULL
-                   : "a message without two ends";
+        return has_ends ? NULL : "a message without two ends";
     return n->comm_type >= 0 && n->pg_name > 0 ? NULL
                                                : "a collective without type or group";
 }
@@ -476,11 +476,12 @@ const char *ms_chakra_run(ms_ctx *cx, const ms_chakra_trace *traces, long num_ra
                 .num_ranks = num_ranks,
                 .ranks = MS_NEW_ARRAY(cx->arena, num_ranks, rank)};
     read_groups(&r, groups);
-    for (long i = 0; i < num_ranks; i++)
+    for (long i = 0; i < num_ranks; i++) {
         r.ranks[i] =
             (rank){.trace = &traces[i],
                    .end_us = MS_NEW_ARRAY(cx->arena, traces[i].num_nodes, double),
                    .num_of_group = MS_NEW_ARRAY(cx->arena, r.num_groups + 1, int)};
+    }
     run(&r);
     return r.wrong != NULL ? r.wrong : check_end(&r, end_us);
 }

@@ -87,15 +87,23 @@ static ms_chakra_node *find(const ms_chakra_trace *trace, uint64_t type)
 
 /* ---- Chakra ---- */
 
+static void a_run_takes_as_long_as_the_step(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    double end_us;
+    const char *wrong =
+        ms_chakra_run(b->cx, chakra_traces(b), NUM_RANKS, groups_of(b, 4), &end_us);
+    ASSERT_TEXT(wrong, NULL);
+    assert_true(fabs(end_us - 1e6 * b->simulation.last_end_s) <= 2.0);
+    ms_workload_close(b->workload);
+}
+
 static void stages_exchange_messages(void **state)
 {
     (void)state;
     bench *b = open_bench();
     const ms_chakra_trace *traces = chakra_traces(b);
-    double end_us;
-    const char *wrong = ms_chakra_run(b->cx, traces, NUM_RANKS, groups_of(b, 4), &end_us);
-    ASSERT_TEXT(wrong, NULL);
-    assert_true(fabs(end_us - 1e6 * b->simulation.last_end_s) <= 2.0);
     /* 64 tokens of 288 elements of 2 bytes; each of 2 ranks of tp sends half of them */
     const ms_chakra_node *send = find(&traces[1], CHAKRA_SEND);
     ASSERT_TEXT(send->name, "activations");
@@ -231,6 +239,7 @@ static void wrong_ranks_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_takes_as_long_as_the_step),
         cmocka_unit_test(stages_exchange_messages),
         cmocka_unit_test(groups_are_those_of_the_ranks_written),
         cmocka_unit_test(broken_files_are_refused),
