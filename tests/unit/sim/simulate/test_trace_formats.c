@@ -106,13 +106,11 @@ static void stages_exchange_messages(void **state)
     const ms_chakra_trace *traces = chakra_traces(b);
     /* 64 tokens of 288 elements of 2 bytes; each of 2 ranks of tp sends half of them */
     const ms_chakra_node *send = find(&traces[1], CHAKRA_SEND);
-    ASSERT_TEXT(send->name, "activations");
     ASSERT_INT(send->comm_size, 64 * 288 * 2 / 2);
     ASSERT_INT(send->comm_src, 1);
     ASSERT_INT(send->comm_dst, 3);
     const ms_chakra_node *received = find(&traces[3], CHAKRA_RECV);
     ASSERT_INT(received->comm_tag, send->comm_tag);
-    ASSERT_INT(received->id, send->id);
     ASSERT_INT(received->num_deps, 0);
     ms_workload_close(b->workload);
 }
