@@ -1,7 +1,6 @@
 /* meshsim simulate: one plan's step, task by task. */
-#include "cli/cmd/simulate_options.h"
+#include "cli/cmd/simulate_trace.h"
 #include "cli/options/plan_command.h"
-#include "sim/simulate/trace.h"
 
 typedef struct request {
     ms_ctx *cx;
@@ -59,7 +58,8 @@ static ms_status simulate(request *r, const ms_plan *plan)
 {
     ms_simulate_options options;
     MS_TRY(ms_simulate_flags_options(r->cx, r->flags, &options));
-    options.wants_link_samples = r->flags->trace != NULL;
+    options.wants_link_samples =
+        r->flags->trace != NULL && r->flags->trace_format.value == MS_TRACE_PERFETTO;
     MS_TRY(ms_planned_open_listed(r->cx, r->workload, plan, &r->planned));
     MS_TRY(ms_simulate(r->cx, &r->planned, &options, &r->simulation));
     ms_simulate_note_links(r->cx, &r->simulation);
@@ -77,37 +77,6 @@ static ms_status simulate(request *r, const ms_plan *plan)
 }
 
 /* ---- output ---- */
-
-/* MS_EINPUT: the trace would have more than MS_MAX_TRACED_TASKS tasks. */
-static ms_status check_trace_size(const request *r)
-{
-    const ms_simulation *s = &r->simulation;
-    int shown = r->report.num_actors > 0 ? r->report.num_actors : s->num_actors;
-    double tasks = (double)s->graph->num_tasks * shown / s->num_actors;
-    if (tasks <= (double)MS_MAX_TRACED_TASKS)
-        return MS_OK;
-    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-            "a trace of %d ranks would have about %.1f million tasks, must be at most "
-            "%ld million",
-            shown, tasks / 1e6, MS_MAX_TRACED_TASKS / 1000000);
-    return ms_hint(r->cx, "fewer --ranks, fewer micro-batches, or --detail action");
-}
-
-static ms_status write_trace(const request *r)
-{
-    const char *path = r->flags->trace;
-    if (path == NULL)
-        return MS_OK;
-    MS_TRY(check_trace_size(r));
-    ms_output out;
-    MS_TRY(ms_output_open(r->cx, path, &out));
-    ms_trace_write(out.file, r->cx->arena, &r->simulation,
-                   &(ms_trace_options){r->report.num_actors, r->report.actors});
-    MS_TRY(ms_output_close(r->cx, &out, MS_OK));
-    ms_note(r->cx, "the trace is in %s; ui.perfetto.dev and chrome://tracing open it",
-            path);
-    return MS_OK;
-}
 
 /* Writes the simulation result, also of a plan that does not fit into memory. */
 static ms_status write_result(request *r, const ms_plan *plan)
@@ -134,7 +103,7 @@ static ms_status simulate_and_write(request *r, ms_plan *plan)
         ms_plan_obey_rules(r->cx, r->workload, plan, r->ignore_rules, &r->report.broken));
     MS_TRY(ms_plan_fit_recompute(r->cx, r->workload, plan));
     MS_TRY(simulate(r, plan));
-    MS_TRY(write_trace(r));
+    MS_TRY(ms_simulate_trace_write(r->cx, r->flags, &r->report));
     return write_result(r, plan);
 }
 

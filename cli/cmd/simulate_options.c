@@ -1,5 +1,6 @@
 #include "cli/cmd/simulate_options.h"
 
+#include "cli/cmd/simulate_trace.h"
 #include "cli/options/output.h"
 #include "sim/simulate/simulated_timeline.h"
 
@@ -23,6 +24,9 @@ const ms_option ms_simulate_option_table[] = {
         "node with engine event, action with replay)"),
     ROW(MS_OPT_TEXT, trace, "--trace", "FILE",
         "write a trace for ui.perfetto.dev or chrome://tracing"),
+    ROW(MS_OPT_CHOICE, trace_format, "--trace-format", ms_trace_format_names,
+        "trace for viewers (default); a folder for HolisticTraceAnalysis; Chakra files "
+        "FILE.RANK.et for ASTRA-sim"),
     ROW(MS_OPT_TEXT, ranks, "--ranks", "LIST",
         "ranks to show: 0,5, or all, or stages: one per pipeline rank (default)"),
     ROW(MS_OPT_LIST, slow, "--slow", "PART:FACTOR",
@@ -68,10 +72,7 @@ static ms_detail detail_of(const ms_simulate_flags *flags)
 
 ms_status ms_simulate_flags_check(ms_ctx *cx, const ms_simulate_flags *flags)
 {
-    if (flags->trace != NULL && strcmp(flags->trace, "-") == 0) {
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--trace is \"-\", must be a file");
-        return ms_hint(cx, "standard output is for the result");
-    }
+    MS_TRY(ms_simulate_trace_check(cx, flags, detail_of(flags) == MS_DETAIL_NODE));
     if (flags->to_s.given && flags->to_s.value <= flags->from_s.value)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "--to is %g ms, must be after --from, which is %g ms",

@@ -7,8 +7,15 @@
 
 #define MS_SIMULATE_WIDTH 100 /* columns of the diagram without a terminal */
 
+typedef enum ms_trace_format {
+    MS_TRACE_PERFETTO, /* one file for trace viewers */
+    MS_TRACE_HTA,      /* a folder with a file per rank for HolisticTraceAnalysis */
+    MS_TRACE_CHAKRA    /* Chakra execution traces, a file per rank, and their groups */
+} ms_trace_format;
+extern const char *const ms_trace_format_names[]; /* "perfetto" ..., NULL */
+
 typedef struct ms_simulate_flags {
-    ms_opt_choice engine, detail, gantt, optimizer_sync;
+    ms_opt_choice engine, detail, gantt, optimizer_sync, trace_format;
     const char *trace;
     const char *ranks; /* ranks to show: "0,5", "stages" or "all" */
     bool no_gantt;

@@ -79,6 +79,7 @@ typedef struct ms_task_tag {
     unsigned char kind;   /* ms_task_kind */
     int microbatch;       /* micro-batch; -1: none; read by ms_graph_microbatch */
     int label;            /* index in graph->labels */
+    int work; /* index in a list of the caller's; 0: none. The engine does not read it. */
 } ms_task_tag;
 
 typedef enum ms_task_kind {

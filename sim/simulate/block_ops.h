@@ -36,8 +36,10 @@ typedef struct ms_block_op {
      * with count 0 of the earlier ones */
     int all_count;
     double all_bytes, all_s;
-    /* indices, set with the task graph: `name` in graph->labels; kind in ms_link_uses */
-    int label, use;
+    /* indices, set with the task graph: `name` in graph->labels; kind in ms_link_uses;
+     * the kernel, or the exposed part of a collective and its hidden part, in the list of
+     * work (ms_task_work) */
+    int label, use, work, hidden_work;
 } ms_block_op;
 
 /* Whether a pass through a block has run its operation `op`; a split backward runs some. */
@@ -53,7 +55,7 @@ typedef struct ms_state_move {
     ms_collective collective;
     double size_bytes; /* bytes of the transfer; 0: none */
     double seconds;
-    int use;
+    int use, work; /* indices, see ms_block_op */
 } ms_state_move;
 
 typedef struct ms_block_ops {

@@ -388,6 +388,7 @@ ms_status ms_simulate(ms_ctx *cx, const ms_planned *planned,
     ms_graph *kept = MS_NEW(cx->arena, ms_graph);
     *kept = graph;
     run_engine(cx, kept, out);
+    out->work = step.work;
     fill_actors(cx, &actors, &step, out);
     out->predicted_step_s = ms_step_exact_s(&planned->pipeline, planned->sharding,
                                             planned->schedule, cx->arena);

@@ -8,6 +8,7 @@
 
 #include "sim/engine/event.h"
 #include "sim/simulate/fold.h"
+#include "sim/simulate/task_work.h"
 #include "sim/step/planned.h"
 
 typedef enum ms_detail {
@@ -71,6 +72,7 @@ typedef struct ms_simulation {
     ms_simulate_options options;
     const ms_planned *planned;
     const ms_graph *graph;
+    const ms_task_work *work;      /* work of tasks by ms_task_tag.work; [0]: none */
     const double *start_s, *end_s; /* (1 + graph->num_tasks): times of each task */
     ms_fold fold;
     int num_actors;

@@ -1,5 +1,7 @@
 #include "sim/simulate/step_graph_priv.h"
 
+#include <string.h>
+
 /* ---- opening and closing ---- */
 
 static void make_spans(ms_step_builder *s)
@@ -88,7 +90,10 @@ ms_step_builder ms_step_builder_open(ms_ctx *cx, const ms_planned *planned,
         .complete = MS_NEW_ARRAY(cx->arena, actors->num, int),
         .optimizer = MS_NEW_ARRAY(cx->arena, actors->num, int),
         .done = MS_NEW_ARRAY(cx->arena, actors->num, int),
-        .update_s = MS_NEW_ARRAY(scratch, actors->num_pipeline_ranks, double)};
+        .update_s = MS_NEW_ARRAY(scratch, actors->num_pipeline_ranks, double),
+        .send_work = MS_NEW_ARRAY(
+            scratch, (long)actors->num_pipeline_ranks * actors->num_pipeline_ranks, int)};
+    (void)ms_step_add_work(&s, (ms_task_work){0});
     ms_step_durations(&planned->pipeline, planned->sharding, scratch, s.times);
     if (!ms_step_gathers_once(&s))
         drop_gathers(&s);
@@ -104,12 +109,15 @@ ms_step_builder ms_step_builder_open(ms_ctx *cx, const ms_planned *planned,
 
 void ms_step_builder_close(ms_step_builder *s, ms_step_graph *out)
 {
+    ms_task_work *work = MS_NEW_ARRAY(s->cx->arena, s->num_work, ms_task_work);
+    memcpy(work, s->work, (size_t)s->num_work * sizeof *work);
     *out = (ms_step_graph){.graph = ms_graph_close(s->graph),
                            .first_span = s->first_span,
                            .spans = s->spans,
                            .complete = s->complete,
                            .optimizer = s->optimizer,
-                           .done = s->done};
+                           .done = s->done,
+                           .work = work};
     ms_arena_close(s->scratch);
 }
 
@@ -206,6 +214,7 @@ static int add_send(ms_step_builder *s, int slot, int actor, double seconds,
         return slot_end(s, slot, sender);
     tag.actor = sender;
     tag.kind = MS_TASK_SEND;
+    tag.work = ms_step_send_work(s, rank, actors->pipeline_rank[actor]);
     tag.stream = MS_STREAM_SEND;
     int send = ms_step_add_streamless(s, tag, send_cost(s, sender, actor, seconds));
     ms_graph_wait(s->graph, slot_end(s, slot, sender));
@@ -262,13 +271,15 @@ int ms_step_add_hold(ms_step_builder *s, int slot, int actor, int after)
     bool forward = ms_step_is_forward(cost);
     int rank = ms_schedule_rank(&s->schedule->shape, message_receiver(s, cost));
     int receiver = s->actors->along[(long)actor * s->actors->num_pipeline_ranks + rank];
-    ms_task_tag tag = {.actor = actor,
-                       .stage = (short)cost->stage,
-                       .stream = MS_STREAM_COMPUTE,
-                       .kind = MS_TASK_SEND,
-                       .microbatch = ms_step_action(s, slot)->microbatch,
-                       .label = ms_graph_label(s->graph, forward ? MS_MOVE_ACTIVATIONS
-                                                                 : MS_MOVE_GRADIENTS)};
+    ms_task_tag tag = {
+        .actor = actor,
+        .stage = (short)cost->stage,
+        .stream = MS_STREAM_COMPUTE,
+        .kind = MS_TASK_SEND,
+        .microbatch = ms_step_action(s, slot)->microbatch,
+        .label =
+            ms_graph_label(s->graph, forward ? MS_MOVE_ACTIVATIONS : MS_MOVE_GRADIENTS),
+        .work = ms_step_send_work(s, s->actors->pipeline_rank[actor], rank)};
     int task = ms_step_add(s, tag, send_cost(s, actor, receiver, seconds));
     ms_graph_wait(s->graph, after);
     return task;

@@ -24,6 +24,7 @@ typedef struct ms_step_graph {
     /* (num_actors): the task with whose end a simulated rank's step ends. If all ranks
      * synchronize, it spans that and the update, summed in ms_step_time_of's order. */
     const int *done;
+    const ms_task_work *work; /* work of tasks by ms_task_tag.work; [0]: none */
 } ms_step_graph;
 
 /* Builds a task graph of a step with a task per schedule action, of the duration that

@@ -34,7 +34,9 @@ static int add_tied_exchange(ms_step_builder *s, int gate, double seconds, int *
         if (!ms_split_holds(split, rank, 0) &&
             !ms_split_holds(split, rank, split->num_stages - 1))
             continue;
-        own[a] = ms_step_add(s, end_tag(s, a, label), cost);
+        ms_task_tag tag = end_tag(s, a, label);
+        tag.work = ms_step_tied_work(s, rank);
+        own[a] = ms_step_add(s, tag, cost);
         ms_graph_wait(s->graph, gate);
     }
     int exchanged = ms_step_add_streamless(s, end_tag(s, -1, label), cost);
@@ -55,11 +57,18 @@ static int synchronize_actors(ms_step_builder *s, int *norms)
     int *own = MS_NEW_ARRAY(s->scratch, s->actors->num, int);
     int before = tied_s > 0.0 ? add_tied_exchange(s, gate, tied_s, own) : gate;
     int cost = ms_step_cost_of(s, norm_s);
+    int work = ms_step_add_work(s, (ms_task_work){.kind = MS_WORK_COLLECTIVE,
+                                                  .group = MS_TRAFFIC_WORLD,
+                                                  .collective = MS_ALL_REDUCE,
+                                                  .bytes = MS_NORM_BYTES,
+                                                  .element_bytes = MS_NORM_BYTES});
     for (int a = 0; a < s->actors->num; a++) {
         norms[a] = before;
         if (norm_s <= 0.0)
             continue;
-        norms[a] = ms_step_add(s, end_tag(s, a, MS_MOVE_NORM), cost);
+        ms_task_tag tag = end_tag(s, a, MS_MOVE_NORM);
+        tag.work = work;
+        norms[a] = ms_step_add(s, tag, cost);
         ms_graph_wait(s->graph, own[a]);
         ms_graph_wait(s->graph, before);
     }
@@ -77,6 +86,9 @@ void ms_step_add_optimizer(ms_step_builder *s)
         ms_task_tag tag = end_tag(s, a, MS_MOVE_OPTIMIZER);
         tag.stream = MS_STREAM_COMPUTE;
         tag.kind = MS_TASK_OPTIMIZER;
+        tag.work = ms_step_add_work(
+            s, (ms_task_work){.bytes = update_s *
+                                       s->planned->workload->pricer.hbm_bytes_per_s});
         s->optimizer[a] = ms_step_add(s, tag, ms_step_cost_of(s, update_s));
         ms_graph_wait(s->graph, global ? s->gates[a] : s->complete[a]);
         s->done[a] = s->optimizer[a];

@@ -34,7 +34,8 @@ static ms_task_tag tag_of(const ms_walk *w, const ms_block_op *op, int actor, in
                          .stream = (unsigned char)stream,
                          .kind = op->kind,
                          .microbatch = w->microbatch,
-                         .label = op->label};
+                         .label = op->label,
+                         .work = op->work};
 }
 
 /* ---- kernels ---- */
@@ -98,11 +99,15 @@ void ms_add_host(ms_node_builder *b, ms_walk *w, double seconds, const int *othe
 
 /* ---- collectives ---- */
 
-/* Adds, on simulated rank `actor`, a task for `seconds` of the collective `op` that takes
- * the fraction `load_frac` of the collective's load on links. Returns the task. */
+/* Adds, on simulated rank `actor`, a task for the hidden or the exposed seconds of the
+ * collective `op` that takes the fraction `load_frac` of the collective's load on links.
+ * Returns the task. */
 static int add_share(ms_node_builder *b, const ms_walk *w, const ms_block_op *op,
-                     double seconds, int actor, double load_frac)
+                     bool hidden, int actor, double load_frac)
 {
+    double seconds = hidden ? op->hidden_s : op->exposed_s;
+    ms_task_tag tag = tag_of(w, op, actor, stream_of_group[op->group]);
+    tag.work = hidden ? op->hidden_work : op->work;
     ms_moved moved = {.group = op->group,
                       .collective = op->collective,
                       .size_bytes = op->size_bytes,
@@ -110,7 +115,7 @@ static int add_share(ms_node_builder *b, const ms_walk *w, const ms_block_op *op
                       .bytes = op->all_bytes,
                       .seconds = op->all_s,
                       .use = op->use};
-    return ms_step_add(&b->s, tag_of(w, op, actor, stream_of_group[op->group]),
+    return ms_step_add(&b->s, tag,
                        ms_step_moved_cost(&b->s, &moved, seconds, actor, load_frac));
 }
 
@@ -151,13 +156,13 @@ static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_block_op 
         int a = members[i];
         ms_kernel_start start = overlap_start(b, w, a);
         if (num == 1)
-            add_share(b, w, op, op->hidden_s, a, 1.0);
+            add_share(b, w, op, true, a, 1.0);
         ms_graph_wait(s->graph, start.before);
         ms_graph_wait(s->graph, start.ready);
         ms_graph_wait(s->graph, start.arrived);
     }
     for (int i = 0; num > 1 && i < num; i++) {
-        add_share(b, w, op, op->hidden_s, members[i],
+        add_share(b, w, op, true, members[i],
                   ms_step_load_frac(&b->s, members, num, members[i]));
         ms_graph_wait(s->graph, gate);
     }
@@ -174,8 +179,8 @@ static void add_exposed(ms_node_builder *b, ms_walk *w, const ms_block_op *op,
     }
     for (int i = 0; i < num; i++) {
         int a = members[i];
-        int task = add_share(b, w, op, op->exposed_s, a,
-                             ms_step_load_frac(&b->s, members, num, a));
+        int task =
+            add_share(b, w, op, false, a, ms_step_load_frac(&b->s, members, num, a));
         ms_graph_wait(s->graph, gate != 0 ? gate : w->ready[a]);
         ms_graph_wait(s->graph, gate != 0 ? 0 : w->arrived[a]);
         w->arrived[a] = 0;
@@ -189,7 +194,7 @@ static void add_hidden_after(ms_node_builder *b, ms_walk *w, const ms_block_op *
                              const int *members, int num)
 {
     for (int i = 0; i < num; i++)
-        add_share(b, w, op, op->hidden_s, members[i],
+        add_share(b, w, op, true, members[i],
                   ms_step_load_frac(&b->s, members, num, members[i]));
 }
 
@@ -470,22 +475,32 @@ static void add_action(ms_node_builder *b, int slot)
 
 /* ---- the step ---- */
 
+/* Sets labels and work of a block's operations, once for equal blocks. */
+static void prepare_block(ms_node_builder *b, ms_block_ops *block)
+{
+    for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
+        int num = block->num_ops[pass];
+        b->most_ops = num > b->most_ops ? num : b->most_ops;
+        for (int i = 0; i < num; i++) {
+            ms_block_op *op = &block->ops[pass][i];
+            if (op->work != 0)
+                return;
+            op->label = ms_graph_label(b->s.graph, op->name);
+            op->work = ms_step_op_work(&b->s, op, block->program, false);
+            if (op->hidden_s > 0.0)
+                op->hidden_work = ms_step_op_work(&b->s, op, block->program, true);
+        }
+    }
+    ms_step_state_work(&b->s, block);
+}
+
 static void prepare_blocks(ms_node_builder *b)
 {
     int num_stages = b->s.planned->pipeline.split->num_stages;
     b->blocks = ms_stage_blocks_make(b->s.scratch, b->s.planned);
-    for (int stage = 0; stage < num_stages; stage++) {
-        for (int i = 0; i < b->blocks[stage].num; i++) {
-            for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
-                const ms_block_ops *block = b->blocks[stage].blocks[i];
-                int num = block->num_ops[pass];
-                b->most_ops = num > b->most_ops ? num : b->most_ops;
-                for (int op = 0; op < num; op++)
-                    block->ops[pass][op].label =
-                        ms_graph_label(b->s.graph, block->ops[pass][op].name);
-            }
-        }
-    }
+    for (int stage = 0; stage < num_stages; stage++)
+        for (int i = 0; i < b->blocks[stage].num; i++)
+            prepare_block(b, b->blocks[stage].blocks[i]);
 }
 
 /* Estimated tasks per simulated rank: one per operation, four per block for transfers. */

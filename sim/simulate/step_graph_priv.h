@@ -40,6 +40,9 @@ typedef struct ms_step_builder {
     int comm_sms;
     /* (num_pipeline_ranks): seconds of the optimizer's pass over parameters */
     double *update_s;
+    int num_work, work_capacity;
+    ms_task_work *work; /* (num_work): work of tasks; [0]: none */
+    int *send_work; /* [from][to] pipeline rank: index of a message in `work`; 0: new */
 } ms_step_builder;
 
 ms_step_builder ms_step_builder_open(ms_ctx *cx, const ms_planned *planned,
@@ -48,6 +51,22 @@ ms_step_builder ms_step_builder_open(ms_ctx *cx, const ms_planned *planned,
 /* MS_EINPUT with a message: the task graph would have more than MS_MAX_TASKS tasks. */
 ms_status ms_step_check_size(ms_ctx *cx, const ms_actors *actors, double tasks_per_actor);
 void ms_step_builder_close(ms_step_builder *s, ms_step_graph *out);
+
+/* ---- work of tasks, for traces ---- */
+
+/* Add work to the list and return its index. `hidden`: the part of a collective that
+ * overlaps kernels, otherwise the exposed part. */
+int ms_step_add_work(ms_step_builder *s, ms_task_work work);
+int ms_step_op_work(ms_step_builder *s, const ms_block_op *op, const ms_program *program,
+                    bool hidden);
+/* Sets the work of a block's transfers of parameters and gradients. */
+void ms_step_state_work(ms_step_builder *s, ms_block_ops *block);
+/* Add the work of an exchange of gradients with the replica of a stage on another pipeline
+ * rank, and of the tied matrix's gradient between the ranks that hold its ends. */
+int ms_step_replica_work(ms_step_builder *s, int rank, int model_stage);
+int ms_step_tied_work(ms_step_builder *s, int rank);
+/* Index of the work of a message between two pipeline ranks. */
+int ms_step_send_work(ms_step_builder *s, int from, int to);
 
 /* ---- slots of the schedule ---- */
 
@@ -100,6 +119,9 @@ double ms_step_load_frac(const ms_step_builder *s, const int *members, int num,
 /* Adds the cost of a node's kernel on a simulated rank; returns the cost's index. */
 int ms_step_kernel_cost(ms_step_builder *s, const ms_block_op *op,
                         const ms_program *program, int actor);
+/* HBM bytes of a kernel that takes `seconds`. */
+double ms_step_kernel_bytes(const ms_step_builder *s, const ms_block_op *op,
+                            const ms_program *program, double seconds);
 /* Adds the network links, and HBM and SMs of each simulated rank, to the task graph. */
 void ms_step_share(ms_step_builder *s, ms_link_uses *uses);
 int ms_step_add_join(ms_step_builder *s, const char *label);

@@ -130,6 +130,18 @@ static double product_tiles(const ms_profile *profile, ms_gemm_shape shape)
            ceil(shape.n / profile->tile_n.value);
 }
 
+double ms_step_kernel_bytes(const ms_step_builder *s, const ms_block_op *op,
+                            const ms_program *program, double seconds)
+{
+    const ms_pricer *pricer = &s->planned->workload->pricer;
+    int kind = op->node != NULL ? op->node->op : MS_NUM_OPS;
+    if (kind == MS_OP_EINSUM || kind == MS_OP_GROUPED)
+        return product_bytes(ms_node_product(program, op->node, pricer->stack));
+    if (kind == MS_OP_ATTENTION || kind == MS_OP_ATTENTION_GRAD)
+        return ms_node_attention(program, op->node).traffic_bytes;
+    return seconds * pricer->hbm_bytes_per_s; /* a kernel that only moves data */
+}
+
 int ms_step_kernel_cost(ms_step_builder *s, const ms_block_op *op,
                         const ms_program *program, int actor)
 {
@@ -138,17 +150,14 @@ int ms_step_kernel_cost(ms_step_builder *s, const ms_block_op *op,
         return ms_step_cost_of(s, seconds);
     const ms_pricer *pricer = &s->planned->workload->pricer;
     ms_task_cost cost = {.duration_s = seconds, .pool = s->pool[actor], .num_uses = 1};
-    /* HBM bytes of a kernel that only moves data */
-    double bytes = seconds * pricer->hbm_bytes_per_s;
     int kind = op->node != NULL ? op->node->op : MS_NUM_OPS;
     if (kind == MS_OP_EINSUM || kind == MS_OP_GROUPED) {
-        ms_gemm_shape shape = ms_node_product(program, op->node, pricer->stack);
-        bytes = product_bytes(shape);
-        cost.tiles = product_tiles(pricer->profile, shape);
+        cost.tiles = product_tiles(pricer->profile,
+                                   ms_node_product(program, op->node, pricer->stack));
     } else if (kind == MS_OP_ATTENTION || kind == MS_OP_ATTENTION_GRAD) {
-        bytes = ms_node_attention(program, op->node).traffic_bytes;
         cost.sm_frac = 1.0;
     }
+    double bytes = ms_step_kernel_bytes(s, op, program, seconds);
     ms_link_use use = {s->memory_link[actor],
                        ms_min(bytes / seconds, pricer->hbm_bytes_per_s)};
     return ms_graph_cost(s->graph, &cost, &use);

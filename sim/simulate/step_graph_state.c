@@ -48,6 +48,7 @@ static void add_transfer(ms_node_builder *b, const ms_walk *w, const ms_state_mo
                       .seconds = move->seconds,
                       .use = move->use};
     tag.kind = MS_TASK_COLLECTIVE;
+    tag.work = move->work;
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
         int a = actors->at[i], num;
         const int *members = ms_meeting_actors(meetings, meetings->of_actor[a], &num);
@@ -356,12 +357,13 @@ static void add_replica_exchange(ms_node_builder *b, const ms_walk *w)
 {
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
-    double seconds =
-        ms_step_replica_s(s, ms_schedule_model_stage(&s->schedule->shape, w->stage));
+    int model_stage = ms_schedule_model_stage(&s->schedule->shape, w->stage);
+    double seconds = ms_step_replica_s(s, model_stage);
     if (seconds <= 0.0)
         return;
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REPLICA);
     tag.kind = MS_TASK_COLLECTIVE;
+    tag.work = ms_step_replica_work(s, w->rank, model_stage);
     int cost = ms_step_cost_of(s, seconds);
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
         int a = actors->at[i];
