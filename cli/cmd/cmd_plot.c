@@ -39,34 +39,63 @@ static ms_status read_target(ms_plot_request *r)
                                r->options.keep, &r->target);
 }
 
+/* Sets of options, in the order of the help; PLAN and SEARCHED_PLAN exclude each other. */
+typedef enum plot_set {
+    SET_KINDS, /* names of the kinds, for the help of all of them */
+    SET_PLOT,
+    SET_MEMORY,
+    SET_SCALING,
+    SET_RISK,
+    SET_SIMULATION,
+    SET_PLAN,
+    SET_SEARCHED_PLAN,
+    NUM_SETS
+} plot_set;
+#define WITH(set) (1U << (set))
+
 typedef struct plot_kind {
     const char *name;
     ms_status (*run)(ms_plot_request *r);
-    int max_words; /* most arguments that are no options, counting the kind of plot */
+    unsigned sets;     /* bit mask of plot_set besides SET_PLOT */
+    int max_words;     /* most arguments that are no options, counting the kind of plot */
+    const char *takes; /* those arguments in words */
+    const char *help;
 } plot_kind;
 
+/* The kinds of plot; a new kind is a row here. */
 static const plot_kind plot_kinds[] = {
-    {"timeline", ms_plot_timeline, 2},
-    {"memory", ms_plot_memory, 1 + MS_MAX_MEMORY_PLANS},
-    {"scaling", ms_plot_scaling, 1},
-    {NULL, NULL, 0},
+    {"timeline", ms_plot_timeline, WITH(SET_SIMULATION) | WITH(SET_PLAN), 2, "one plan",
+     "actions of the pipeline over one step"},
+    {"memory", ms_plot_memory, WITH(SET_MEMORY) | WITH(SET_SIMULATION) | WITH(SET_PLAN),
+     1 + MS_MAX_MEMORY_PLANS, "at most 12 plans",
+     "peak memory of every pipeline rank, of several plans; or of one rank over time"},
+    {"scaling", ms_plot_scaling,
+     WITH(SET_SCALING) | WITH(SET_RISK) | WITH(SET_SEARCHED_PLAN), 1, "options only",
+     "the fastest plan on each of several numbers of GPUs"},
 };
+#define NUM_KINDS (int)(sizeof plot_kinds / sizeof *plot_kinds)
+
+static const plot_kind *find_kind(const char *word)
+{
+    for (int i = 0; i < NUM_KINDS; i++)
+        if (word != NULL && strcmp(plot_kinds[i].name, word) == 0)
+            return &plot_kinds[i];
+    return NULL;
+}
 
 static ms_status refuse_kind(ms_ctx *cx, const char *word)
 {
-    static const char *const names[] = {"timeline", "memory", "scaling"};
-    const char *nearest = NULL;
-    if (word == NULL) {
+    const char *names[NUM_KINDS + 1] = {NULL};
+    for (int i = 0; i < NUM_KINDS; i++)
+        names[i] = plot_kinds[i].name;
+    const char *nearest = word == NULL ? NULL : ms_nearest(word, names, NUM_KINDS);
+    if (word == NULL)
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the kind of plot is not given");
-    } else {
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown plot \"%s\"", word);
-        nearest = ms_nearest(word, names, 3);
-    }
-    if (nearest != NULL)
-        ms_hint(cx, "did you mean \"meshsim plot %s\"?", nearest);
     else
-        ms_hint(cx, "meshsim plot timeline, meshsim plot memory or meshsim plot scaling");
-    return MS_EINPUT;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown plot \"%s\"", word);
+    if (nearest != NULL)
+        return ms_hint(cx, "did you mean \"meshsim plot %s\"?", nearest);
+    return ms_hint(cx, "kinds: %s", ms_choice_text(cx->arena, names, ", "));
 }
 
 static ms_status check_words(ms_ctx *cx, const plot_kind *kind, const ms_words *words)
@@ -75,10 +104,16 @@ static ms_status check_words(ms_ctx *cx, const plot_kind *kind, const ms_words *
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unexpected argument \"%s\"",
             words->words[kind->max_words]);
-    return ms_hint(cx, "meshsim plot %s takes %s", kind->name,
-                   kind->max_words == 1   ? "options only"
-                   : kind->max_words == 2 ? "one plan"
-                                          : "at most 12 plans");
+    return ms_hint(cx, "meshsim plot %s takes %s", kind->name, kind->takes);
+}
+
+/* The kinds as rows of the help. */
+static const ms_option *kind_table(ms_ctx *cx)
+{
+    ms_option *table = MS_NEW_ARRAY(cx->arena, NUM_KINDS + 1, ms_option);
+    for (int i = 0; i < NUM_KINDS; i++)
+        table[i] = (ms_option)MS_OPT_WORD(plot_kinds[i].name, plot_kinds[i].help);
+    return table;
 }
 
 /* Options of the plan that `plot scaling` starts from; searches choose the others. */
@@ -127,26 +162,24 @@ static const ms_option *drawn_simulate_table(ms_ctx *cx)
 static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
 {
     ms_ctx *cx = r->cx;
-    ms_args *args = r->args;
-    const ms_option_set plot = {"plot", plot_table, &r->options},
-                        memory = {"plot memory", memory_table, &r->options},
-                        scaling = {"plot scaling", scaling_table, &r->options},
-                        risk = {"plot scaling", ms_memory_option_table, &r->memory},
-                        simulation = {"plot timeline, plot memory --over-time",
-                                      r->simulate_table, &r->simulate},
-                        plan = {"plan", ms_plan_option_table(), &r->plan},
-                        base = {"plan", searched_plan_table(cx), &r->plan};
-    const ms_option_set all[] = {plot, memory, scaling, risk, simulation, plan};
-    const ms_option_set of_timeline[] = {plot, simulation, plan};
-    const ms_option_set of_memory[] = {plot, memory, simulation, plan};
-    const ms_option_set of_scaling[] = {plot, scaling, risk, base};
-    if (kind == NULL)
-        return ms_args_read(cx, args, all, 6);
-    if (kind->run == ms_plot_timeline)
-        return ms_args_read(cx, args, of_timeline, 3);
-    if (kind->run == ms_plot_memory)
-        return ms_args_read(cx, args, of_memory, 4);
-    return ms_args_read(cx, args, of_scaling, 4);
+    const ms_option_set sets[NUM_SETS] = {
+        [SET_KINDS] = {"kinds of plot", kind_table(cx), r},
+        [SET_PLOT] = {"plot", plot_table, &r->options},
+        [SET_MEMORY] = {"plot memory", memory_table, &r->options},
+        [SET_SCALING] = {"plot scaling", scaling_table, &r->options},
+        [SET_RISK] = {"plot scaling", ms_memory_option_table, &r->memory},
+        [SET_SIMULATION] = {"plot timeline, plot memory --over-time", r->simulate_table,
+                            &r->simulate},
+        [SET_PLAN] = {"plan", ms_plan_option_table(), &r->plan},
+        [SET_SEARCHED_PLAN] = {"plan", searched_plan_table(cx), &r->plan},
+    };
+    unsigned wanted = kind == NULL ? ~WITH(SET_SEARCHED_PLAN) : kind->sets | WITH(SET_PLOT);
+    ms_option_set chosen[NUM_SETS];
+    int num = 0;
+    for (int i = 0; i < NUM_SETS; i++)
+        if ((wanted & WITH(i)) != 0)
+            chosen[num++] = sets[i];
+    return ms_args_read(cx, r->args, chosen, num);
 }
 
 /* Reads the kind of plot first, because it determines the options. */
@@ -154,10 +187,7 @@ ms_status ms_cmd_plot(ms_ctx *cx, ms_args *args)
 {
     ms_plot_request r = {.cx = cx, .args = args};
     const char *word = args->argc > 0 && args->argv[0][0] != '-' ? args->argv[0] : NULL;
-    const plot_kind *kind = NULL;
-    for (const plot_kind *k = plot_kinds; k->name != NULL; k++)
-        if (word != NULL && strcmp(k->name, word) == 0)
-            kind = k;
+    const plot_kind *kind = find_kind(word);
     r.simulate_table = drawn_simulate_table(cx);
     MS_TRY(read_options(&r, kind));
     if (args->done)
