@@ -67,11 +67,14 @@ static const plot_kind plot_kinds[] = {
     {"timeline", ms_plot_timeline, WITH(SET_SIMULATION) | WITH(SET_PLAN), 2, "one plan",
      "actions of the pipeline over one step"},
     {"memory", ms_plot_memory, WITH(SET_MEMORY) | WITH(SET_SIMULATION) | WITH(SET_PLAN),
-     1 + MS_MAX_MEMORY_PLANS, "at most 12 plans",
+     1 + MS_MAX_PLOT_PLANS, "at most 12 plans",
      "peak memory of every pipeline rank, of several plans; or of one rank over time"},
     {"scaling", ms_plot_scaling,
      WITH(SET_SCALING) | WITH(SET_RISK) | WITH(SET_SEARCHED_PLAN), 1, "options only",
      "the fastest plan on each of several numbers of GPUs"},
+    {"breakdown", ms_plot_breakdown, WITH(SET_PLAN), 1 + MS_MAX_PLOT_PLANS,
+     "at most 12 plans",
+     "where the step goes: compute, communication by axis, bubble, optimizer, host"},
 };
 #define NUM_KINDS (int)(sizeof plot_kinds / sizeof *plot_kinds)
 

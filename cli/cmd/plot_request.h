@@ -8,6 +8,7 @@
 #include "cli/options/commands.h"
 #include "cli/options/memory_options.h"
 #include "cli/options/plan_options.h"
+#include "plots/priced_plan.h"
 
 typedef struct ms_plot_options {
     ms_opt_choice format;
@@ -72,11 +73,16 @@ ms_status ms_plot_simulate_options(const ms_plot_request *r, ms_simulate_options
 ms_status ms_plot_draw_plan(ms_plot_request *r,
                             ms_status (*draw_it)(ms_plot_request *r, const ms_plan *plan,
                                                  ms_workload *workload));
+/* Predicts the plans of all files of the command line, changed by its flags, or the plan
+ * of the flags alone; notes those that do not fit. Workloads are closed, but their model
+ * and cluster stay in the arena. */
+ms_status ms_plot_price_plans(ms_plot_request *r, const ms_priced_plan **out, int *num);
 
 /* ---- kinds ---- */
 
 ms_status ms_plot_timeline(ms_plot_request *r);
 ms_status ms_plot_memory(ms_plot_request *r);
 ms_status ms_plot_scaling(ms_plot_request *r);
+ms_status ms_plot_breakdown(ms_plot_request *r);
 
 #endif
