@@ -47,11 +47,14 @@ typedef enum plot_set {
     SET_SCALING,
     SET_RISK,
     SET_SIMULATION,
+    SET_INTERRUPTIONS,
     SET_PLAN,
     SET_SEARCHED_PLAN,
     NUM_SETS
 } plot_set;
 #define WITH(set) (1U << (set))
+
+#define MAX_FILES 17 /* the kind of plot and 16 files */
 
 typedef struct plot_kind {
     const char *name;
@@ -75,6 +78,10 @@ static const plot_kind plot_kinds[] = {
     {"breakdown", ms_plot_breakdown, WITH(SET_PLAN), 1 + MS_MAX_PLOT_PLANS,
      "at most 12 plans",
      "where the step goes: compute, communication by axis, bubble, optimizer, host"},
+    {"goodput", ms_plot_goodput, WITH(SET_INTERRUPTIONS) | WITH(SET_PLAN), 2, "one plan",
+     "goodput over the interval between checkpoints, and the best interval"},
+    {"validation", ms_plot_validation, 0, MAX_FILES, "at most 16 tables",
+     "predicted against measured step times and memory peaks of RUNS.csv"},
 };
 #define NUM_KINDS (int)(sizeof plot_kinds / sizeof *plot_kinds)
 
@@ -143,22 +150,36 @@ static const ms_option *searched_plan_table(ms_ctx *cx)
     return table;
 }
 
+/* The rows of `all` that are named in `kept`, a NULL-ended list. */
+static ms_option *rows_named(ms_ctx *cx, const ms_option *all, const char *const *kept)
+{
+    int num = 0;
+    while (all[num].kind != MS_OPTION_END)
+        num++;
+    ms_option *table = MS_NEW_ARRAY(cx->arena, num + 1, ms_option);
+    num = 0;
+    for (const ms_option *o = all; o->kind != MS_OPTION_END; o++)
+        if (o->name != NULL && ms_choice_find(o->name, kept) >= 0)
+            table[num++] = *o;
+    return table;
+}
+
 /* Options of a simulation that affect a plot. */
 static const ms_option *drawn_simulate_table(ms_ctx *cx)
 {
-    static const char *const kept[] = {"--engine", "--slow", "--jitter", "--seed"};
-    enum {
-        NUM_KEPT = sizeof kept / sizeof *kept
-    };
-    ms_option *table = MS_NEW_ARRAY(cx->arena, NUM_KEPT + 1, ms_option);
-    int num = 0;
-    for (const ms_option *o = ms_simulate_option_table; o->kind != MS_OPTION_END; o++)
-        for (int k = 0; k < NUM_KEPT; k++)
-            if (o->name != NULL && strcmp(o->name, kept[k]) == 0)
-                table[num++] = *o;
+    static const char *const kept[] = {"--engine", "--slow", "--jitter", "--seed", NULL};
+    ms_option *table = rows_named(cx, ms_simulate_option_table, kept);
     table[0].help =
         "longest path, or events with shared links, SMs and HBM (default replay)";
     return table;
+}
+
+/* Options of a campaign that affect its goodput. */
+static const ms_option *interruption_table(ms_ctx *cx)
+{
+    static const char *const kept[] = {"--mtbf", "--restart", "--write-bandwidth",
+                                       "--checkpoint-stall", NULL};
+    return rows_named(cx, ms_campaign_option_table, kept);
 }
 
 /* Reads the options of one kind of plot; `kind` NULL: those of all kinds. */
@@ -173,6 +194,7 @@ static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
         [SET_RISK] = {"plot scaling", ms_memory_option_table, &r->memory},
         [SET_SIMULATION] = {"plot timeline, plot memory --over-time", r->simulate_table,
                             &r->simulate},
+        [SET_INTERRUPTIONS] = {"plot goodput", interruption_table(cx), &r->campaign},
         [SET_PLAN] = {"plan", ms_plan_option_table(), &r->plan},
         [SET_SEARCHED_PLAN] = {"plan", searched_plan_table(cx), &r->plan},
     };

@@ -55,6 +55,14 @@ ms_status ms_plot_check_outputs(const ms_plot_request *r, const ms_plan_options 
     return MS_OK;
 }
 
+ms_status ms_plot_check_input(const ms_plot_request *r, const char *path)
+{
+    if (r->args->common.json)
+        return ms_output_check_differ(r->cx, path, r->args->common.output);
+    const char *const paths[] = {path, r->target.path, r->target.data, r->target.script};
+    return ms_output_check_distinct(r->cx, paths, sizeof paths / sizeof *paths);
+}
+
 void ms_plot_note_fit(const ms_plot_request *r, const ms_prediction *prediction,
                       const char *what)
 {

@@ -5,6 +5,7 @@
 
 #include "cli/cmd/plot_files.h"
 #include "cli/cmd/simulate_options.h"
+#include "cli/options/campaign_options.h"
 #include "cli/options/commands.h"
 #include "cli/options/memory_options.h"
 #include "cli/options/plan_options.h"
@@ -29,6 +30,7 @@ typedef struct ms_plot_request {
     const ms_option *simulate_table;
     ms_plot_target target;
     ms_memory_options memory; /* memory rule of plot scaling's searches */
+    ms_campaign_options campaign; /* interruptions of plot goodput */
 } ms_plot_request;
 
 /* A plot with the functions that write its files, its JSON and its summary. */
@@ -64,6 +66,8 @@ ms_status ms_plot_write_json(const ms_plot_request *r, const ms_plotted *p);
 /* MS_EINPUT when an output would replace a file that the plan is read from. */
 ms_status ms_plot_check_outputs(const ms_plot_request *r, const ms_plan_options *opts,
                                 const ms_plan *plan);
+/* MS_EINPUT when an output would replace the input file `path`. */
+ms_status ms_plot_check_input(const ms_plot_request *r, const char *path);
 /* Prints a note if plan `what` does not fit into memory. */
 void ms_plot_note_fit(const ms_plot_request *r, const ms_prediction *prediction,
                       const char *what);
@@ -84,5 +88,7 @@ ms_status ms_plot_timeline(ms_plot_request *r);
 ms_status ms_plot_memory(ms_plot_request *r);
 ms_status ms_plot_scaling(ms_plot_request *r);
 ms_status ms_plot_breakdown(ms_plot_request *r);
+ms_status ms_plot_goodput(ms_plot_request *r);
+ms_status ms_plot_validation(ms_plot_request *r);
 
 #endif
