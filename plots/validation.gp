@@ -19,6 +19,7 @@ set logscale xy
 set grid x y ls 1 back
 set format "%g"
 set samples 2
+set clip two # the ends of a line may be rounded to just outside the axes
 panel_left = left
 # tics at 1, 2 and 5 of each decade where the axes have few decades
 set_tics = '\

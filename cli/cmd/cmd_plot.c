@@ -78,6 +78,8 @@ static const plot_kind plot_kinds[] = {
     {"breakdown", ms_plot_breakdown, WITH(SET_PLAN), 1 + MS_MAX_PLOT_PLANS,
      "at most 12 plans",
      "where the step goes: compute, communication by axis, bubble, optimizer, host"},
+    {"roofline", ms_plot_roofline, WITH(SET_PLAN), 2, "one plan",
+     "kernels of a layer over arithmetic intensity, below peak and memory bandwidth"},
     {"goodput", ms_plot_goodput, WITH(SET_INTERRUPTIONS) | WITH(SET_PLAN), 2, "one plan",
      "goodput over the interval between checkpoints, and the best interval"},
     {"validation", ms_plot_validation, 0, MAX_FILES, "at most 16 tables",

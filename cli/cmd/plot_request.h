@@ -88,6 +88,7 @@ ms_status ms_plot_timeline(ms_plot_request *r);
 ms_status ms_plot_memory(ms_plot_request *r);
 ms_status ms_plot_scaling(ms_plot_request *r);
 ms_status ms_plot_breakdown(ms_plot_request *r);
+ms_status ms_plot_roofline(ms_plot_request *r);
 ms_status ms_plot_goodput(ms_plot_request *r);
 ms_status ms_plot_validation(ms_plot_request *r);
 
