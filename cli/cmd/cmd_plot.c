@@ -2,6 +2,7 @@
 #include "cli/cmd/plot_request.h"
 
 #include "cli/options/plan_flags.h"
+#include "costmodel/tensor/collective.h"
 #include "plots/memory_data.h"
 
 #include <string.h>
@@ -30,6 +31,14 @@ static const ms_option memory_table[] = {
     {0},
 };
 
+static const ms_option collectives_table[] = {
+    MS_OPT_CHOICE(ms_plot_options, collective, "--collective", ms_collective_names,
+                  "the collective (default all-reduce)"),
+    MS_OPT_TEXT(ms_plot_options, measured, "--measured", "FILE.csv",
+                "measured collectives of the cluster, drawn as points"),
+    {0},
+};
+
 static ms_status read_target(ms_plot_request *r)
 {
     if (r->args->common.json)
@@ -48,6 +57,7 @@ typedef enum plot_set {
     SET_RISK,
     SET_SIMULATION,
     SET_INTERRUPTIONS,
+    SET_COLLECTIVES,
     SET_PLAN,
     SET_SEARCHED_PLAN,
     NUM_SETS
@@ -80,6 +90,8 @@ static const plot_kind plot_kinds[] = {
      "where the step goes: compute, communication by axis, bubble, optimizer, host"},
     {"roofline", ms_plot_roofline, WITH(SET_PLAN), 2, "one plan",
      "kernels of a layer over arithmetic intensity, below peak and memory bandwidth"},
+    {"collectives", ms_plot_collectives, WITH(SET_COLLECTIVES) | WITH(SET_PLAN), 2,
+     "one plan", "time and bandwidth of a collective over sizes, on the cluster's tiers"},
     {"goodput", ms_plot_goodput, WITH(SET_INTERRUPTIONS) | WITH(SET_PLAN), 2, "one plan",
      "goodput over the interval between checkpoints, and the best interval"},
     {"validation", ms_plot_validation, 0, MAX_FILES, "at most 16 tables",
@@ -197,6 +209,7 @@ static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
         [SET_SIMULATION] = {"plot timeline, plot memory --over-time", r->simulate_table,
                             &r->simulate},
         [SET_INTERRUPTIONS] = {"plot goodput", interruption_table(cx), &r->campaign},
+        [SET_COLLECTIVES] = {"plot collectives", collectives_table, &r->options},
         [SET_PLAN] = {"plan", ms_plan_option_table(), &r->plan},
         [SET_SEARCHED_PLAN] = {"plan", searched_plan_table(cx), &r->plan},
     };

@@ -18,6 +18,8 @@ typedef struct ms_plot_options {
     ms_opt_list limit;
     bool over_time; /* `over_time` and `rank` belong to plot memory */
     ms_opt_integer rank;
+    ms_opt_choice collective; /* `collective` and `measured` belong to plot collectives */
+    const char *measured;
 } ms_plot_options;
 
 typedef struct ms_plot_request {
@@ -89,6 +91,7 @@ ms_status ms_plot_memory(ms_plot_request *r);
 ms_status ms_plot_scaling(ms_plot_request *r);
 ms_status ms_plot_breakdown(ms_plot_request *r);
 ms_status ms_plot_roofline(ms_plot_request *r);
+ms_status ms_plot_collectives(ms_plot_request *r);
 ms_status ms_plot_goodput(ms_plot_request *r);
 ms_status ms_plot_validation(ms_plot_request *r);
 
