@@ -1,6 +1,8 @@
 # ---- predicted against measured. Data: measured predicted source run; index 0 step time (s), index 1 peak memory (GiB)
 array tint[8] = [sky, red, green, orange, pink, blue, yellow, dark]
 array shape[5] = [7, 5, 9, 13, 11]
+if (!exists("unit_time")) unit_time = "s"
+if (!exists("predicted")) predicted = "predicted"
 tint_of(k) = tint[int(k - 1) % 8 + 1]
 shape_of(k) = shape[int(k - 1) % 5 + 1]
 size_of(k) = 0.75
@@ -39,7 +41,7 @@ draw = '\
     set yrange [low:high]; \
     eval set_tics; \
     set xlabel "measured (" . unit . ")" tc rgb "#333333" offset 0, 0.2; \
-    set ylabel "predicted (" . unit . ")" tc rgb "#333333" offset 1, 0; \
+    set ylabel predicted . " (" . unit . ")" tc rgb "#333333" offset 1, 0; \
     set label 92 panel_title at screen px(panel_left), 1 - py(top - 14) left font font(10) tc rgb dark; \
     plot "+" using 1:($1 * 0.75):($1 * 1.25) with filledcurves lc rgb 0xEDEDED notitle, \
         "+" using 1:($1 * 0.9):($1 * 1.1) with filledcurves lc rgb 0xDADADA notitle, \
@@ -51,7 +53,7 @@ draw = '\
 
 set multiplot
 if (num_time > 0) {
-    low = low_time; high = high_time; unit = "s"; block = 0; panel_title = title_time
+    low = low_time; high = high_time; unit = unit_time; block = 0; panel_title = title_time
     eval draw
 }
 if (num_memory > 0) {

@@ -48,7 +48,7 @@ static ms_status read_target(ms_plot_request *r)
                                r->options.keep, &r->target);
 }
 
-/* Sets of options, in the order of the help; PLAN and SEARCHED_PLAN exclude each other. */
+/* Sets of options, in the order of the help. */
 typedef enum plot_set {
     SET_KINDS, /* names of the kinds, for the help of all of them */
     SET_PLOT,
@@ -58,8 +58,9 @@ typedef enum plot_set {
     SET_SIMULATION,
     SET_INTERRUPTIONS,
     SET_COLLECTIVES,
-    SET_PLAN,
+    SET_PLAN, /* the last three exclude each other */
     SET_SEARCHED_PLAN,
+    SET_DEVICE,
     NUM_SETS
 } plot_set;
 #define WITH(set) (1U << (set))
@@ -92,8 +93,12 @@ static const plot_kind plot_kinds[] = {
      "kernels of a layer over arithmetic intensity, below peak and memory bandwidth"},
     {"collectives", ms_plot_collectives, WITH(SET_COLLECTIVES) | WITH(SET_PLAN), 2,
      "one plan", "time and bandwidth of a collective over sizes, on the cluster's tiers"},
+    {"topology", ms_plot_topology, WITH(SET_PLAN), 2, "one plan",
+     "nodes, domains and links of the cluster, and which axis goes over which"},
     {"goodput", ms_plot_goodput, WITH(SET_INTERRUPTIONS) | WITH(SET_PLAN), 2, "one plan",
      "goodput over the interval between checkpoints, and the best interval"},
+    {"calibration", ms_plot_calibration, WITH(SET_DEVICE), 2, "one profile or table",
+     "measured against fitted times of a calibrated PROFILE.json or a table FILE.csv"},
     {"validation", ms_plot_validation, 0, MAX_FILES, "at most 16 tables",
      "predicted against measured step times and memory peaks of RUNS.csv"},
 };
@@ -196,6 +201,15 @@ static const ms_option *interruption_table(ms_ctx *cx)
     return rows_named(cx, ms_campaign_option_table, kept);
 }
 
+/* The plan's option that says which cluster a profile is of. */
+static const ms_option *device_table(ms_ctx *cx)
+{
+    static const char *const kept[] = {"--cluster", NULL};
+    ms_option *table = rows_named(cx, ms_plan_option_table(), kept);
+    table[0].help = "cluster that the profile was calibrated for (default cpu)";
+    return table;
+}
+
 /* Reads the options of one kind of plot; `kind` NULL: those of all kinds. */
 static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
 {
@@ -212,8 +226,10 @@ static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
         [SET_COLLECTIVES] = {"plot collectives", collectives_table, &r->options},
         [SET_PLAN] = {"plan", ms_plan_option_table(), &r->plan},
         [SET_SEARCHED_PLAN] = {"plan", searched_plan_table(cx), &r->plan},
+        [SET_DEVICE] = {"plot calibration", device_table(cx), &r->plan},
     };
-    unsigned wanted = kind == NULL ? ~WITH(SET_SEARCHED_PLAN) : kind->sets | WITH(SET_PLOT);
+    unsigned wanted = kind == NULL ? ~(WITH(SET_SEARCHED_PLAN) | WITH(SET_DEVICE))
+                                   : kind->sets | WITH(SET_PLOT);
     ms_option_set chosen[NUM_SETS];
     int num = 0;
     for (int i = 0; i < NUM_SETS; i++)

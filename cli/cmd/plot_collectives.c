@@ -1,10 +1,8 @@
 /* meshsim plot collectives: a collective over message sizes on a cluster's tiers. */
 #include "cli/cmd/plot_request.h"
 
-#include "cli/options/plan_command.h"
 #include "cli/options/tables.h"
 #include "plots/collectives_data.h"
-#include "topo/allocation.h"
 
 MS_PLOTTED_FUNCTIONS(ms_collectives_plot, (out, plot))
 
@@ -30,13 +28,7 @@ ms_status ms_plot_collectives(ms_plot_request *r)
     ms_plan plan;
     const ms_cluster *cluster;
     const ms_profile *profile;
-    const char **words = r->args->words.words;
-    MS_TRY(ms_plan_options_word(cx, &r->plan, words[1]));
-    MS_TRY(ms_plan_mesh_from_options(cx, &r->plan, &plan));
-    MS_TRY(ms_plot_check_outputs(r, &r->plan, &plan));
-    MS_TRY(ms_cluster_load_for_job(cx, plan.cluster, plan.gpus, plan.ranks_per_domain,
-                                   &cluster));
-    MS_TRY(ms_plan_check_cluster(cx, &plan, cluster));
+    MS_TRY(ms_plot_mesh(r, &plan, &cluster));
     MS_TRY(ms_profile_load_for(
         cx, plan.profile != NULL ? plan.profile : cluster->device.profile, cluster,
         &profile));

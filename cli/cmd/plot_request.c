@@ -3,6 +3,7 @@
 #include "base/print.h"
 #include "cli/options/plan_command.h"
 #include "plots/caption.h"
+#include "topo/allocation.h"
 
 #include <string.h>
 
@@ -100,6 +101,18 @@ ms_status ms_plot_draw_plan(ms_plot_request *r,
     ms_status status = draw_it(r, &plan, workload);
     ms_workload_close(workload);
     return status;
+}
+
+ms_status ms_plot_mesh(ms_plot_request *r, ms_plan *plan, const ms_cluster **cluster)
+{
+    ms_ctx *cx = r->cx;
+    const ms_words *words = &r->args->words;
+    MS_TRY(ms_plan_options_word(cx, &r->plan, words->num_words > 1 ? words->words[1] : NULL));
+    MS_TRY(ms_plan_mesh_from_options(cx, &r->plan, plan));
+    MS_TRY(ms_plot_check_outputs(r, &r->plan, plan));
+    MS_TRY(ms_cluster_load_for_job(cx, plan->cluster, plan->gpus, plan->ranks_per_domain,
+                                   cluster));
+    return ms_plan_check_cluster(cx, plan, *cluster);
 }
 
 /* Predicts the plan of file `word` (NULL: no file), changed by the plan flags. */

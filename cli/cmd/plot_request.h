@@ -83,6 +83,9 @@ ms_status ms_plot_draw_plan(ms_plot_request *r,
  * of the flags alone; notes those that do not fit. Workloads are closed, but their model
  * and cluster stay in the arena. */
 ms_status ms_plot_price_plans(ms_plot_request *r, const ms_priced_plan **out, int *num);
+/* Makes the plan of the command line, whose model may be missing, and loads its cluster as
+ * the job sees it. */
+ms_status ms_plot_mesh(ms_plot_request *r, ms_plan *plan, const ms_cluster **cluster);
 
 /* ---- kinds ---- */
 
@@ -92,7 +95,9 @@ ms_status ms_plot_scaling(ms_plot_request *r);
 ms_status ms_plot_breakdown(ms_plot_request *r);
 ms_status ms_plot_roofline(ms_plot_request *r);
 ms_status ms_plot_collectives(ms_plot_request *r);
+ms_status ms_plot_topology(ms_plot_request *r);
 ms_status ms_plot_goodput(ms_plot_request *r);
+ms_status ms_plot_calibration(ms_plot_request *r);
 ms_status ms_plot_validation(ms_plot_request *r);
 
 #endif
