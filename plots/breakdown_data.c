@@ -14,22 +14,31 @@
 #define RIGHT       40.0
 #define TOP         104.0
 #define BOTTOM      56.0
-#define LINE        16.0 /* height of a line of a plan's name, pixels */
-#define ROW         64.0 /* least height of a plan's row, pixels */
-#define NAME_BYTES  32   /* longest line of a plan's name */
-#define TOTAL_PX    150  /* room for the text behind a bar */
-#define LEAST_SHARE 5e-4 /* of a step, from which a part is in the legend */
-#define PART_PX     38.0 /* least width of a part with its share written on it */
+#define LINE        16.0  /* height of a line of a plan's name, pixels */
+#define ROW         64.0  /* least height of a plan's row, pixels */
+#define NAME_BYTES  32    /* longest line of a plan's name */
+#define TOTAL_PX    150   /* room for the text behind a bar */
+#define ROUNDING    1e-12 /* share of a step that is a rounding error */
+#define LEAST_SHARE 5e-4  /* share of a step from which a part is in the legend */
+#define PART_PX     38.0  /* least width of a part with its share written on it */
 
 const char *const ms_step_part_keys[] = {
-    "compute_s",       "exposed_tp_s",        "exposed_cp_s",
-    "exposed_ep_s",    "exposed_data_s",      "exposed_experts_s",
+    "compute_s",           "exposed_tp_s",    "exposed_cp_s",
+    "exposed_ep_s",        "exposed_data_s",  "exposed_experts_s",
     "exposed_replicate_s", "exposed_other_s", "bubble_s",
-    "optimizer_s",     "host_s",              NULL};
+    "optimizer_s",         "host_s",          NULL};
 
-static const char *const titles[MS_NUM_STEP_PARTS] = {
-    "compute",         "tp",        "cp", "ep", "data parallel", "experts' data parallel",
-    "replicas",        "other communication", "bubble", "optimizer", "host"};
+static const char *const titles[MS_NUM_STEP_PARTS] = {"compute",
+                                                      "tp",
+                                                      "cp",
+                                                      "ep",
+                                                      "data parallel",
+                                                      "experts' data parallel",
+                                                      "replicas",
+                                                      "other communication",
+                                                      "bubble",
+                                                      "optimizer",
+                                                      "host"};
 
 static ms_step_part part_of_group(ms_traffic_group group)
 {
@@ -65,7 +74,7 @@ void ms_step_parts(const ms_prediction *p, double out[MS_NUM_STEP_PARTS])
     if (sum_s > p->exposed_comm_s && sum_s > 0.0)
         for (int part = MS_PART_TP; part <= MS_PART_OTHER; part++)
             out[part] *= p->exposed_comm_s / sum_s;
-    else
+    else if (p->exposed_comm_s - sum_s > ROUNDING * p->step_s)
         out[MS_PART_OTHER] += p->exposed_comm_s - sum_s;
 }
 
@@ -189,7 +198,8 @@ void ms_breakdown_write_data(FILE *out, const ms_breakdown *plot)
     fputc('\n', out);
     for (int i = 0; i < plot->num_plans; i++)
         write_parts(out, plot, i);
-    ms_print(out, "\n\n# plan\tstep (%s)\tlow\thigh\tend\ttotal\tplace of name\tname\n", unit.name);
+    ms_print(out, "\n\n# plan\tstep (%s)\tlow\thigh\tend\ttotal\tplace of name\tname\n",
+             unit.name);
     for (int i = 0; i < plot->num_plans; i++) {
         const ms_prediction *p = &plot->plans[i].prediction;
         ms_print(out, "%d\t%.9g\t%.9g\t%.9g\t%.9g\t", i, p->step_s * unit.per_s,
@@ -220,7 +230,8 @@ static int parts_of(const ms_breakdown *plot)
         double parts[MS_NUM_STEP_PARTS];
         ms_step_parts(&plot->plans[i].prediction, parts);
         for (int part = 0; part < MS_NUM_STEP_PARTS; part++)
-            mask |= (parts[part] > LEAST_SHARE * plot->plans[i].prediction.step_s) << part;
+            mask |= (parts[part] > LEAST_SHARE * plot->plans[i].prediction.step_s)
+                    << part;
     }
     return mask;
 }

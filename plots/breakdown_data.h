@@ -12,7 +12,7 @@ typedef enum ms_step_part {
     MS_PART_CP,
     MS_PART_EP,
     MS_PART_DATA,    /* parameters and gradients over the data-parallel ranks */
-    MS_PART_EXPERTS, /* those of experts, over the ranks that hold the same experts */
+    MS_PART_EXPERTS, /* parameters and gradients of experts, likewise */
     MS_PART_REPLICATE,
     MS_PART_OTHER, /* exposed communication of no axis above */
     MS_PART_BUBBLE,

@@ -14,8 +14,8 @@
 #define BOTTOM       58.0
 #define PANEL        520.0
 #define LEGEND_SPACE 24.0
-#define LETTER       7.0 /* mean width of a letter of the legend, pixels */
-#define MARGIN       1.25 /* of the axes, as a factor */
+#define LETTER       7.0  /* mean width of a letter of the legend, pixels */
+#define MARGIN       1.25 /* factor between the extreme points and the axes */
 
 /* ---- points ---- */
 
@@ -77,8 +77,8 @@ static void add_curve(const ms_cluster *cluster, const ms_profile *profile,
     const ms_group group = {
         .size = curve->ranks, .num_modes = 1, .modes = {{curve->ranks, 1}}};
     ms_span span = ms_group_span(&group, curve->ranks, cluster);
-    ms_collective_law law = ms_collective_law_make((ms_collective)curve->collective,
-                                                   &span, cluster, profile);
+    ms_collective_law law =
+        ms_collective_law_make((ms_collective)curve->collective, &span, cluster, profile);
     law.measured = NULL;
     for (int i = 0; i < curve->rows.num; i++) {
         const double *row = curve->rows.values + (ptrdiff_t)i * MS_CURVE_COLUMNS;
@@ -94,8 +94,8 @@ ms_status ms_calibration_plot_add_profile(ms_ctx *cx, const ms_cluster *cluster,
 {
     const ms_sweep *measured = profile->measured;
     ms_pricer pricer;
-    MS_TRY(ms_pricer_make(cx, cluster, profile, stack, (ms_dtype)measured->dtype,
-                          &pricer));
+    MS_TRY(
+        ms_pricer_make(cx, cluster, profile, stack, (ms_dtype)measured->dtype, &pricer));
     pricer.products = NULL;
     pricer.attention[0] = pricer.attention[1] = NULL;
     add_products(&pricer, &measured->products, plot);
@@ -150,7 +150,8 @@ static const char *title(const ms_calibration_plot *plot)
 
 static const char *subtitle(const ms_calibration_plot *plot)
 {
-    return ms_arena_printf(plot->arena, "%s · shaded: within 10 %% and 25 %%", plot->name);
+    return ms_arena_printf(plot->arena, "%s · shaded: within 10 %% and 25 %%",
+                           plot->name);
 }
 
 /* "GEMM (45, 6.0 %)": points and median error */
@@ -236,12 +237,12 @@ void ms_calibration_plot_write_json(ms_jout *out, const ms_calibration_plot *plo
 void ms_calibration_plot_print(FILE *out, const ms_calibration_plot *plot)
 {
     ms_print(out, "calibration  %s\n             %s\n\n", title(plot), subtitle(plot));
-    ms_table *table =
-        MS_TABLE(plot->arena, "Lrrrr", "of", "points", "median (%)", "bias (%)", "p90 (%)");
+    ms_table *table = MS_TABLE(plot->arena, "Lrrrr", "of", "points", "median (%)",
+                               "bias (%)", "p90 (%)");
     for (int i = 0; i < plot->num_groups; i++) {
         ms_row_errors e = errors_of(plot, i);
-        ms_table_cells(table, "%s\t%d\t%.1f\t%.1f\t%.1f", plot->groups[i].name, e.num_rows,
-                       100.0 * e.median_ape_frac, 100.0 * e.bias_frac,
+        ms_table_cells(table, "%s\t%d\t%.1f\t%.1f\t%.1f", plot->groups[i].name,
+                       e.num_rows, 100.0 * e.median_ape_frac, 100.0 * e.bias_frac,
                        100.0 * e.p90_ape_frac);
     }
     ms_table_print(table, out);

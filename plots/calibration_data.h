@@ -21,7 +21,7 @@ typedef struct ms_calibrated_group {
 
 typedef struct ms_calibration_plot {
     ms_arena *arena;  /* arena for captions */
-    const char *name; /* of the profile or table */
+    const char *name; /* name of the profile or table */
     int num_groups, num_points, capacity;
     ms_calibrated_group groups[MS_MAX_CALIBRATED_GROUPS];
     ms_calibrated_point *points;

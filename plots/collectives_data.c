@@ -112,8 +112,8 @@ static const char *title(const ms_collectives_plot *plot)
 {
     ms_arena *arena = plot->arena;
     const char *name = ms_collective_names[plot->collective];
-    const char *text = ms_arena_printf(arena, "%c%s of 1 GiB:", name[0] - 'a' + 'A',
-                                       name + 1);
+    const char *text =
+        ms_arena_printf(arena, "%c%s of 1 GiB:", name[0] - 'a' + 'A', name + 1);
     for (int i = 0; i < plot->num_curves; i++) {
         const ms_collective_curve *curve = &plot->curves[i];
         text = ms_arena_printf(
@@ -138,7 +138,8 @@ static const char *subtitle(const ms_collectives_plot *plot)
 static const char *curve_text(ms_arena *arena, const ms_collective_curve *curve)
 {
     return ms_arena_printf(arena, "%ld GPUs, %s %.4g GB/s a GPU", curve->ranks,
-                           curve->level->name, 1e-9 * curve->level->bandwidth_bytes_per_s);
+                           curve->level->name,
+                           1e-9 * curve->level->bandwidth_bytes_per_s);
 }
 
 /* ---- files ---- */

@@ -8,7 +8,7 @@
 #include "sim/validate/collective_rows.h"
 
 typedef struct ms_collective_curve {
-    long ranks; /* consecutive GPUs */
+    long ranks;            /* consecutive GPUs */
     const ms_level *level; /* the innermost one that connects all of them */
     ms_collective_law law;
     int num_measured;

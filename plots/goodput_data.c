@@ -14,7 +14,7 @@
 #define TOP    104.0
 #define BOTTOM 62.0
 
-#define NUM_POINTS 121
+#define NUM_POINTS 61
 #define SPAN       30.0 /* largest interval drawn / best one, and best / smallest */
 
 /* Unit of durations from seconds to days. */
@@ -94,9 +94,9 @@ static double chosen_frac(const ms_goodput_plot *plot)
 static const char *title(const ms_goodput_plot *plot)
 {
     ms_arena *arena = plot->arena;
-    return ms_arena_printf(
-        arena, "A checkpoint every %s: %.1f %% goodput",
-        duration(arena, plot->interval_steps * plot->step_s), 100.0 * chosen_frac(plot));
+    return ms_arena_printf(arena, "A checkpoint every %s: %.1f %% goodput",
+                           duration(arena, plot->interval_steps * plot->step_s),
+                           100.0 * chosen_frac(plot));
 }
 
 static const char *subtitle(const ms_goodput_plot *plot)
@@ -107,10 +107,10 @@ static const char *subtitle(const ms_goodput_plot *plot)
         arena,
         "%s · %.0f step%s of %s · interrupted every %s (a GPU every %s) · "
         "checkpoint %s · restart %s",
-        ms_caption_job(arena, plot->plan, plot->workload), plot->interval_steps, plot->interval_steps == 1.0 ? "" : "s",
-        ms_caption_time(arena, plot->step_s), duration(arena, job->mean_s),
-        duration(arena, plot->gpu_mean_s), duration(arena, job->checkpoint_s),
-        duration(arena, job->restart_s));
+        ms_caption_job(arena, plot->plan, plot->workload), plot->interval_steps,
+        plot->interval_steps == 1.0 ? "" : "s", ms_caption_time(arena, plot->step_s),
+        duration(arena, job->mean_s), duration(arena, plot->gpu_mean_s),
+        duration(arena, job->checkpoint_s), duration(arena, job->restart_s));
 }
 
 /* ---- files ---- */
@@ -154,8 +154,9 @@ ms_status ms_goodput_plot_write_script(ms_ctx *cx, FILE *out, const ms_goodput_p
     ms_script_text(out, "unit", unit.name);
     ms_script_number(out, "low", e.low_s * unit.per_s);
     ms_script_number(out, "high", e.high_s * unit.per_s);
-    ms_script_number(out, "least", 100.0 * ms_min(goodput(plot, 0.5, e.low_s),
-                                                  goodput(plot, 0.5, e.high_s)));
+    ms_script_number(
+        out, "least",
+        100.0 * ms_min(goodput(plot, 0.5, e.low_s), goodput(plot, 0.5, e.high_s)));
     ms_script_number(out, "most",
                      100.0 * goodput(plot, 2.0, plot->interval_steps * plot->step_s));
     ms_script_number(out, "num_marks", NUM_MARKED);

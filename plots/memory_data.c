@@ -131,8 +131,8 @@ static const char *subtitle(const ms_memory_plot *plot)
         arena,
         "one bar per pipeline rank, the fullest of each plan in bold · "
         "most: %s, %.1f of %.1f GiB%s",
-        ms_priced_plan_name(arena, worst),
-        ms_gib(p->peak_bytes), ms_gib(p->capacity_bytes), risk_text(arena, p));
+        ms_priced_plan_name(arena, worst), ms_gib(p->peak_bytes),
+        ms_gib(p->capacity_bytes), risk_text(arena, p));
 }
 
 /* ---- files ---- */

@@ -13,11 +13,11 @@
 #define LEFT        84.0
 #define RIGHT       330.0 /* room for the list of kernels */
 #define TOP         104.0
-#define HEIGHT      440.0 /* of the axes */
+#define HEIGHT      440.0 /* height of the axes */
 #define BOTTOM      62.0
 #define NUM_NAMED   16 /* kernels in the list */
 #define NAME_BYTES  28
-#define LEAST_SHARE 1e-4 /* of the layer's time, from which a kernel is drawn */
+#define LEAST_SHARE 1e-4 /* share of the layer's time from which a kernel is drawn */
 
 const char *const ms_kernel_group_names[] = {"GEMM", "attention", "scan", "pointwise",
                                              NULL};
@@ -37,8 +37,8 @@ static ms_kernel_group group_of(const ms_node *node)
 
 static double gemm_bytes(ms_gemm_shape s)
 {
-    return s.batch * ((s.m * s.k + s.k * s.n) * s.element_bytes +
-                      s.m * s.n * s.result_bytes);
+    return s.batch *
+           ((s.m * s.k + s.k * s.n) * s.element_bytes + s.m * s.n * s.result_bytes);
 }
 
 static double bytes_of(const ms_program *program, const ms_node *node,
@@ -171,11 +171,10 @@ static const char *title(const ms_roofline *plot)
 static const char *subtitle(const ms_roofline *plot)
 {
     ms_arena *arena = plot->arena;
-    return ms_arena_printf(
-        arena, "%s · %s · %s · %s a micro-batch, forward and backward",
-        ms_caption_job(arena, plot->plan, plot->workload),
-        ms_caption_axes(arena, plot->plan), plot->block,
-        ms_caption_time(arena, plot->total_s));
+    return ms_arena_printf(arena, "%s · %s · %s · %s a micro-batch, forward and backward",
+                           ms_caption_job(arena, plot->plan, plot->workload),
+                           ms_caption_axes(arena, plot->plan), plot->block,
+                           ms_caption_time(arena, plot->total_s));
 }
 
 static const char *kernel_text(ms_arena *arena, const ms_roofline_kernel *kernel)
@@ -194,22 +193,23 @@ void ms_roofline_write_data(FILE *out, const ms_roofline *plot)
     fputc('\n', out);
     for (int i = 0; i < plot->num_kernels; i++) {
         const ms_roofline_kernel *k = &plot->kernels[i];
-        ms_print(out, "%.9g\t%.9g\t%.9g\t%d\t", intensity(k), 1e-12 * k->flop / k->seconds,
-                 share(plot, k), k->group + 1);
+        ms_print(out, "%.9g\t%.9g\t%.9g\t%d\t", intensity(k),
+                 1e-12 * k->flop / k->seconds, share(plot, k), k->group + 1);
         ms_data_text(out, kernel_text(plot->arena, k));
         fputc('\n', out);
     }
 }
 
 typedef struct extent {
-    double low, high;       /* FLOP/B */
-    double least, most;     /* FLOP/s */
-    int groups;             /* bit mask */
+    double low, high;   /* FLOP/B */
+    double least, most; /* FLOP/s */
+    int groups;         /* bit mask */
 } extent;
 
 static extent extent_of(const ms_roofline *plot)
 {
-    extent e = {ridge(plot), ridge(plot), plot->peak_flop_per_s, plot->peak_flop_per_s, 0};
+    extent e = {ridge(plot), ridge(plot), plot->peak_flop_per_s, plot->peak_flop_per_s,
+                0};
     for (int i = 0; i < plot->num_kernels; i++) {
         const ms_roofline_kernel *k = &plot->kernels[i];
         e.low = ms_min(e.low, intensity(k));
@@ -229,9 +229,9 @@ static void write_names(FILE *out, const ms_roofline *plot)
         const ms_roofline_kernel *k = &plot->kernels[i];
         const char *text = kernel_text(plot->arena, k);
         bool cut = strlen(text) > NAME_BYTES;
-        ms_script_text(out, ms_arena_printf(plot->arena, "kernel_%d", i + 1),
-                       ms_arena_printf(plot->arena, "%.*s%s", NAME_BYTES, text,
-                                       cut ? "…" : ""));
+        ms_script_text(
+            out, ms_arena_printf(plot->arena, "kernel_%d", i + 1),
+            ms_arena_printf(plot->arena, "%.*s%s", NAME_BYTES, text, cut ? "…" : ""));
         ms_script_number(out, ms_arena_printf(plot->arena, "share_%d", i + 1),
                          100.0 * share(plot, k));
         ms_script_number(out, ms_arena_printf(plot->arena, "group_%d", i + 1),
@@ -300,21 +300,20 @@ void ms_roofline_write_json(ms_jout *out, const ms_roofline *plot)
 
 void ms_roofline_print(FILE *out, const ms_roofline *plot)
 {
-    ms_print(out, "roofline  %s\n          %s\n          peak %.4g TFLOP/s, HBM %.4g TB/s, "
-                  "equal at %.4g FLOP/B\n\n",
+    ms_print(out,
+             "roofline  %s\n          %s\n          peak %.4g TFLOP/s, HBM %.4g TB/s, "
+             "equal at %.4g FLOP/B\n\n",
              title(plot), subtitle(plot), 1e-12 * plot->peak_flop_per_s,
              1e-12 * plot->hbm_bytes_per_s, ridge(plot));
     ms_table *table = MS_TABLE(plot->arena, "Llrrrrr", "kernel", "group", "time (us)",
                                "share (%)", "FLOP/B", "TFLOP/s", "of the roof (%)");
     for (int i = 0; i < plot->num_kernels; i++) {
         const ms_roofline_kernel *k = &plot->kernels[i];
-        double roof =
-            ms_min(plot->peak_flop_per_s, intensity(k) * plot->hbm_bytes_per_s);
+        double roof = ms_min(plot->peak_flop_per_s, intensity(k) * plot->hbm_bytes_per_s);
         ms_table_cells(table, "%s\t%s\t%.1f\t%.1f\t%.4g\t%.4g\t%.1f",
                        kernel_text(plot->arena, k), ms_kernel_group_names[k->group],
                        1e6 * k->seconds, 100.0 * share(plot, k), intensity(k),
-                       1e-12 * k->flop / k->seconds,
-                       100.0 * k->flop / k->seconds / roof);
+                       1e-12 * k->flop / k->seconds, 100.0 * k->flop / k->seconds / roof);
     }
     ms_table_print(table, out);
     fputs("\npointwise kernels count one FLOP an element that they write\n\n", out);

@@ -31,11 +31,12 @@ typedef struct ms_roofline {
     ms_arena *arena; /* arena for captions */
     const ms_plan *plan;
     const ms_workload *workload;
-    const char *block; /* name of the layer */
+    const char *block;                       /* name of the layer */
     double peak_flop_per_s, hbm_bytes_per_s; /* listed */
-    double total_s; /* of all kernels of the layer */
+    double total_s;                          /* sum over all kernels of the layer */
     int num_kernels;
-    const ms_roofline_kernel *kernels; /* longest first; those without time are left out */
+    const ms_roofline_kernel
+        *kernels; /* longest first; those without time are left out */
 } ms_roofline;
 
 /* Lists the kernels of an explained plan; *out is in cx->arena, beside what `explanation`

@@ -88,7 +88,8 @@ static const char *title(const ms_topology_plot *plot)
         }
         if (!any)
             continue;
-        text = ms_arena_printf(arena, "%s in %s", text, plot->cluster->levels[level].name);
+        text =
+            ms_arena_printf(arena, "%s in %s", text, plot->cluster->levels[level].name);
         before = "; ";
     }
     return text;
@@ -214,7 +215,8 @@ ms_status ms_topology_plot_write_script(ms_ctx *cx, FILE *out,
                         .name = name,
                         .format = format,
                         .width = ms_max(WIDTH, d.width + 2.0 * SIDE),
-                        .height = TOP + d.height + BELOW + ROW * plot->num_levels + BOTTOM,
+                        .height =
+                            TOP + d.height + BELOW + ROW * plot->num_levels + BOTTOM,
                         .margins = {SIDE, SIDE, TOP, BOTTOM},
                         .title = title(plot),
                         .subtitle = subtitle(plot)};

@@ -17,9 +17,9 @@ typedef struct ms_topology_axis {
 typedef struct ms_topology_plot {
     ms_arena *arena; /* arena for captions */
     const ms_plan *plan;
-    const ms_cluster *cluster; /* as the job sees it */
+    const ms_cluster *cluster; /* cluster as the job sees it */
     int num_levels;            /* levels up to the first that connects the whole job */
-    long domain_gpus[MS_MAX_LEVELS]; /* of the job, in a full domain of each level */
+    long domain_gpus[MS_MAX_LEVELS]; /* GPUs of the job in a full domain of a level */
     int num_axes;
     ms_topology_axis axes[MS_NUM_SPANS];
 } ms_topology_plot;

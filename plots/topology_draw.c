@@ -41,8 +41,8 @@ static void add_framed(painter *p, ms_drawn_box box, int level)
 {
     box.rgb = strong[level];
     add_box(p, box);
-    add_box(p, (ms_drawn_box){box.x + 1.0, box.y + 1.0, box.width - 2.0,
-                              box.height - 2.0, pale[level]});
+    add_box(p, (ms_drawn_box){box.x + 1.0, box.y + 1.0, box.width - 2.0, box.height - 2.0,
+                              pale[level]});
 }
 
 static void add_line(painter *p, ms_drawn_line line)
@@ -177,7 +177,8 @@ static const char *links_text(const ms_topology_plot *plot, int level)
 {
     const ms_level *l = &plot->cluster->levels[level];
     double links = (double)plot->domain_gpus[level - 1];
-    double bytes_per_s = l->bandwidth_bytes_per_s / (level > 1 ? l->oversubscription : 1.0);
+    double bytes_per_s =
+        l->bandwidth_bytes_per_s / (level > 1 ? l->oversubscription : 1.0);
     if (level == 1 && l->nics_per_gpu > 0.0 && l->nics_per_gpu != 1.0) {
         links *= l->nics_per_gpu;
         bytes_per_s /= l->nics_per_gpu;
@@ -208,12 +209,12 @@ static void draw_domain(painter *p, int level, double x, double y, long first)
                                     0x444444});
     }
     if (is_folded(p, level))
-        add_text(p, (ms_drawn_text){at + 0.5 * FOLD - PAD,
-                                    below + LINKS + 0.5 * height_of(p, level - 1),
-                                    ms_arena_printf(p->plot->arena, "… %ld more",
-                                                    children(p->plot, level) -
-                                                        p->shown[level]),
-                                    0x333333});
+        add_text(p,
+                 (ms_drawn_text){
+                     at + 0.5 * FOLD - PAD, below + LINKS + 0.5 * height_of(p, level - 1),
+                     ms_arena_printf(p->plot->arena, "… %ld more",
+                                     children(p->plot, level) - p->shown[level]),
+                     0x333333});
 }
 
 ms_drawing ms_topology_draw(const ms_topology_plot *plot, double x, double y,

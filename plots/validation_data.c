@@ -217,15 +217,14 @@ ms_status ms_validation_plot_write_script(ms_ctx *cx, FILE *out,
     const ms_validation *v = plot->validation;
     int num_panels = (v->time.num_runs > 0) + (v->memory.num_runs > 0);
     double legend = LEFT + num_panels * PANEL + (num_panels - 1) * BETWEEN + LEGEND_SPACE;
-    ms_script script = {
-        "validation",
-        name,
-        format,
-        .width = legend + legend_width(plot) + RIGHT,
-        .height = TOP + PANEL + BOTTOM,
-        .margins = {LEFT, RIGHT, TOP, BOTTOM},
-        .title = title(plot),
-        .subtitle = subtitle(plot)};
+    ms_script script = {"validation",
+                        name,
+                        format,
+                        .width = legend + legend_width(plot) + RIGHT,
+                        .height = TOP + PANEL + BOTTOM,
+                        .margins = {LEFT, RIGHT, TOP, BOTTOM},
+                        .title = title(plot),
+                        .subtitle = subtitle(plot)};
     ms_script_begin(out, &script);
     ms_script_number(out, "panel", PANEL);
     ms_script_number(out, "between", BETWEEN);
@@ -256,8 +255,10 @@ void ms_validation_plot_write_json(ms_jout *out, const ms_validation_plot *plot)
         ms_jout_begin_object(out);
         ms_jout_text_field(out, "id", run->id);
         ms_jout_text_field(out, "source", plot->sources[plot->source_of[i]].name);
-        ms_jout_number_field(out, "measured_step_s", time ? run->measured_step_s : unknown);
-        ms_jout_number_field(out, "predicted_step_s", time ? v->scores[i].step_s : unknown);
+        ms_jout_number_field(out, "measured_step_s",
+                             time ? run->measured_step_s : unknown);
+        ms_jout_number_field(out, "predicted_step_s",
+                             time ? v->scores[i].step_s : unknown);
         ms_jout_number_field(out, "measured_peak_bytes",
                              memory ? run->measured_peak_bytes : unknown);
         ms_jout_number_field(out, "predicted_peak_bytes",

@@ -72,7 +72,7 @@ typedef struct plot_kind {
     ms_status (*run)(ms_plot_request *r);
     unsigned sets;     /* bit mask of plot_set besides SET_PLOT */
     int max_words;     /* most arguments that are no options, counting the kind of plot */
-    const char *takes; /* those arguments in words */
+    const char *takes; /* the arguments in words */
     const char *help;
 } plot_kind;
 

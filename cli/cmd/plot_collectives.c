@@ -16,8 +16,7 @@ static ms_status read_rows(const ms_plot_request *r, const char *path,
         return ms_fail(r->cx, MS_EINPUT, (ms_loc){.file = table.name},
                        "this is a table of %s, not of collectives",
                        ms_table_kind_names[table.kind]);
-    MS_TRY(
-        ms_collective_rows_read(r->cx, table.name, table.text, table.length, out));
+    MS_TRY(ms_collective_rows_read(r->cx, table.name, table.text, table.length, out));
     ms_faults_note(r->cx, &out->skipped);
     return MS_OK;
 }
@@ -37,8 +36,9 @@ ms_status ms_plot_collectives(ms_plot_request *r)
     if (path != NULL)
         MS_TRY(read_rows(r, path, &rows));
     const ms_opt_choice *collective = &r->options.collective;
-    ms_collectives_plot plot = {
-        .collective = collective->given ? (ms_collective)collective->value : MS_ALL_REDUCE};
+    ms_collectives_plot plot = {.collective = collective->given
+                                                  ? (ms_collective)collective->value
+                                                  : MS_ALL_REDUCE};
     MS_TRY(ms_collectives_plot_make(cx, cluster, profile, plan.gpus,
                                     path != NULL ? &rows : NULL, &plot));
     return ms_plot_show(r, &(ms_plotted)MS_PLOTTED(ms_collectives_plot, &plot));

@@ -107,7 +107,8 @@ ms_status ms_plot_mesh(ms_plot_request *r, ms_plan *plan, const ms_cluster **clu
 {
     ms_ctx *cx = r->cx;
     const ms_words *words = &r->args->words;
-    MS_TRY(ms_plan_options_word(cx, &r->plan, words->num_words > 1 ? words->words[1] : NULL));
+    MS_TRY(ms_plan_options_word(cx, &r->plan,
+                                words->num_words > 1 ? words->words[1] : NULL));
     MS_TRY(ms_plan_mesh_from_options(cx, &r->plan, plan));
     MS_TRY(ms_plot_check_outputs(r, &r->plan, plan));
     MS_TRY(ms_cluster_load_for_job(cx, plan->cluster, plan->gpus, plan->ranks_per_domain,
@@ -143,8 +144,8 @@ ms_status ms_plot_price_plans(ms_plot_request *r, const ms_priced_plan **out, in
     *num = words->num_words > 1 ? words->num_words - 1 : 1;
     ms_priced_plan *plans = MS_NEW_ARRAY(r->cx->arena, *num, ms_priced_plan);
     for (int i = 0; i < *num; i++)
-        MS_TRY(price_plan(r, words->num_words > 1 ? words->words[i + 1] : NULL,
-                          &plans[i]));
+        MS_TRY(
+            price_plan(r, words->num_words > 1 ? words->words[i + 1] : NULL, &plans[i]));
     *out = plans;
     return MS_OK;
 }

@@ -31,7 +31,7 @@ typedef struct ms_plot_request {
     ms_simulate_flags simulate;
     const ms_option *simulate_table;
     ms_plot_target target;
-    ms_memory_options memory; /* memory rule of plot scaling's searches */
+    ms_memory_options memory;     /* memory rule of plot scaling's searches */
     ms_campaign_options campaign; /* interruptions of plot goodput */
 } ms_plot_request;
 
