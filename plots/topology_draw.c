@@ -2,6 +2,7 @@
  * each with a bar for its switches and a line for the links of each inner domain. */
 #include "plots/topology_data.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define PAD         8.0  /* between a box and what is in it */
@@ -222,6 +223,7 @@ ms_drawing ms_topology_draw(const ms_topology_plot *plot, double x, double y,
 {
     painter p = {.plot = plot};
     int top = plot->num_levels - 1;
+    assert(top >= 0 && top < MS_MAX_LEVELS);
     choose_shown(&p, most_width);
     draw_domain(&p, top, x, y, 0);
     p.drawing.width = width_of(&p, top);
