@@ -176,7 +176,7 @@ static void write_parts(FILE *out, const ms_breakdown *plot, int plan)
     double parts[MS_NUM_STEP_PARTS], at_s = 0.0;
     double px_per_s = (WIDTH - LEFT - RIGHT) / axis_s(plot);
     ms_step_parts(p, parts);
-    for (int i = 0; i < MS_NUM_STEP_PARTS; at_s += parts[i++]) {
+    for (int i = 0; i < MS_NUM_STEP_PARTS; i++) {
         if (parts[i] <= 0.0)
             continue;
         ms_print(out, "%d\t%.9g\t%.9g\t%d\t", plan, at_s * unit.per_s,
@@ -186,6 +186,7 @@ static void write_parts(FILE *out, const ms_breakdown *plot, int plan)
                                                  100.0 * parts[i] / p->step_s)
                                : "");
         fputc('\n', out);
+        at_s += parts[i];
     }
 }
 

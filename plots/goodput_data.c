@@ -213,12 +213,13 @@ void ms_goodput_plot_print(FILE *out, const ms_goodput_plot *plot)
     ms_print(out, "goodput   %s\n          %s\n\n", title(plot), subtitle(plot));
     ms_table *table = MS_TABLE(plot->arena, "lrrrr", "interval", "length", "goodput (%)",
                                "half the MTBF (%)", "twice the MTBF (%)");
-    for (int i = 0; i < NUM_MARKED; i++)
+    for (int i = 0; i < NUM_MARKED; i++) {
         ms_table_cells(table, "%s\t%s\t%.2f\t%.2f\t%.2f", marks[i].name,
                        duration(plot->arena, marks[i].interval_s),
                        100.0 * goodput(plot, 1.0, marks[i].interval_s),
                        100.0 * goodput(plot, 0.5, marks[i].interval_s),
                        100.0 * goodput(plot, 2.0, marks[i].interval_s));
+    }
     ms_table_print(table, out);
     fputc('\n', out);
 }
