@@ -22,7 +22,7 @@ set format "%g"
 set grid x y ls 1 back
 set xlabel sprintf("useful work between checkpoints (%s)", unit) tc rgb "#333333"
 set ylabel "goodput (% of the time)" tc rgb "#333333"
-set label 1 sprintf("{/:Bold %.1f %%}", goodput_1) at first at_1, first goodput_1 center offset 0, (goodput_1 - floor_y < 0.2 * (ceiling_y - floor_y) ? 1.2 : -1.4) front font font(11) tc rgb dark
+set label 1 sprintf("{/:Bold %.1f %%}", goodput_1) at first at_1, first goodput_1 left offset 0.9, (goodput_1 - floor_y < 0.2 * (ceiling_y - floor_y) ? 1.2 : -1.4) front font font(11) tc rgb dark
 set label 2 "" at first at_1, first goodput_1 point pt 7 ps 1.1 lc rgb red front
 plot data using 1:3:4 with filledcurves fc rgb 0xC6E2F5 notitle, \
     data using 1:2 with lines lc rgb blue lw 2 notitle
