@@ -158,19 +158,22 @@ static void draw_gpus(painter *p, double x, double y, long first)
     long here = p->plot->plan->gpus - first;
     for (long i = 0; i < g.cells && i < here; i++) {
         double cell_x = left + (double)(i % g.columns) * g.cell;
-        double cell_y = top + (double)(i / g.columns) * g.cell;
+        long row = i / g.columns;
+        double cell_y = top + (double)row * g.cell;
         add_box(p, (ms_drawn_box){cell_x, cell_y, g.cell - gap, g.cell - gap, 0x56B4E9});
-        if (g.cell > 20.0 && first + i < 1000)
+        if (g.cell > 20.0 && first + i < 1000) {
             add_text(p, (ms_drawn_text){
                             cell_x + 0.5 * (g.cell - gap), cell_y + 0.5 * (g.cell - gap),
                             ms_arena_printf(p->plot->arena, "%ld", first + i), 0x222222});
+        }
     }
-    if (is_folded(p, 0))
+    if (is_folded(p, 0)) {
         add_text(p, (ms_drawn_text){x + 0.5 * width_of(p, 0),
                                     top + (double)g.rows * g.cell + 0.4 * BAR,
                                     ms_arena_printf(p->plot->arena, "… %ld more",
                                                     p->plot->domain_gpus[0] - g.cells),
                                     0x333333});
+    }
 }
 
 /* The links of an inner domain: "8 × 50 GB/s". */
@@ -197,7 +200,7 @@ static void draw_domain(painter *p, int level, double x, double y, long first)
         return;
     }
     double inner = width_of(p, level - 1), at = x + PAD, below = y + PAD + BAR;
-    for (long i = 0; i < p->shown[level]; i++, at += inner + GAP) {
+    for (long i = 0; i < p->shown[level]; i++) {
         long start = first + i * p->plot->domain_gpus[level - 1];
         if (start >= p->plot->plan->gpus)
             return;
@@ -208,14 +211,16 @@ static void draw_domain(painter *p, int level, double x, double y, long first)
         add_text(p, (ms_drawn_text){at + 0.2 * inner + 12.0 + 0.5 * LETTER * 13.0,
                                     below + 0.5 * LINKS, links_text(p->plot, level),
                                     0x444444});
+        at += inner + GAP;
     }
-    if (is_folded(p, level))
+    if (is_folded(p, level)) {
         add_text(p,
                  (ms_drawn_text){
                      at + 0.5 * FOLD - PAD, below + LINKS + 0.5 * height_of(p, level - 1),
                      ms_arena_printf(p->plot->arena, "… %ld more",
                                      children(p->plot, level) - p->shown[level]),
                      0x333333});
+    }
 }
 
 ms_drawing ms_topology_draw(const ms_topology_plot *plot, double x, double y,
