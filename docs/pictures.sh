@@ -4,4 +4,6 @@ set -eu
 "$1" plot timeline --model 70b --gpus 64 --tp 8 --pp 4 --virtual-stages 2 --zero 1 --global-batch 16 -o docs/timeline.png
 "$1" plot memory configs/plans/llama-3.1-70b-512.json -o docs/memory.png
 "$1" plot memory --over-time --model 8b --gpus 16 --pp 4 --zero 1 --global-batch 64 -o docs/memory_over_time.png
+"$1" plot breakdown configs/plans/llama-3.1-70b-512.json -o docs/breakdown.png
+"$1" plot topology configs/plans/llama-3.1-70b-512.json -o docs/topology.png
 "$1" plot scaling --model 70b --gpus 64..4096 -o docs/scaling.png

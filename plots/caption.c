@@ -82,6 +82,14 @@ char *ms_caption_wrap(ms_arena *arena, const char *text, size_t most)
     return out;
 }
 
+int ms_caption_lines(const char *text)
+{
+    int lines = text[0] != '\0';
+    for (const char *c = text; *c != '\0'; c++)
+        lines += *c == '\n';
+    return lines;
+}
+
 const char *ms_caption_microbatches(ms_arena *arena, const ms_plan *plan)
 {
     long num = ms_plan_microbatches(plan);

@@ -32,4 +32,7 @@ const char *ms_caption_disturbance(ms_arena *arena, const ms_simulation *simulat
 /* Breaks a text at " · " into lines of at most `most` bytes where possible. */
 char *ms_caption_wrap(ms_arena *arena, const char *text, size_t most);
 
+/* Number of lines of a text; 0 for an empty one. */
+int ms_caption_lines(const char *text);
+
 #endif

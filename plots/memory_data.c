@@ -28,7 +28,7 @@ static double width_of(const ms_memory_plot *plot)
 }
 
 /* Width of a plan's bars, `px` each, and a gap; at least LEAST_PLAN. */
-static double plan_px(const ms_memory_plan *plan, double px)
+static double plan_px(const ms_priced_plan *plan, double px)
 {
     return ms_max((plan->prediction.num_stages + 1.0) * px, LEAST_PLAN);
 }
@@ -71,74 +71,39 @@ static place place_of(const ms_memory_plot *plot, int plan)
 /* ---- words ---- */
 
 /* Label below a plan's bars, wrapped to the bars' width. */
-static const char *label_text(const ms_memory_plot *plot, const ms_memory_plan *plan)
+static const char *label_text(const ms_memory_plot *plot, const ms_priced_plan *plan)
 {
     ms_arena *arena = plot->arena;
     if (plot->num_plans == 1)
         return ""; /* a single plan is named in the subtitle */
     double px = ms_min(plan_px(plan, bar_px(plot)), 260.0);
-    size_t most = (size_t)(px / CHARACTER) - 1;
-    const char *name = "";
-    if (plan->name != NULL)
-        name = ms_arena_printf(arena, "%.*s%s\n", (int)most, plan->name,
-                               strlen(plan->name) > most ? "…" : "");
-    return ms_arena_printf(
-        arena, "%s%s\n%s", name,
-        ms_caption_wrap(arena, ms_caption_axes(arena, plan->plan), most),
-        ms_caption_wrap(arena, ms_caption_choices(arena, plan->plan), most));
-}
-
-static int num_lines(const char *text)
-{
-    int lines = text[0] != '\0';
-    for (const char *c = text; *c != '\0'; c++)
-        lines += *c == '\n';
-    return lines;
+    return ms_priced_plan_label(arena, plan, (size_t)(px / CHARACTER) - 1);
 }
 
 static int most_label_lines(const ms_memory_plot *plot)
 {
     int most = 0;
     for (int i = 0; i < plot->num_plans; i++) {
-        int lines = num_lines(label_text(plot, &plot->plans[i]));
+        int lines = ms_caption_lines(label_text(plot, &plot->plans[i]));
         most = lines > most ? lines : most;
     }
     return most;
 }
 
-static const ms_memory_plan *worst_plan(const ms_memory_plot *plot)
+static const ms_priced_plan *worst_plan(const ms_memory_plot *plot)
 {
-    const ms_memory_plan *worst = plot->plans;
+    const ms_priced_plan *worst = plot->plans;
     for (int i = 1; i < plot->num_plans; i++)
         if (plot->plans[i].prediction.peak_bytes > worst->prediction.peak_bytes)
             worst = &plot->plans[i];
     return worst;
 }
 
-static bool same_job(const ms_memory_plot *plot)
-{
-    const ms_memory_plan *first = plot->plans;
-    for (int i = 1; i < plot->num_plans; i++) {
-        const ms_memory_plan *plan = &plot->plans[i];
-        if (strcmp(plan->workload->model->name, first->workload->model->name) != 0 ||
-            strcmp(plan->workload->cluster->device.name,
-                   first->workload->cluster->device.name) != 0 ||
-            plan->plan->gpus != first->plan->gpus)
-            return false;
-    }
-    return true;
-}
-
 static const char *title(const ms_memory_plot *plot)
 {
-    const ms_memory_plan *first = plot->plans;
-    const char *job = ms_caption_job(plot->arena, first->plan, first->workload);
-    if (plot->num_plans == 1)
-        return ms_arena_printf(plot->arena, "Peak memory per rank: %s", job);
-    if (same_job(plot))
-        return ms_arena_printf(plot->arena, "Peak memory of %d plans: %s",
-                               plot->num_plans, job);
-    return ms_arena_printf(plot->arena, "Peak memory of %d plans", plot->num_plans);
+    return ms_priced_plans_title(
+        plot->arena, plot->num_plans == 1 ? "Peak memory per rank" : "Peak memory",
+        plot->plans, plot->num_plans);
 }
 
 /* ", 31 % risk of running out of memory", or "" if no errors of peaks are known. */
@@ -153,7 +118,7 @@ static const char *risk_text(ms_arena *arena, const ms_prediction *p)
 static const char *subtitle(const ms_memory_plot *plot)
 {
     ms_arena *arena = plot->arena;
-    const ms_memory_plan *worst = worst_plan(plot);
+    const ms_priced_plan *worst = worst_plan(plot);
     const ms_prediction *p = &worst->prediction;
     if (plot->num_plans == 1) {
         return ms_arena_printf(arena, "%s · %s · most on rank %d: %.1f of %.1f GiB%s",
@@ -166,8 +131,8 @@ static const char *subtitle(const ms_memory_plot *plot)
         arena,
         "one bar per pipeline rank, the fullest of each plan in bold · "
         "most: %s, %.1f of %.1f GiB%s",
-        worst->name != NULL ? worst->name : ms_caption_axes(arena, worst->plan),
-        ms_gib(p->peak_bytes), ms_gib(p->capacity_bytes), risk_text(arena, p));
+        ms_priced_plan_name(arena, worst), ms_gib(p->peak_bytes),
+        ms_gib(p->capacity_bytes), risk_text(arena, p));
 }
 
 /* ---- files ---- */
@@ -310,7 +275,7 @@ void ms_memory_plot_print(FILE *out, const ms_memory_plot *plot)
     ms_table *table = MS_TABLE(arena, "LrrrrlrL", "plan", "worst rank", "peak (GiB)",
                                "of (GiB)", "spare (GiB)", "fits", "risk (%)", "mesh");
     for (int i = 0; i < plot->num_plans; i++) {
-        const ms_memory_plan *plan = &plot->plans[i];
+        const ms_priced_plan *plan = &plot->plans[i];
         const ms_prediction *p = &plan->prediction;
         ms_table_cell(table, "%s", plan->name != NULL ? plan->name : "flags");
         ms_table_cell(table, "%d", p->worst_rank);

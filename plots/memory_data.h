@@ -2,22 +2,13 @@
 #ifndef MS_PLOTS_MEMORY_DATA_H
 #define MS_PLOTS_MEMORY_DATA_H
 
+#include "plots/priced_plan.h"
 #include "plots/script.h"
-#include "sim/step/prediction.h"
-
-typedef struct ms_memory_plan {
-    const char *name; /* name of the plan's file; NULL: it has none */
-    const ms_plan *plan;
-    const ms_workload *workload;
-    ms_prediction prediction;
-} ms_memory_plan;
-
-#define MS_MAX_MEMORY_PLANS 12
 
 typedef struct ms_memory_plot {
     ms_arena *arena; /* arena for captions */
-    int num_plans;   /* number of plans, 1 to MS_MAX_MEMORY_PLANS */
-    const ms_memory_plan *plans;
+    int num_plans;   /* number of plans, 1 to MS_MAX_PLOT_PLANS */
+    const ms_priced_plan *plans;
 } ms_memory_plot;
 
 void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot);

@@ -2,6 +2,7 @@
 
 #include "base/number.h"
 #include "base/print.h"
+#include "base/table.h"
 #include "sim/step/prediction_text.h"
 
 #include <math.h>
@@ -186,6 +187,29 @@ static double legend_width(const ms_validation_plot *plot)
     return LEGEND_SPACE + LETTER * (double)longest;
 }
 
+/* "Median error of step times 6.8 %, of memory peaks 5.1 %" */
+static const char *title(const ms_validation_plot *plot)
+{
+    const ms_error_summary *time = &plot->validation->time,
+                           *memory = &plot->validation->memory;
+    const char *text = "Median error of";
+    if (time->num_runs > 0)
+        text = ms_arena_printf(plot->arena, "%s step times %.1f %%", text,
+                               100.0 * time->macro_median_ape_frac);
+    if (memory->num_runs > 0)
+        text = ms_arena_printf(plot->arena, "%s%s peaks %.1f %%", text,
+                               time->num_runs > 0 ? ", of" : "",
+                               100.0 * memory->macro_median_ape_frac);
+    return text;
+}
+
+static const char *subtitle(const ms_validation_plot *plot)
+{
+    return ms_arena_printf(plot->arena,
+                           "%d published runs · shaded: within 10 %% and 25 %%",
+                           plot->validation->num_priced);
+}
+
 ms_status ms_validation_plot_write_script(ms_ctx *cx, FILE *out,
                                           const ms_validation_plot *plot,
                                           const char *name, ms_picture_format format)
@@ -193,17 +217,14 @@ ms_status ms_validation_plot_write_script(ms_ctx *cx, FILE *out,
     const ms_validation *v = plot->validation;
     int num_panels = (v->time.num_runs > 0) + (v->memory.num_runs > 0);
     double legend = LEFT + num_panels * PANEL + (num_panels - 1) * BETWEEN + LEGEND_SPACE;
-    ms_script script = {
-        "validation",
-        name,
-        format,
-        .width = legend + legend_width(plot) + RIGHT,
-        .height = TOP + PANEL + BOTTOM,
-        .margins = {LEFT, RIGHT, TOP, BOTTOM},
-        .title = "Predicted against measured",
-        .subtitle = ms_arena_printf(plot->arena,
-                                    "%d published runs · shaded: within 10 %% and 25 %%",
-                                    v->num_priced)};
+    ms_script script = {"validation",
+                        name,
+                        format,
+                        .width = legend + legend_width(plot) + RIGHT,
+                        .height = TOP + PANEL + BOTTOM,
+                        .margins = {LEFT, RIGHT, TOP, BOTTOM},
+                        .title = title(plot),
+                        .subtitle = subtitle(plot)};
     ms_script_begin(out, &script);
     ms_script_number(out, "panel", PANEL);
     ms_script_number(out, "between", BETWEEN);
@@ -215,4 +236,45 @@ ms_status ms_validation_plot_write_script(ms_ctx *cx, FILE *out,
         ms_script_text(out, ms_arena_printf(plot->arena, "source_%d", i + 1),
                        entry_text(plot, i));
     return ms_script_end(cx, out, &script);
+}
+
+/* ---- results ---- */
+
+void ms_validation_plot_write_json(ms_jout *out, const ms_validation_plot *plot)
+{
+    const ms_validation *v = plot->validation;
+    ms_jout_number_field(out, "step_time_median_ape", v->time.macro_median_ape_frac);
+    ms_jout_number_field(out, "peak_memory_median_ape", v->memory.macro_median_ape_frac);
+    ms_jout_begin_array_field(out, "runs");
+    for (int i = 0; i < v->runs->num_runs; i++) {
+        if (plot->source_of[i] < 0)
+            continue;
+        const ms_pubrun *run = &v->runs->runs[i];
+        const double unknown = (double)NAN;
+        bool time = has_time(v, i), memory = has_memory(v, i);
+        ms_jout_begin_object(out);
+        ms_jout_text_field(out, "id", run->id);
+        ms_jout_text_field(out, "source", plot->sources[plot->source_of[i]].name);
+        ms_jout_number_field(out, "measured_step_s",
+                             time ? run->measured_step_s : unknown);
+        ms_jout_number_field(out, "predicted_step_s",
+                             time ? v->scores[i].step_s : unknown);
+        ms_jout_number_field(out, "measured_peak_bytes",
+                             memory ? run->measured_peak_bytes : unknown);
+        ms_jout_number_field(out, "predicted_peak_bytes",
+                             memory ? v->scores[i].peak_bytes : unknown);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_array(out);
+}
+
+void ms_validation_plot_print(FILE *out, const ms_validation_plot *plot)
+{
+    ms_print(out, "validation  %s\n            %s\n\n", title(plot), subtitle(plot));
+    ms_table *table = MS_TABLE(plot->arena, "Lrr", "source", "step times", "peaks");
+    for (int i = 0; i < plot->num_sources; i++)
+        ms_table_cells(table, "%s\t%d\t%d", plot->sources[i].name,
+                       plot->sources[i].num_time, plot->sources[i].num_memory);
+    ms_table_print(table, out);
+    fputc('\n', out);
 }

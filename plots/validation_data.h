@@ -26,5 +26,7 @@ void ms_validation_plot_write_data(FILE *out, const ms_validation_plot *plot);
 ms_status ms_validation_plot_write_script(ms_ctx *cx, FILE *out,
                                           const ms_validation_plot *plot,
                                           const char *name, ms_picture_format format);
+void ms_validation_plot_write_json(ms_jout *out, const ms_validation_plot *plot);
+void ms_validation_plot_print(FILE *out, const ms_validation_plot *plot);
 
 #endif

@@ -76,7 +76,7 @@ static const char *const kind_names[] = {
     [MS_OPTION_FLAG] = "flag",       [MS_OPTION_SWITCH] = "switch",
     [MS_OPTION_INTEGER] = "integer", [MS_OPTION_QUANTITY] = "quantity",
     [MS_OPTION_TEXT] = "text",       [MS_OPTION_LIST] = "list",
-    [MS_OPTION_CHOICE] = "choice",
+    [MS_OPTION_CHOICE] = "choice",   [MS_OPTION_WORD] = "word",
 };
 
 static void write_option(ms_jout *out, const ms_option *option)

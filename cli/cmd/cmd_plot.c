@@ -3,6 +3,7 @@
 
 #include "cli/options/plan_flags.h"
 #include "cli/options/searched_plan.h"
+#include "costmodel/tensor/collective.h"
 #include "plots/memory_data.h"
 
 #include <string.h>
@@ -31,6 +32,14 @@ static const ms_option memory_table[] = {
     {0},
 };
 
+static const ms_option collectives_table[] = {
+    MS_OPT_CHOICE(ms_plot_options, collective, "--collective", ms_collective_names,
+                  "the collective (default all-reduce)"),
+    MS_OPT_TEXT(ms_plot_options, measured, "--measured", "FILE.csv",
+                "measured collectives of the cluster, drawn as points"),
+    {0},
+};
+
 static ms_status read_target(ms_plot_request *r)
 {
     if (r->args->common.json)
@@ -40,34 +49,83 @@ static ms_status read_target(ms_plot_request *r)
                                r->options.keep, &r->target);
 }
 
+/* Sets of options, in the order of the help. */
+typedef enum plot_set {
+    SET_KINDS, /* names of the kinds, for the help of all of them */
+    SET_PLOT,
+    SET_MEMORY,
+    SET_SCALING,
+    SET_RISK,
+    SET_SIMULATION,
+    SET_INTERRUPTIONS,
+    SET_COLLECTIVES,
+    SET_PLAN, /* the last three exclude each other */
+    SET_SEARCHED_PLAN,
+    SET_DEVICE,
+    NUM_SETS
+} plot_set;
+#define WITH(set) (1U << (set))
+
+#define MAX_FILES 17 /* the kind of plot and 16 files */
+
 typedef struct plot_kind {
     const char *name;
     ms_status (*run)(ms_plot_request *r);
-    int max_words; /* most arguments that are no options, counting the kind of plot */
+    unsigned sets;     /* bit mask of plot_set besides SET_PLOT */
+    int max_words;     /* most arguments that are no options, counting the kind of plot */
+    const char *takes; /* the arguments in words */
+    const char *help;
 } plot_kind;
 
+/* The kinds of plot; a new kind is a row here. */
 static const plot_kind plot_kinds[] = {
-    {"timeline", ms_plot_timeline, 2},
-    {"memory", ms_plot_memory, 1 + MS_MAX_MEMORY_PLANS},
-    {"scaling", ms_plot_scaling, 1},
-    {NULL, NULL, 0},
+    {"timeline", ms_plot_timeline, WITH(SET_SIMULATION) | WITH(SET_PLAN), 2, "one plan",
+     "actions of the pipeline over one step"},
+    {"memory", ms_plot_memory, WITH(SET_MEMORY) | WITH(SET_SIMULATION) | WITH(SET_PLAN),
+     1 + MS_MAX_PLOT_PLANS, "at most 12 plans",
+     "peak memory of every pipeline rank, of several plans; or of one rank over time"},
+    {"scaling", ms_plot_scaling,
+     WITH(SET_SCALING) | WITH(SET_RISK) | WITH(SET_SEARCHED_PLAN), 1, "options only",
+     "the fastest plan on each of several numbers of GPUs"},
+    {"breakdown", ms_plot_breakdown, WITH(SET_PLAN), 1 + MS_MAX_PLOT_PLANS,
+     "at most 12 plans",
+     "where the step goes: compute, communication by axis, bubble, optimizer, host"},
+    {"roofline", ms_plot_roofline, WITH(SET_PLAN), 2, "one plan",
+     "kernels of a layer over arithmetic intensity, below peak and memory bandwidth"},
+    {"collectives", ms_plot_collectives, WITH(SET_COLLECTIVES) | WITH(SET_PLAN), 2,
+     "one plan", "time and bandwidth of a collective over sizes, on the cluster's tiers"},
+    {"topology", ms_plot_topology, WITH(SET_PLAN), 2, "one plan",
+     "nodes, domains and links of the cluster, and which axis goes over which"},
+    {"goodput", ms_plot_goodput, WITH(SET_INTERRUPTIONS) | WITH(SET_PLAN), 2, "one plan",
+     "goodput over the interval between checkpoints, and the best interval"},
+    {"calibration", ms_plot_calibration, WITH(SET_DEVICE), 2, "one profile or table",
+     "measured against fitted times of a calibrated PROFILE.json or a table FILE.csv"},
+    {"validation", ms_plot_validation, 0, MAX_FILES, "at most 16 tables",
+     "predicted against measured step times and memory peaks of RUNS.csv"},
 };
+#define NUM_KINDS (int)(sizeof plot_kinds / sizeof *plot_kinds)
+
+static const plot_kind *find_kind(const char *word)
+{
+    for (int i = 0; i < NUM_KINDS; i++)
+        if (word != NULL && strcmp(plot_kinds[i].name, word) == 0)
+            return &plot_kinds[i];
+    return NULL;
+}
 
 static ms_status refuse_kind(ms_ctx *cx, const char *word)
 {
-    static const char *const names[] = {"timeline", "memory", "scaling"};
-    const char *nearest = NULL;
-    if (word == NULL) {
+    const char *names[NUM_KINDS + 1] = {NULL};
+    for (int i = 0; i < NUM_KINDS; i++)
+        names[i] = plot_kinds[i].name;
+    const char *nearest = word == NULL ? NULL : ms_nearest(word, names, NUM_KINDS);
+    if (word == NULL)
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the kind of plot is not given");
-    } else {
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown plot \"%s\"", word);
-        nearest = ms_nearest(word, names, 3);
-    }
-    if (nearest != NULL)
-        ms_hint(cx, "did you mean \"meshsim plot %s\"?", nearest);
     else
-        ms_hint(cx, "meshsim plot timeline, meshsim plot memory or meshsim plot scaling");
-    return MS_EINPUT;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown plot \"%s\"", word);
+    if (nearest != NULL)
+        return ms_hint(cx, "did you mean \"meshsim plot %s\"?", nearest);
+    return ms_hint(cx, "kinds: %s", ms_choice_text(cx->arena, names, ", "));
 }
 
 static ms_status check_words(ms_ctx *cx, const plot_kind *kind, const ms_words *words)
@@ -76,27 +134,56 @@ static ms_status check_words(ms_ctx *cx, const plot_kind *kind, const ms_words *
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unexpected argument \"%s\"",
             words->words[kind->max_words]);
-    return ms_hint(cx, "meshsim plot %s takes %s", kind->name,
-                   kind->max_words == 1   ? "options only"
-                   : kind->max_words == 2 ? "one plan"
-                                          : "at most 12 plans");
+    return ms_hint(cx, "meshsim plot %s takes %s", kind->name, kind->takes);
+}
+
+/* The kinds as rows of the help. */
+static const ms_option *kind_table(ms_ctx *cx)
+{
+    ms_option *table = MS_NEW_ARRAY(cx->arena, NUM_KINDS + 1, ms_option);
+    for (int i = 0; i < NUM_KINDS; i++)
+        table[i] = (ms_option)MS_OPT_WORD(plot_kinds[i].name, plot_kinds[i].help);
+    return table;
+}
+
+/* The rows of `all` that are named in `kept`, a NULL-ended list. */
+static ms_option *rows_named(ms_ctx *cx, const ms_option *all, const char *const *kept)
+{
+    int num = 0;
+    while (all[num].kind != MS_OPTION_END)
+        num++;
+    ms_option *table = MS_NEW_ARRAY(cx->arena, num + 1, ms_option);
+    num = 0;
+    for (const ms_option *o = all; o->kind != MS_OPTION_END; o++)
+        if (o->name != NULL && ms_choice_find(o->name, kept) >= 0)
+            table[num++] = *o;
+    return table;
 }
 
 /* Options of a simulation that affect a plot. */
 static const ms_option *drawn_simulate_table(ms_ctx *cx)
 {
-    static const char *const kept[] = {"--engine", "--slow", "--jitter", "--seed"};
-    enum {
-        NUM_KEPT = sizeof kept / sizeof *kept
-    };
-    ms_option *table = MS_NEW_ARRAY(cx->arena, NUM_KEPT + 1, ms_option);
-    int num = 0;
-    for (const ms_option *o = ms_simulate_option_table; o->kind != MS_OPTION_END; o++)
-        for (int k = 0; k < NUM_KEPT; k++)
-            if (o->name != NULL && strcmp(o->name, kept[k]) == 0)
-                table[num++] = *o;
+    static const char *const kept[] = {"--engine", "--slow", "--jitter", "--seed", NULL};
+    ms_option *table = rows_named(cx, ms_simulate_option_table, kept);
     table[0].help =
         "longest path, or events with shared links, SMs and HBM (default replay)";
+    return table;
+}
+
+/* Options of a campaign that affect its goodput. */
+static const ms_option *interruption_table(ms_ctx *cx)
+{
+    static const char *const kept[] = {"--mtbf", "--restart", "--write-bandwidth",
+                                       "--checkpoint-stall", NULL};
+    return rows_named(cx, ms_campaign_option_table, kept);
+}
+
+/* The plan's option that says which cluster a profile is of. */
+static const ms_option *device_table(ms_ctx *cx)
+{
+    static const char *const kept[] = {"--cluster", NULL};
+    ms_option *table = rows_named(cx, ms_plan_option_table(), kept);
+    table[0].help = "cluster that the profile was calibrated for (default cpu)";
     return table;
 }
 
@@ -104,29 +191,32 @@ static const ms_option *drawn_simulate_table(ms_ctx *cx)
 static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
 {
     ms_ctx *cx = r->cx;
-    ms_args *args = r->args;
-    static const char *const kept[] = {"--plan",  "--model",        "--cluster",
-                                       "--seq",   "--global-batch", "--precision",
-                                       "--stack", "--profile",      NULL};
-    const ms_option_set plot = {"plot", plot_table, &r->options},
-                        memory = {"plot memory", memory_table, &r->options},
-                        scaling = {"plot scaling", scaling_table, &r->options},
-                        risk = {"plot scaling", ms_memory_option_table, &r->memory},
-                        simulation = {"plot timeline, plot memory --over-time",
-                                      r->simulate_table, &r->simulate},
-                        plan = {"plan", ms_plan_option_table(), &r->plan},
-                        base = {"plan", ms_searched_plan_table(cx, kept, NULL), &r->plan};
-    const ms_option_set all[] = {plot, memory, scaling, risk, simulation, plan};
-    const ms_option_set of_timeline[] = {plot, simulation, plan};
-    const ms_option_set of_memory[] = {plot, memory, simulation, plan};
-    const ms_option_set of_scaling[] = {plot, scaling, risk, base};
-    if (kind == NULL)
-        return ms_args_read(cx, args, all, 6);
-    if (kind->run == ms_plot_timeline)
-        return ms_args_read(cx, args, of_timeline, 3);
-    if (kind->run == ms_plot_memory)
-        return ms_args_read(cx, args, of_memory, 4);
-    return ms_args_read(cx, args, of_scaling, 4);
+    static const char *const searched[] = {"--plan",  "--model",        "--cluster",
+                                           "--seq",   "--global-batch", "--precision",
+                                           "--stack", "--profile",      NULL};
+    const ms_option_set sets[NUM_SETS] = {
+        [SET_KINDS] = {"kinds of plot", kind_table(cx), r},
+        [SET_PLOT] = {"plot", plot_table, &r->options},
+        [SET_MEMORY] = {"plot memory", memory_table, &r->options},
+        [SET_SCALING] = {"plot scaling", scaling_table, &r->options},
+        [SET_RISK] = {"plot scaling", ms_memory_option_table, &r->memory},
+        [SET_SIMULATION] = {"plot timeline, plot memory --over-time", r->simulate_table,
+                            &r->simulate},
+        [SET_INTERRUPTIONS] = {"plot goodput", interruption_table(cx), &r->campaign},
+        [SET_COLLECTIVES] = {"plot collectives", collectives_table, &r->options},
+        [SET_PLAN] = {"plan", ms_plan_option_table(), &r->plan},
+        [SET_SEARCHED_PLAN] = {"plan", ms_searched_plan_table(cx, searched, NULL),
+                               &r->plan},
+        [SET_DEVICE] = {"plot calibration", device_table(cx), &r->plan},
+    };
+    unsigned wanted = kind == NULL ? ~(WITH(SET_SEARCHED_PLAN) | WITH(SET_DEVICE))
+                                   : kind->sets | WITH(SET_PLOT);
+    ms_option_set chosen[NUM_SETS];
+    int num = 0;
+    for (int i = 0; i < NUM_SETS; i++)
+        if ((wanted & WITH(i)) != 0)
+            chosen[num++] = sets[i];
+    return ms_args_read(cx, r->args, chosen, num);
 }
 
 /* Reads the kind of plot first, because it determines the options. */
@@ -134,10 +224,7 @@ ms_status ms_cmd_plot(ms_ctx *cx, ms_args *args)
 {
     ms_plot_request r = {.cx = cx, .args = args};
     const char *word = args->argc > 0 && args->argv[0][0] != '-' ? args->argv[0] : NULL;
-    const plot_kind *kind = NULL;
-    for (const plot_kind *k = plot_kinds; k->name != NULL; k++)
-        if (word != NULL && strcmp(k->name, word) == 0)
-            kind = k;
+    const plot_kind *kind = find_kind(word);
     r.simulate_table = drawn_simulate_table(cx);
     MS_TRY(read_options(&r, kind));
     if (args->done)

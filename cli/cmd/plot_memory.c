@@ -1,41 +1,11 @@
 /* meshsim plot memory: peaks of the ranks of several plans, or one rank over a step. */
 #include "cli/cmd/plot_request.h"
 
-#include "cli/options/plan_command.h"
-#include "plots/caption.h"
 #include "plots/memory_curve_data.h"
 #include "plots/memory_data.h"
 
-#include <string.h>
-
 MS_PLOTTED_FUNCTIONS(ms_memory_plot, (out, plot))
 MS_PLOTTED_FUNCTIONS(ms_memory_curve, (out, plot))
-
-/* ---- peaks ---- */
-
-/* Predicts the plan of file `word` (NULL: no file), changed by the plan flags. */
-static ms_status predict_plan(const ms_plot_request *r, const char *word,
-                              ms_memory_plan *out)
-{
-    ms_ctx *cx = r->cx;
-    ms_plan_options opts = r->plan;
-    ms_plan *plan = MS_NEW(cx->arena, ms_plan);
-    MS_TRY(ms_plan_options_word(cx, &opts, word));
-    MS_TRY(ms_plan_from_options(cx, &opts, plan));
-    MS_TRY(ms_plot_check_outputs(r, &opts, plan));
-    ms_workload *workload;
-    MS_TRY(ms_plan_open_fitted(cx, plan, &workload));
-    *out = (ms_memory_plan){.plan = plan, .workload = workload};
-    if (opts.plan_file != NULL && strcmp(opts.plan_file, "-") != 0)
-        out->name = ms_caption_name(cx->arena, opts.plan_file);
-    ms_status status = ms_predict(cx, workload, plan, &out->prediction);
-    if (status == MS_OK)
-        ms_plot_note_fit(r, &out->prediction, out->name != NULL ? out->name : "the plan");
-    ms_workload_close(workload); /* model and cluster stay in the arena */
-    return status;
-}
-
-/* ---- over time ---- */
 
 static ms_status draw_curve(ms_plot_request *r, const ms_plan *plan,
                             ms_workload *workload)
@@ -77,12 +47,7 @@ ms_status ms_plot_memory(ms_plot_request *r)
     MS_TRY(check_over_time(r));
     if (r->options.over_time)
         return ms_plot_draw_plan(r, draw_curve);
-    const ms_words *words = &r->args->words;
-    int num = words->num_words > 1 ? words->num_words - 1 : 1;
-    ms_memory_plan *plans = MS_NEW_ARRAY(r->cx->arena, num, ms_memory_plan);
-    for (int i = 0; i < num; i++)
-        MS_TRY(predict_plan(r, words->num_words > 1 ? words->words[i + 1] : NULL,
-                            &plans[i]));
-    ms_memory_plot plot = {r->cx->arena, num, plans};
+    ms_memory_plot plot = {.arena = r->cx->arena};
+    MS_TRY(ms_plot_price_plans(r, &plot.plans, &plot.num_plans));
     return ms_plot_show(r, &(ms_plotted)MS_PLOTTED(ms_memory_plot, &plot));
 }

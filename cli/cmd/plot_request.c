@@ -2,6 +2,8 @@
 
 #include "base/print.h"
 #include "cli/options/plan_command.h"
+#include "plots/caption.h"
+#include "topo/allocation.h"
 
 #include <string.h>
 
@@ -54,6 +56,14 @@ ms_status ms_plot_check_outputs(const ms_plot_request *r, const ms_plan_options 
     return MS_OK;
 }
 
+ms_status ms_plot_check_input(const ms_plot_request *r, const char *path)
+{
+    if (r->args->common.json)
+        return ms_output_check_differ(r->cx, path, r->args->common.output);
+    const char *const paths[] = {path, r->target.path, r->target.data, r->target.script};
+    return ms_output_check_distinct(r->cx, paths, sizeof paths / sizeof *paths);
+}
+
 void ms_plot_note_fit(const ms_plot_request *r, const ms_prediction *prediction,
                       const char *what)
 {
@@ -91,4 +101,51 @@ ms_status ms_plot_draw_plan(ms_plot_request *r,
     ms_status status = draw_it(r, &plan, workload);
     ms_workload_close(workload);
     return status;
+}
+
+ms_status ms_plot_mesh(ms_plot_request *r, ms_plan *plan, const ms_cluster **cluster)
+{
+    ms_ctx *cx = r->cx;
+    const ms_words *words = &r->args->words;
+    MS_TRY(ms_plan_options_word(cx, &r->plan,
+                                words->num_words > 1 ? words->words[1] : NULL));
+    MS_TRY(ms_plan_mesh_from_options(cx, &r->plan, plan));
+    MS_TRY(ms_plot_check_outputs(r, &r->plan, plan));
+    MS_TRY(ms_cluster_load_for_job(cx, plan->cluster, plan->gpus, plan->ranks_per_domain,
+                                   cluster));
+    return ms_plan_check_cluster(cx, plan, *cluster);
+}
+
+/* Predicts the plan of file `word` (NULL: no file), changed by the plan flags. */
+static ms_status price_plan(const ms_plot_request *r, const char *word,
+                            ms_priced_plan *out)
+{
+    ms_ctx *cx = r->cx;
+    ms_plan_options opts = r->plan;
+    ms_plan *plan = MS_NEW(cx->arena, ms_plan);
+    MS_TRY(ms_plan_options_word(cx, &opts, word));
+    MS_TRY(ms_plan_from_options(cx, &opts, plan));
+    MS_TRY(ms_plot_check_outputs(r, &opts, plan));
+    ms_workload *workload;
+    MS_TRY(ms_plan_open_fitted(cx, plan, &workload));
+    *out = (ms_priced_plan){.plan = plan, .workload = workload};
+    if (opts.plan_file != NULL && strcmp(opts.plan_file, "-") != 0)
+        out->name = ms_caption_name(cx->arena, opts.plan_file);
+    ms_status status = ms_predict(cx, workload, plan, &out->prediction);
+    if (status == MS_OK)
+        ms_plot_note_fit(r, &out->prediction, out->name != NULL ? out->name : "the plan");
+    ms_workload_close(workload);
+    return status;
+}
+
+ms_status ms_plot_price_plans(ms_plot_request *r, const ms_priced_plan **out, int *num)
+{
+    const ms_words *words = &r->args->words;
+    *num = words->num_words > 1 ? words->num_words - 1 : 1;
+    ms_priced_plan *plans = MS_NEW_ARRAY(r->cx->arena, *num, ms_priced_plan);
+    for (int i = 0; i < *num; i++)
+        MS_TRY(
+            price_plan(r, words->num_words > 1 ? words->words[i + 1] : NULL, &plans[i]));
+    *out = plans;
+    return MS_OK;
 }

@@ -5,9 +5,11 @@
 
 #include "cli/cmd/plot_files.h"
 #include "cli/cmd/simulate_options.h"
+#include "cli/options/campaign_options.h"
 #include "cli/options/commands.h"
 #include "cli/options/memory_options.h"
 #include "cli/options/plan_options.h"
+#include "plots/priced_plan.h"
 
 typedef struct ms_plot_options {
     ms_opt_choice format;
@@ -16,6 +18,8 @@ typedef struct ms_plot_options {
     ms_opt_list limit;
     bool over_time; /* `over_time` and `rank` belong to plot memory */
     ms_opt_integer rank;
+    ms_opt_choice collective; /* `collective` and `measured` belong to plot collectives */
+    const char *measured;
 } ms_plot_options;
 
 typedef struct ms_plot_request {
@@ -27,7 +31,8 @@ typedef struct ms_plot_request {
     ms_simulate_flags simulate;
     const ms_option *simulate_table;
     ms_plot_target target;
-    ms_memory_options memory; /* memory rule of plot scaling's searches */
+    ms_memory_options memory;     /* memory rule of plot scaling's searches */
+    ms_campaign_options campaign; /* interruptions of plot goodput */
 } ms_plot_request;
 
 /* A plot with the functions that write its files, its JSON and its summary. */
@@ -63,6 +68,8 @@ ms_status ms_plot_write_json(const ms_plot_request *r, const ms_plotted *p);
 /* MS_EINPUT when an output would replace a file that the plan is read from. */
 ms_status ms_plot_check_outputs(const ms_plot_request *r, const ms_plan_options *opts,
                                 const ms_plan *plan);
+/* MS_EINPUT when an output would replace the input file `path`. */
+ms_status ms_plot_check_input(const ms_plot_request *r, const char *path);
 /* Prints a note if plan `what` does not fit into memory. */
 void ms_plot_note_fit(const ms_plot_request *r, const ms_prediction *prediction,
                       const char *what);
@@ -72,11 +79,25 @@ ms_status ms_plot_simulate_options(const ms_plot_request *r, ms_simulate_options
 ms_status ms_plot_draw_plan(ms_plot_request *r,
                             ms_status (*draw_it)(ms_plot_request *r, const ms_plan *plan,
                                                  ms_workload *workload));
+/* Predicts the plans of all files of the command line, changed by its flags, or the plan
+ * of the flags alone; notes those that do not fit. Workloads are closed, but their model
+ * and cluster stay in the arena. */
+ms_status ms_plot_price_plans(ms_plot_request *r, const ms_priced_plan **out, int *num);
+/* Makes the plan of the command line, whose model may be missing, and loads its cluster as
+ * the job sees it. */
+ms_status ms_plot_mesh(ms_plot_request *r, ms_plan *plan, const ms_cluster **cluster);
 
 /* ---- kinds ---- */
 
 ms_status ms_plot_timeline(ms_plot_request *r);
 ms_status ms_plot_memory(ms_plot_request *r);
 ms_status ms_plot_scaling(ms_plot_request *r);
+ms_status ms_plot_breakdown(ms_plot_request *r);
+ms_status ms_plot_roofline(ms_plot_request *r);
+ms_status ms_plot_collectives(ms_plot_request *r);
+ms_status ms_plot_topology(ms_plot_request *r);
+ms_status ms_plot_goodput(ms_plot_request *r);
+ms_status ms_plot_calibration(ms_plot_request *r);
+ms_status ms_plot_validation(ms_plot_request *r);
 
 #endif

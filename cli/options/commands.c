@@ -11,6 +11,7 @@
 
 #define MAX_THREADS  1024
 #define MAX_COMPARED 1000 /* files */
+#define MAX_PLOTTED  17   /* the kind of picture and files */
 
 /* Commands in the order of the help: the most used first. */
 const ms_command ms_commands[] = {
@@ -54,8 +55,8 @@ const ms_command ms_commands[] = {
     {"calibrate", ms_cmd_calibrate, "", 0,
      "measure this machine's kernels and collectives and write a cost profile",
      "meshsim calibrate --quick -o this.json"},
-    {"plot", ms_cmd_plot, "timeline|memory|scaling [PLAN.json...]", 13,
-     "draw a plan's pipeline, the memory of plans, or scaling with the number of GPUs",
+    {"plot", ms_cmd_plot, "KIND [FILE...]", MAX_PLOTTED,
+     "draw a picture: a plan's pipeline, its memory, scaling with the number of GPUs",
      "meshsim plot timeline --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"},
     {"sweep", ms_cmd_sweep, "", 0,
      "the fastest plan of many jobs: models, clusters, sizes; which to choose",

@@ -43,7 +43,7 @@ typedef struct ms_args {
     bool done; /* help was requested and printed */
 } ms_args;
 
-#define MS_MAX_OPTION_SETS 6
+#define MS_MAX_OPTION_SETS 16
 /* Parses the command line into `sets` (the command's own options, at most
  * MS_MAX_OPTION_SETS) and the common options, and sets cx->verbosity and the width of
  * tables. With --help it prints the help and sets args->done: the command then returns

@@ -25,8 +25,9 @@ static const ms_option *find_option(const parser *p, const char *name, size_t le
     for (int i = 0; i < p->num_sets; i++) {
         const ms_option *option = p->sets[i].options;
         for (; option->kind != MS_OPTION_END; option++) {
-            if (!same_text(option->name, name, length) &&
-                !same_text(option->alias, name, length))
+            if (option->kind == MS_OPTION_WORD ||
+                (!same_text(option->name, name, length) &&
+                 !same_text(option->alias, name, length)))
                 continue;
             *target = (char *)p->sets[i].out + option->offset;
             return option;
@@ -35,7 +36,13 @@ static const ms_option *find_option(const parser *p, const char *name, size_t le
     return NULL;
 }
 
-/* Names suggested for a misspelt option: all but those of MS_OPTION_MISTAKE. */
+/* Whether a row stands for an option that a command line may have. */
+static bool is_option(const ms_option *option)
+{
+    return option->kind != MS_OPTION_MISTAKE && option->kind != MS_OPTION_WORD;
+}
+
+/* Names suggested for a misspelt option. */
 static const char **option_names(const parser *p, int *num_names)
 {
     int capacity = 0;
@@ -46,7 +53,7 @@ static const char **option_names(const parser *p, int *num_names)
     *num_names = 0;
     for (int i = 0; i < p->num_sets; i++)
         for (const ms_option *o = p->sets[i].options; o->kind != MS_OPTION_END; o++)
-            if (o->kind != MS_OPTION_MISTAKE)
+            if (is_option(o))
                 names[(*num_names)++] = o->name;
     return names;
 }
@@ -220,6 +227,7 @@ static void read_value(parser *p, const ms_option *option, const char *text, voi
         break;
     case MS_OPTION_FLAG:
     case MS_OPTION_MISTAKE:
+    case MS_OPTION_WORD:
     case MS_OPTION_END:
         assert(!"takes no value");
     }
@@ -290,7 +298,7 @@ static void parse_option(parser *p, const char *argument)
 const char *ms_options_given(const ms_option_set *set, const char *except)
 {
     for (const ms_option *option = set->options; option->kind != MS_OPTION_END; option++)
-        if (option->kind != MS_OPTION_MISTAKE && strcmp(option->name, except) != 0 &&
+        if (is_option(option) && strcmp(option->name, except) != 0 &&
             is_given(option, (const char *)set->out + option->offset))
             return option->name;
     return NULL;

@@ -22,7 +22,8 @@ typedef enum ms_option_kind {
     MS_OPTION_TEXT,     /* const char *, not empty */
     MS_OPTION_LIST,     /* ms_opt_list; the only kind that may be repeated */
     MS_OPTION_CHOICE,   /* ms_opt_choice; index into `choices` */
-    MS_OPTION_MISTAKE   /* a wrong name that people try: an error, with `help` as hint */
+    MS_OPTION_MISTAKE,  /* a wrong name that people try: an error, with `help` as hint */
+    MS_OPTION_WORD      /* an argument that is no option, listed by help only */
 } ms_option_kind;
 
 typedef struct ms_opt_switch {
@@ -98,6 +99,11 @@ typedef struct ms_option {
 #define MS_OPT_MISTAKE(option, text)                                                     \
     {                                                                                    \
         .kind = MS_OPTION_MISTAKE, .name = (option), .value = "VALUE", .help = (text)    \
+    }
+
+#define MS_OPT_WORD(word, text)                                                          \
+    {                                                                                    \
+        .kind = MS_OPTION_WORD, .name = (word), .help = (text)                           \
     }
 
 /* A table and the struct that it fills. */

@@ -142,12 +142,12 @@ static void data_files_are_tables(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_plan plan = plan_of(MS_1F1B, 1, 1);
-    ms_memory_plan one = {.name = "odd \"name\"\\", .plan = &plan};
+    ms_priced_plan one = {.name = "odd \"name\"\\", .plan = &plan};
     ms_workload *workload;
     ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
     one.workload = workload;
     ASSERT_OK(ms_predict(cx, workload, &plan, &one.prediction), cx);
-    ms_memory_plan two[] = {one, one};
+    ms_priced_plan two[] = {one, one};
     FILE *file = tmpfile();
     ms_memory_plot_write_data(file, &(ms_memory_plot){cx->arena, 2, two});
     char *text = ms_arena_strdup(cx->arena, test_read_back(cx->arena, file));

@@ -67,12 +67,12 @@ static ms_plan plan_of(long gpus, long pp, const char *cluster)
 }
 
 /* Predicts a plan on 4 x `pp` GPUs; its workload stays open. */
-static ms_memory_plan predicted(ms_ctx *cx, long pp, const char *cluster)
+static ms_priced_plan predicted(ms_ctx *cx, long pp, const char *cluster)
 {
     ms_plan *plan = MS_NEW(cx->arena, ms_plan);
     *plan = plan_of(4 * pp, pp, cluster);
     ms_workload *workload;
-    ms_memory_plan out = {.name = "a_name", .plan = plan};
+    ms_priced_plan out = {.name = "a_name", .plan = plan};
     ASSERT_OK(ms_workload_open(cx, plan, &workload), cx);
     ASSERT_OK(ms_predict(cx, workload, plan, &out.prediction), cx);
     out.workload = workload;
@@ -116,7 +116,7 @@ static void pairs_render_above_each_other(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_memory_plan made = predicted(cx, 2, "hgx-h100");
+    ms_priced_plan made = predicted(cx, 2, "hgx-h100");
     ms_box boxes[] = {
         {0, 0.0, 1.0, MS_BOX_FORWARD, 0, 0, MS_BOX_WHOLE},
         {0, 1.0, 3.0, MS_BOX_FORWARD, 1, 0, MS_BOX_UPPER},
@@ -138,7 +138,7 @@ static void pairs_render_above_each_other(void **state)
 
 /* ---- memory ---- */
 
-static void draw_memory(ms_ctx *cx, const ms_memory_plan *plans, int num,
+static void draw_memory(ms_ctx *cx, const ms_priced_plan *plans, int num,
                         ms_picture_format format)
 {
     ms_memory_plot plot = {cx->arena, num, plans};
@@ -155,11 +155,11 @@ static void memory_renders(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_memory_plan plans[MS_MAX_MEMORY_PLANS];
-    for (int i = 0; i < MS_MAX_MEMORY_PLANS; i++)
+    ms_priced_plan plans[MS_MAX_PLOT_PLANS];
+    for (int i = 0; i < MS_MAX_PLOT_PLANS; i++)
         plans[i] = predicted(cx, 1L << i % 6, "hgx-h100");
     draw_memory(cx, plans, 1, MS_PICTURE_PNG);
-    draw_memory(cx, plans, MS_MAX_MEMORY_PLANS, MS_PICTURE_SVG);
+    draw_memory(cx, plans, MS_MAX_PLOT_PLANS, MS_PICTURE_SVG);
     plans[1] = predicted(cx, 2, "hgx-h200");
     plans[1].name = NULL;
     draw_memory(cx, plans, 2, MS_PICTURE_PDF);
@@ -218,7 +218,7 @@ static void scaling_renders(void **state)
     ms_ctx *cx = test_cx();
     ms_scaling_point points[3];
     for (int i = 0; i < 3; i++) {
-        ms_memory_plan made = predicted(cx, 1L << i, "hgx-h100");
+        ms_priced_plan made = predicted(cx, 1L << i, "hgx-h100");
         points[i] = (ms_scaling_point){
             .gpus = made.plan->gpus,
             .global_batch = made.plan->global_batch,
