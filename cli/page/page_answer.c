@@ -262,7 +262,7 @@ static void write_risks(const ms_html *html, const ms_page *page)
     ms_arena *arena = page->arena;
     const char *step = ms_interval_text(arena, page->plan, p);
     const char *peak = ms_peak_interval_text(arena, page->plan, p);
-    fputs("<h3>Risk</h3>\n<ul>\n", html->out);
+    fputs("<h3>Risk</h3>\n<ul class=\"sentences\">\n", html->out);
     if (isfinite(p->fits_probability))
         put_item(html, ms_arena_printf(arena, "%.1f %% risk of running out of memory.",
                                        100.0 * (1.0 - p->fits_probability)));
@@ -290,7 +290,7 @@ static void write_notes(const ms_html *html, const ms_page *page, const char *ki
 void ms_page_risk(const ms_html *html, const ms_page *page)
 {
     write_risks(html, page);
-    ms_html_print(html, "<h3>Assumptions</h3>\n<ul>\n<li>%s.</li>\n",
+    ms_html_print(html, "<h3>Assumptions</h3>\n<ul class=\"sentences\">\n<li>%s.</li>\n",
                   ms_assumed_text(page->arena, page->plan, page->prediction));
     write_notes(html, page, "note");
     fputs("</ul>\n<h3>Defaults used</h3>\n", html->out);

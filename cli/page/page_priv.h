@@ -5,7 +5,8 @@
 #include "cli/page/html.h"
 #include "cli/page/page.h"
 
-extern const char ms_page_style[];
+/* Lines of the style sheet, NULL-ended. */
+extern const char *const ms_page_style[];
 
 void ms_page_answer(const ms_html *html, const ms_page *page);
 void ms_page_risk(const ms_html *html, const ms_page *page);

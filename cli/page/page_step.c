@@ -1,6 +1,7 @@
 /* Sections of a page: parts of the step time, and the pipeline over time. */
 #include "cli/page/page_priv.h"
 
+#include "base/number.h"
 #include "plots/caption.h"
 #include "sim/step/prediction_text.h"
 
@@ -75,7 +76,12 @@ void ms_page_step(const ms_html *html, const ms_page *page)
 typedef struct picture {
     const ms_html *html;
     const ms_timeline *timeline;
+    const char *id;
+    double end_s; /* drawn from the start of the step until then */
     double lane_px, px_per_s;
+    long num_boxes;
+    const ms_box *boxes;
+    bool is_sampled;
 } picture;
 
 /* Forwards are shorter bars than backwards, so that colour alone tells nothing. */
@@ -100,34 +106,35 @@ static void put_box(const picture *p, const ms_box *box)
 {
     double top, height;
     double x = LEFT + box->start_s * p->px_per_s;
-    double width = (box->end_s - box->start_s) * p->px_per_s;
+    double width = (ms_min(box->end_s, p->end_s) - box->start_s) * p->px_per_s;
     extent_of(p, box, &top, &height);
     ms_html_print(p->html, "M%.1f %.1fh%.1fv%.1fh-%.1fz", x, top, width, height, width);
 }
 
 /* The boxes of one kind as one path. */
-static void draw_kind(const picture *p, const ms_box *boxes, long num, int kind)
+static void draw_kind(const picture *p, int kind)
 {
     bool any = false;
-    for (long i = 0; i < num; i++) {
-        if ((int)boxes[i].kind != kind)
+    for (long i = 0; i < p->num_boxes; i++) {
+        if ((int)p->boxes[i].kind != kind || p->boxes[i].start_s >= p->end_s)
             continue;
         if (!any)
             ms_html_print(p->html, "<path class=\"k%d\" d=\"", kind);
         any = true;
-        put_box(p, &boxes[i]);
+        put_box(p, &p->boxes[i]);
     }
     if (any)
         fputs("\"/>\n", p->html->out);
 }
 
+/* Numbers of micro-batches in boxes with room for them. */
 static void put_numbers(const picture *p)
 {
-    const ms_timeline *t = p->timeline;
-    for (long i = 0; i < t->num_boxes && t->num_boxes <= MAX_NUMBERS; i++) {
-        const ms_box *box = &t->boxes[i];
+    for (long i = 0; i < p->num_boxes && !p->is_sampled; i++) {
+        const ms_box *box = &p->boxes[i];
         double width = (box->end_s - box->start_s) * p->px_per_s, top, height;
-        if (box->microbatch < 0 || width < 14.0 || box->half == MS_BOX_COMMUNICATION)
+        if (box->microbatch < 0 || width < 14.0 || box->half == MS_BOX_COMMUNICATION ||
+            box->end_s > p->end_s)
             continue;
         extent_of(p, box, &top, &height);
         if (height >= 9.0)
@@ -138,40 +145,61 @@ static void put_numbers(const picture *p)
     }
 }
 
-/* Boxes of what each lane does at equally spaced instants; neighbours of one kind and
- * half are one box. Collectives beside the actions are left out. Returns their number. */
-static long sample(ms_arena *arena, const ms_timeline *t, ms_box **out)
+/* Index of the box of a lane that is under way at a time, from `at` on, where boxes of the
+ * lane begin; -1: none is. `at` moves on. */
+static long box_at(const ms_timeline *t, int lane, double now_s, long *at)
 {
-    int per_lane = MAX_SAMPLES / t->num_lanes;
+    while (*at + 1 < t->num_boxes && t->boxes[*at + 1].lane == lane &&
+           t->boxes[*at + 1].start_s <= now_s)
+        (*at)++;
+    if (*at >= t->num_boxes)
+        return -1;
+    const ms_box *box = &t->boxes[*at];
+    return box->lane == lane && box->start_s <= now_s && now_s < box->end_s ? *at : -1;
+}
+
+/* Adds what one lane does at `num_samples` equally spaced instants to `boxes`; neighbours
+ * of one kind and half become one box. `at`: the lane's first action. */
+static long sample_lane(const ms_timeline *t, int lane, int num_samples, long at,
+                        ms_box *boxes)
+{
+    long num = 0;
+    double half_s = t->step_s / num_samples / 2.0;
+    for (int i = 0; i < num_samples; i++) {
+        double now_s = (2.0 * i + 1.0) * half_s;
+        long found = box_at(t, lane, now_s, &at);
+        if (found < 0)
+            continue;
+        const ms_box *box = &t->boxes[found];
+        ms_box *last = num > 0 ? &boxes[num - 1] : NULL;
+        if (last != NULL && last->kind == box->kind && last->half == box->half &&
+            last->end_s > now_s - 1.5 * half_s) {
+            last->end_s = now_s + half_s;
+            continue;
+        }
+        boxes[num] = *box;
+        boxes[num].start_s = now_s - half_s;
+        boxes[num++].end_s = now_s + half_s;
+    }
+    return num;
+}
+
+/* Replaces the boxes by samples of all lanes, without collectives beside the actions. */
+static void sample(ms_arena *arena, picture *p)
+{
+    const ms_timeline *t = p->timeline;
     ms_box *boxes = MS_NEW_ARRAY(arena, MAX_SAMPLES, ms_box);
-    long num = 0, at = 0;
+    long at = 0;
+    p->num_boxes = 0;
     for (int lane = 0; lane < t->num_lanes; lane++) {
-        long first = num;
         while (at < t->num_boxes && (t->boxes[at].lane < lane ||
                                      t->boxes[at].half == MS_BOX_COMMUNICATION))
             at++;
-        for (int i = 0; i < per_lane; i++) {
-            double now_s = t->step_s * (i + 0.5) / per_lane, half_s = t->step_s / per_lane / 2.0;
-            while (at + 1 < t->num_boxes && t->boxes[at + 1].lane == lane &&
-                   t->boxes[at + 1].start_s <= now_s)
-                at++;
-            const ms_box *box = &t->boxes[at];
-            if (at >= t->num_boxes || box->lane != lane || now_s < box->start_s ||
-                now_s >= box->end_s)
-                continue;
-            ms_box *last = num > first ? &boxes[num - 1] : NULL;
-            if (last != NULL && last->kind == box->kind && last->half == box->half &&
-                last->end_s >= now_s - 1.5 * half_s) {
-                last->end_s = now_s + half_s;
-                continue;
-            }
-            boxes[num] = *box;
-            boxes[num].start_s = now_s - half_s;
-            boxes[num++].end_s = now_s + half_s;
-        }
+        p->num_boxes += sample_lane(t, lane, MAX_SAMPLES / t->num_lanes, at,
+                                    boxes + p->num_boxes);
     }
-    *out = boxes;
-    return num;
+    p->boxes = boxes;
+    p->is_sampled = true;
 }
 
 static void draw_lanes(const picture *p)
@@ -193,8 +221,7 @@ static void draw_lanes(const picture *p)
 
 static void draw_axis(const picture *p, double top)
 {
-    ms_time_unit unit = ms_time_unit_of(p->timeline->step_s);
-    double step_s = p->timeline->step_s;
+    ms_time_unit unit = ms_time_unit_of(p->end_s);
     for (int i = 0; i <= 4; i++)
         ms_html_print(p->html,
                       "<text class=\"%s\" x=\"%.1f\" y=\"%.0f\">%.4g %s</text>\n",
@@ -202,67 +229,99 @@ static void draw_axis(const picture *p, double top)
                       : i == 4 ? "end"
                                : "middle",
                       LEFT + (RIGHT - LEFT) * i / 4.0, top + 14.0,
-                      step_s * unit.per_s * i / 4.0, unit.name);
+                      p->end_s * unit.per_s * i / 4.0, unit.name);
 }
 
-static void write_legend(const ms_html *html, const ms_box *boxes, long num)
+static void write_legend(const picture *p)
 {
     static const char *const names[MS_NUM_BOX_KINDS] = {
-        "forward (short bar)",  "backward",           "backward: inputs",
-        "backward: weights (short bar, low)", "gathering parameters (thin bar)",
-        "reducing gradients (thin bar)", "optimizer"};
-    fputs("<ul class=\"legend\">\n", html->out);
+        [MS_BOX_FORWARD] = "forward (short bar)",
+        [MS_BOX_BACKWARD] = "backward",
+        [MS_BOX_INPUT] = "backward: inputs",
+        [MS_BOX_WEIGHT] = "backward: weights (short bar, low)",
+        [MS_BOX_GATHER] = "gathering parameters (thin bar)",
+        [MS_BOX_REDUCE] = "reducing gradients (thin bar)",
+        [MS_BOX_OPTIMIZER] = "optimizer"};
+    unsigned kinds = 0;
+    for (long i = 0; i < p->num_boxes; i++)
+        if (p->boxes[i].start_s < p->end_s)
+            kinds |= 1u << p->boxes[i].kind;
+    fputs("<ul class=\"legend\">\n", p->html->out);
     for (int kind = 0; kind < MS_NUM_BOX_KINDS; kind++)
-        for (long i = 0; i < num; i++)
-            if ((int)boxes[i].kind == kind) {
-                ms_page_legend(html, ms_arena_printf(html->arena, "k%d", kind),
-                               names[kind]);
-                break;
-            }
-    ms_page_legend(html, "idle", "idle");
-    fputs("</ul>\n", html->out);
+        if ((kinds >> kind & 1u) != 0)
+            ms_page_legend(p->html, ms_arena_printf(p->html->arena, "k%d", kind),
+                           names[kind]);
+    ms_page_legend(p->html, "idle", "idle");
+    fputs("</ul>\n", p->html->out);
 }
 
-static void draw(const ms_html *html, const ms_page *page)
+static void draw(const picture *p, const char *title, const char *caption)
+{
+    double height = p->lane_px * p->timeline->num_lanes;
+    ms_html_print(p->html,
+                  "<figure>\n<div class=\"wide\" role=\"region\" tabindex=\"0\" "
+                  "aria-label=\"%s, drawn\">\n"
+                  "<svg viewBox=\"0 0 1000 %.0f\" role=\"img\" "
+                  "aria-labelledby=\"%s-title %s-desc\">\n<title id=\"%s-title\">%s</title>\n"
+                  "<desc id=\"%s-desc\">A row for each pipeline rank; the table below sums "
+                  "its actions.</desc>\n",
+                  title, height + 20.0, p->id, p->id, p->id, title, p->id);
+    draw_lanes(p);
+    ms_html_print(p->html, "<g class=\"%s\">\n",
+                  p->timeline->num_boxes > MAX_NUMBERS ? "dense" : "apart");
+    for (int kind = 0; kind < MS_NUM_BOX_KINDS; kind++)
+        draw_kind(p, kind);
+    fputs("</g>\n", p->html->out);
+    put_numbers(p);
+    draw_axis(p, height);
+    fputs("</svg>\n</div>\n", p->html->out);
+    write_legend(p);
+    ms_html_print(p->html, "<figcaption>%s</figcaption>\n</figure>\n", caption);
+}
+
+static picture picture_of(const ms_html *html, const ms_timeline *t, const char *id,
+                          double end_s)
+{
+    double all = t->num_lanes <= 8 ? 40.0 * t->num_lanes : 200.0 + 15.0 * t->num_lanes;
+    return (picture){.html = html,
+                     .timeline = t,
+                     .id = id,
+                     .end_s = end_s,
+                     .lane_px = ms_min(all, 900.0) / t->num_lanes,
+                     .px_per_s = (RIGHT - LEFT) / end_s,
+                     .num_boxes = t->num_boxes,
+                     .boxes = t->boxes};
+}
+
+static void draw_step(const ms_html *html, const ms_page *page)
 {
     const ms_timeline *t = page->timeline;
-    double all = t->num_lanes <= 8 ? 40.0 * t->num_lanes : 200.0 + 15.0 * t->num_lanes;
-    picture p = {html, t, (all < 900.0 ? all : 900.0) / t->num_lanes,
-                 (RIGHT - LEFT) / t->step_s};
-    const ms_box *boxes = t->boxes;
-    long num = t->num_boxes;
-    ms_box *sampled;
-    bool is_sampled = num > MAX_DRAWN && t->num_lanes <= MAX_SAMPLES;
-    if (is_sampled) {
-        num = sample(page->arena, t, &sampled);
-        boxes = sampled;
+    picture p = picture_of(html, t, "timeline", t->step_s);
+    const char *caption =
+        ms_arena_printf(page->arena, "One step of %s, a row for each pipeline rank.",
+                        ms_plan_schedule_name(page->plan));
+    if (t->num_boxes > MAX_DRAWN && t->num_lanes <= MAX_SAMPLES) {
+        sample(page->arena, &p);
+        caption = ms_arena_printf(page->arena,
+                                  "%s %ld actions are too many to be drawn one by one: "
+                                  "each row shows what its rank does at %d equally spaced "
+                                  "instants.",
+                                  caption, t->num_boxes, MAX_SAMPLES / t->num_lanes);
     }
-    ms_html_print(html,
-                  "<figure>\n<div class=\"wide\" role=\"region\" tabindex=\"0\" "
-                  "aria-label=\"Timeline, drawn\">\n"
-                  "<svg viewBox=\"0 0 1000 %.0f\" role=\"img\" "
-                  "aria-labelledby=\"timeline-title timeline-desc\">\n"
-                  "<title id=\"timeline-title\">Actions of every pipeline rank over one "
-                  "step</title>\n<desc id=\"timeline-desc\">A row for each rank; the table "
-                  "below sums its actions.</desc>\n",
-                  p.lane_px * t->num_lanes + 20.0);
-    draw_lanes(&p);
-    for (int kind = 0; kind < MS_NUM_BOX_KINDS; kind++)
-        draw_kind(&p, boxes, num, kind);
-    put_numbers(&p);
-    draw_axis(&p, p.lane_px * t->num_lanes);
-    fputs("</svg>\n</div>\n", html->out);
-    write_legend(html, boxes, num);
-    ms_html_print(html, "<figcaption>One step of %s, a row for each pipeline rank.%s%s"
-                        "</figcaption>\n</figure>\n",
-                  ms_plan_schedule_name(page->plan),
-                  t->num_boxes <= MAX_NUMBERS ? " Numbers are micro-batches." : "",
-                  is_sampled ? ms_arena_printf(page->arena,
-                                               " %ld actions are too many to be drawn one "
-                                               "by one: each row shows what its rank does "
-                                               "at %d equally spaced instants.",
-                                               t->num_boxes, MAX_SAMPLES / t->num_lanes)
-                             : "");
+    draw(&p, "Actions of every pipeline rank over one step", caption);
+}
+
+/* The beginning of a step with more actions than can be told apart. */
+static void draw_start(const ms_html *html, const ms_page *page)
+{
+    const ms_timeline *t = page->timeline;
+    if (t->num_boxes <= MAX_NUMBERS)
+        return;
+    double shown_frac = (24.0 + t->num_lanes) * t->num_lanes / (double)t->num_boxes;
+    double start_s = t->step_s * ms_min(1.0, shown_frac);
+    picture p = picture_of(html, t, "start", start_s);
+    draw(&p, "The first actions of every pipeline rank",
+         "The beginning of the same step; numbers are micro-batches.");
 }
 
 static void write_stages(const ms_html *html, const ms_page *page)
@@ -289,8 +348,10 @@ static void write_stages(const ms_html *html, const ms_page *page)
 void ms_page_timeline(const ms_html *html, const ms_page *page)
 {
     if (page->timeline != NULL)
-        draw(html, page);
+        draw_step(html, page);
     else
         ms_html_print(html, "<p>Not drawn: %s.</p>\n", page->no_timeline);
+    if (page->timeline != NULL)
+        draw_start(html, page);
     write_stages(html, page);
 }
