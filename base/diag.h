@@ -49,9 +49,9 @@ typedef struct ms_ctx {
     ms_arena *arena;
     ms_diag *first; /* recorded errors in order; NULL: none */
     ms_diag *last;
-    ms_status status; /* status of the last error */
-    int num_errors;   /* all errors so far: the 20 recorded ones and later ones */
-    int verbosity;    /* amount of output: -1 quiet, 0 normal, 1 verbose */
+    ms_status status;     /* status of the last error */
+    int num_errors;       /* all errors so far: the 20 recorded ones and later ones */
+    int verbosity;        /* amount of output: -1 quiet, 0 normal, 1 verbose */
     ms_kept_notes *notes; /* keeps notes and defaults, printed or not; NULL: none kept */
 } ms_ctx;
 

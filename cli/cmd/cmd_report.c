@@ -16,9 +16,9 @@ typedef struct request {
     const ms_args *args;
     const ms_plan_options *options;
     const ms_campaign_options *campaign;
-    bool asks_campaign; /* by options; otherwise the file may have one */
+    bool asks_campaign; /* options ask for one; the file may have one, too */
     ms_report_input input;
-    const char *path; /* of the page */
+    const char *path; /* the page */
     ms_page page;
     ms_prediction prediction;
     ms_explanation explanation;
@@ -35,8 +35,8 @@ static void set_memory_rule(request *r, ms_workload *workload)
 {
     ms_memory_rule rule = r->input.memory;
     if (isfinite(r->input.memory_limit_bytes))
-        rule.headroom_bytes =
-            fmax(workload->cluster->device.memory_bytes - r->input.memory_limit_bytes, 0.0);
+        rule.headroom_bytes = fmax(
+            workload->cluster->device.memory_bytes - r->input.memory_limit_bytes, 0.0);
     ms_workload_set_memory_rule(workload, &rule);
 }
 
@@ -212,8 +212,8 @@ ms_status ms_cmd_report(ms_ctx *cx, ms_args *args)
                    .args = args,
                    .options = &plan,
                    .campaign = &campaign,
-                   .path = args->common.output != NULL ? args->common.output
-                                                       : DEFAULT_PAGE};
+                   .path =
+                       args->common.output != NULL ? args->common.output : DEFAULT_PAGE};
     MS_TRY(ms_campaign_options_check(cx, &campaign, &r->asks_campaign));
     MS_TRY(ms_report_input_read(cx, args, &plan, &r->input));
     MS_TRY(check_target(r));

@@ -45,7 +45,7 @@ static ms_jval member(ms_ctx *cx, ms_jval object, const char *key)
 
 typedef struct term {
     const char *key;
-    size_t offset; /* of an ms_opt_quantity in ms_campaign_options */
+    size_t offset; /* ms_opt_quantity in ms_campaign_options */
 } term;
 
 static const term campaign_keys[] = {
@@ -168,8 +168,7 @@ static ms_status read_stacks(ms_ctx *cx, ms_jval root, const char **out)
         const char *name;
         MS_TRY(read_text(cx, ms_json_element(cx, list, i), "stack", &name));
         if (name != NULL)
-            *out = *out == NULL ? name
-                                : ms_arena_printf(cx->arena, "%s,%s", *out, name);
+            *out = *out == NULL ? name : ms_arena_printf(cx->arena, "%s,%s", *out, name);
     }
     return MS_OK;
 }
@@ -189,13 +188,13 @@ static ms_status read_command(ms_ctx *cx, ms_jval root, const ms_plan *plan,
         plan->gpus, plan->sequence_length, plan->global_batch,
         ms_dtype_names[plan->compute]);
     if (stacks != NULL)
-        text = ms_arena_printf(arena, "%s --stack %s", text,
-                               ms_shell_quoted(arena, stacks));
+        text =
+            ms_arena_printf(arena, "%s --stack %s", text, ms_shell_quoted(arena, stacks));
     if (isfinite(out->min_fit))
         text = ms_arena_printf(arena, "%s --min-fit %g", text, out->min_fit);
     if (limits != NULL && limits[0] != '\0')
-        text = ms_arena_printf(arena, "%s --limit %s", text,
-                               ms_shell_quoted(arena, limits));
+        text =
+            ms_arena_printf(arena, "%s --limit %s", text, ms_shell_quoted(arena, limits));
     out->command = text;
     return MS_OK;
 }
@@ -299,8 +298,8 @@ ms_status ms_report_input_read(ms_ctx *cx, const ms_args *args,
                                const ms_plan_options *options, ms_report_input *out)
 {
     ms_plan_options plan = *options;
-    *out = (ms_report_input){
-        .kind = "plan", .file_step_s = NAN, .memory_limit_bytes = NAN};
+    *out =
+        (ms_report_input){.kind = "plan", .file_step_s = NAN, .memory_limit_bytes = NAN};
     MS_TRY(ms_plan_options_word(cx, &plan, args->words.words[0]));
     out->path = plan.plan_file;
     if (out->path == NULL)

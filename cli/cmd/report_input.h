@@ -11,13 +11,13 @@ typedef struct ms_report_input {
     const char *path; /* NULL: the plan is of flags */
     const char *kind; /* "plan", "prediction", "search" */
     ms_plan plan;
-    double file_step_s;             /* NaN: the file states none */
-    bool by_events;                 /* the file's step time is the event engine's */
-    ms_memory_rule memory;          /* rule by which the file's plans fit; all 0: none */
-    double memory_limit_bytes;      /* NaN: not stated */
-    bool has_campaign;              /* `campaign` is filled from the file */
-    ms_campaign_options campaign;   /* terms of the file's campaign */
-    const ms_page_search *search;   /* NULL: the file is no search */
+    double file_step_s;           /* NaN: the file states none */
+    bool by_events;               /* the file's step time is the event engine's */
+    ms_memory_rule memory;        /* rule by which the file's plans fit; all 0: none */
+    double memory_limit_bytes;    /* NaN: not stated */
+    bool has_campaign;            /* `campaign` is filled from the file */
+    ms_campaign_options campaign; /* terms of the file's campaign */
+    const ms_page_search *search; /* NULL: the file is no search */
 } ms_report_input;
 
 /* Reads the plan of the command's file or flags. MS_EIO: the file cannot be read.

@@ -7,7 +7,7 @@
 #include "sim/explain/advise.h"
 #include "sim/result/result_file.h"
 
-/* What a file of a search states besides its plans. */
+/* A file of a search: its plans, and how they were found. */
 typedef struct ms_page_search {
     ms_results plans;       /* the list, the reported plan first */
     const double *gap_frac; /* (plans.num): step time above the optimum's; NaN: unknown */

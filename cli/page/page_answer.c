@@ -32,8 +32,8 @@ static const char *axes_in_words(ms_arena *arena, const ms_plan *plan)
         int axis = plan->order[i];
         if (plan->size[axis] > 1)
             text =
-                ms_arena_printf(arena, "%s%s%ld %s", text,
-                                text[0] == '\0' ? "" : " × ", plan->size[axis], words[axis]);
+                ms_arena_printf(arena, "%s%s%ld %s", text, text[0] == '\0' ? "" : " × ",
+                                plan->size[axis], words[axis]);
     }
     return text[0] == '\0' ? "One rank, nothing is split" : text;
 }
@@ -51,8 +51,9 @@ static const char *sharding_in_words(ms_arena *arena, const ms_plan *plan)
     if (plan->ep > 1)
         text = ms_arena_printf(arena, "experts over %ld ranks (ep)", plan->ep);
     if (plan->etp > 1)
-        text = join(arena, text,
-                    ms_arena_printf(arena, "each expert over %ld ranks (etp)", plan->etp));
+        text =
+            join(arena, text,
+                 ms_arena_printf(arena, "each expert over %ld ranks (etp)", plan->etp));
     if (plan->size[MS_DP_SHARD] * plan->size[MS_CP] > 1)
         text = join(arena, text, zero[plan->zero]);
     return text;
@@ -61,10 +62,9 @@ static const char *sharding_in_words(ms_arena *arena, const ms_plan *plan)
 static const char *schedule_in_words(ms_arena *arena, const ms_plan *plan)
 {
     long num = ms_plan_microbatches(plan);
-    const char *text =
-        ms_arena_printf(arena, "%ld micro-batch%s of %ld sequence%s a rank and step", num,
-                        num == 1 ? "" : "es", plan->microbatch,
-                        plan->microbatch == 1 ? "" : "s");
+    const char *text = ms_arena_printf(
+        arena, "%ld micro-batch%s of %ld sequence%s a rank and step", num,
+        num == 1 ? "" : "es", plan->microbatch, plan->microbatch == 1 ? "" : "s");
     if (plan->size[MS_PP] == 1)
         return text;
     text = ms_arena_printf(arena, "%s in schedule %s", text, ms_plan_schedule_name(plan));
@@ -122,8 +122,9 @@ static void step_card(const ms_html *html, const ms_page *page)
     const ms_prediction *p = page->prediction;
     ms_arena *arena = page->arena;
     const double ends[] = {p->step_low_s, p->step_high_s};
-    const char *const texts[] = {ms_arena_printf(arena, "%s s", ms_amount_text(arena, ends[0])),
-                                 ms_arena_printf(arena, "%s s", ms_amount_text(arena, ends[1]))};
+    const char *const texts[] = {
+        ms_arena_printf(arena, "%s s", ms_amount_text(arena, ends[0])),
+        ms_arena_printf(arena, "%s s", ms_amount_text(arena, ends[1]))};
     open_card(html, "Step time");
     ms_html_figure(html, "step_s", p->step_s, "%s s", ms_amount_text(arena, p->step_s));
     card_interval(html, "step_s", ends, texts);
@@ -277,14 +278,16 @@ static void write_risks(const ms_html *html, const ms_page *page)
     fputs("</ul>\n", html->out);
 }
 
-static void write_notes(const ms_html *html, const ms_page *page, const char *kind)
+/* Writes the command's notes or defaults as items. Returns how many. */
+static int write_notes(const ms_html *html, const ms_page *page, const char *kind)
 {
-    const char *step = ms_interval_text(page->arena, page->plan, page->prediction);
-    const char *peak = ms_peak_interval_text(page->arena, page->plan, page->prediction);
+    int num = 0;
     for (const ms_kept_note *n = page->notes->first; n != NULL; n = n->next)
-        if (strcmp(n->kind, kind) == 0 && (step == NULL || strcmp(n->text, step) != 0) &&
-            (peak == NULL || strcmp(n->text, peak) != 0))
+        if (strcmp(n->kind, kind) == 0) {
             put_item(html, n->text);
+            num++;
+        }
+    return num;
 }
 
 void ms_page_risk(const ms_html *html, const ms_page *page)
@@ -292,15 +295,17 @@ void ms_page_risk(const ms_html *html, const ms_page *page)
     write_risks(html, page);
     ms_html_print(html, "<h3>Assumptions</h3>\n<ul class=\"sentences\">\n<li>%s.</li>\n",
                   ms_assumed_text(page->arena, page->plan, page->prediction));
-    write_notes(html, page, "note");
+    (void)write_notes(html, page, "note");
     fputs("</ul>\n<h3>Defaults used</h3>\n", html->out);
     if (page->path != NULL)
-        ms_html_print(html,
-                      "<p>%s states the choices of the plan; which of them were defaults "
-                      "when it was made, it does not say. Defaults of this command:</p>\n",
-                      page->path);
+        ms_html_print(
+            html,
+            "<p>%s states the choices of the plan; which of them were defaults "
+            "when it was made, it does not say. Defaults of this command:</p>\n",
+            page->path);
     fputs("<ul class=\"columns\">\n", html->out);
-    write_notes(html, page, "default");
+    if (write_notes(html, page, "default") == 0)
+        put_item(html, "none");
     fputs("</ul>\n", html->out);
 }
 
@@ -321,7 +326,8 @@ static void term_rows(const ms_html *html, const ms_page *page)
     ms_arena *a = page->arena;
     const campaign_row rows[] = {
         {"tokens", ms_large_text(a, t->tokens, " "), "that the model is to see"},
-        {"price", known(a, t->gpu_hour_price, ms_arena_printf(a, "%g", t->gpu_hour_price)),
+        {"price",
+         known(a, t->gpu_hour_price, ms_arena_printf(a, "%g", t->gpu_hour_price)),
          "of a GPU for an hour"},
         {"power", known(a, t->gpu_power_w, ms_arena_printf(a, "%g W", t->gpu_power_w)),
          "of a GPU with its share of node and network"},
@@ -371,13 +377,13 @@ void ms_page_campaign(const ms_html *html, const ms_page *page)
                   ms_long_time_text(a, c->job.mean_s), c->num_interruptions,
                   ms_long_time_text(a, c->job.restart_s));
     put_item(html,
-             ms_arena_printf(a,
-                             "%.0f steps; a checkpoint of %.4g GB after every %.0f steps "
-                             "(%s), which stops the job for %s.",
-                             c->num_steps, answer->step.checkpoint_bytes / 1e9,
-                             c->interval_steps,
-                             ms_long_time_text(a, c->interval_steps * answer->step.step_s),
-                             ms_long_time_text(a, c->job.checkpoint_s)));
+             ms_arena_printf(
+                 a,
+                 "%.0f steps; a checkpoint of %.4g GB after every %.0f steps "
+                 "(%s), which stops the job for %s.",
+                 c->num_steps, answer->step.checkpoint_bytes / 1e9, c->interval_steps,
+                 ms_long_time_text(a, c->interval_steps * answer->step.step_s),
+                 ms_long_time_text(a, c->job.checkpoint_s)));
     if (c->spare_nodes >= 0.0)
         put_item(html, ms_arena_printf(a, "%.0f spare nodes, counted in GPU-hours.",
                                        c->spare_nodes));

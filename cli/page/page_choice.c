@@ -12,7 +12,7 @@
 
 /* ---- alternatives ---- */
 
-/* What a slower plan spends its time on: the part that grows most. */
+/* The part of the step on which a slower plan spends most of its additional time. */
 static const char *reason_text(ms_arena *arena, const ms_page_search *s,
                                const ms_result *chosen, int i)
 {
@@ -79,10 +79,11 @@ static void write_listed(const ms_html *html, const ms_page *page)
     }
     ms_html_table_end(&table);
     if (isfinite(s->num_meshes))
-        ms_html_print(html,
-                      "<p>Of %.0f meshes with %.0f configurations these are the best, one "
-                      "a mesh.</p>\n",
-                      s->num_meshes, s->num_configurations);
+        ms_html_print(
+            html,
+            "<p>Of %.0f meshes with %.0f configurations these are the best, one "
+            "a mesh.</p>\n",
+            s->num_meshes, s->num_configurations);
 }
 
 static void advised_row(ms_html_table *table, ms_arena *arena, const ms_advised *given,
@@ -133,7 +134,7 @@ void ms_page_alternatives(const ms_html *html, const ms_page *page)
     write_advised(html, page);
 }
 
-/* ---- what would change the choice ---- */
+/* ---- sensitivity ---- */
 
 static void effect_cell(ms_html_table *table, double effect)
 {

@@ -5,7 +5,7 @@
 #include "plots/caption.h"
 #include "sim/step/prediction_text.h"
 
-#define LEFT      70.0 /* of bars, in a picture 1000 wide */
+#define LEFT      70.0 /* ends of bars in a picture 1000 wide */
 #define RIGHT     990.0
 #define MAX_DRAWN 64 /* stages; more are alike and stand in the table */
 
@@ -105,10 +105,10 @@ static void write_table(const ms_html *html, const ms_prediction *p)
 void ms_page_memory(const ms_html *html, const ms_page *page)
 {
     const ms_prediction *p = page->prediction;
-    ms_html_print(html,
-                  "<p>The highest peak is pipeline rank %d's: %.2f GiB%s of %.2f GiB.</p>\n",
-                  p->worst_rank, ms_gib(p->peak_bytes), ms_outside_text(page->arena, p),
-                  ms_gib(p->capacity_bytes));
+    ms_html_print(
+        html, "<p>The highest peak is pipeline rank %d's: %.2f GiB%s of %.2f GiB.</p>\n",
+        p->worst_rank, ms_gib(p->peak_bytes), ms_outside_text(page->arena, p),
+        ms_gib(p->capacity_bytes));
     draw(html, p);
     write_table(html, p);
 }

@@ -86,8 +86,8 @@ void ms_page_repeat(const ms_html *html, const ms_page *page)
                 ms_arena_printf(page->arena, "meshsim predict %s", flags));
     put_command(html, "Every figure of it explained:",
                 ms_arena_printf(page->arena, "meshsim explain %s", flags));
-    put_command(html, "Contention, stragglers and a trace:",
-                ms_arena_printf(page->arena, "meshsim simulate %s --trace step.json",
-                                flags));
+    put_command(
+        html, "Contention, stragglers and a trace:",
+        ms_arena_printf(page->arena, "meshsim simulate %s --trace step.json", flags));
     write_plan(html, page);
 }

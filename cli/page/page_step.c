@@ -16,11 +16,12 @@ typedef struct part {
 static void draw_parts(const ms_html *html, const part *parts, double step_s)
 {
     double x = 0.0;
-    fputs("<figure>\n<svg viewBox=\"0 0 1000 40\" preserveAspectRatio=\"none\" "
-          "class=\"bar\" role=\"img\" aria-labelledby=\"step-title step-desc\">\n"
-          "<title id=\"step-title\">Parts of the step time</title>\n"
-          "<desc id=\"step-desc\">One bar; the table below has the same figures.</desc>\n",
-          html->out);
+    fputs(
+        "<figure>\n<svg viewBox=\"0 0 1000 40\" preserveAspectRatio=\"none\" "
+        "class=\"bar\" role=\"img\" aria-labelledby=\"step-title step-desc\">\n"
+        "<title id=\"step-title\">Parts of the step time</title>\n"
+        "<desc id=\"step-desc\">One bar; the table below has the same figures.</desc>\n",
+        html->out);
     for (int i = 0; i < NUM_PARTS; i++) {
         double width = 1000.0 * parts[i].seconds / step_s;
         if (width > 0.0)
@@ -58,7 +59,7 @@ void ms_page_step(const ms_html *html, const ms_page *page)
         "lrrl", "part", "time (s)", "share (%)", "meaning");
     for (int i = 0; i < NUM_PARTS; i++) {
         ms_html_cell(&table, "%s", parts[i].name);
-        ms_html_cell(&table, "%.4g", parts[i].seconds);
+        ms_html_cell(&table, "%.*f", ms_decimals(p->step_s) + 2, parts[i].seconds);
         ms_html_cell(&table, "%.1f", 100.0 * parts[i].seconds / p->step_s);
         ms_html_cell(&table, "%s", parts[i].meaning);
     }
@@ -67,10 +68,10 @@ void ms_page_step(const ms_html *html, const ms_page *page)
 
 /* ---- the pipeline over time ---- */
 
-#define LEFT        60.0 /* of lanes, in a picture 1000 wide */
+#define LEFT        60.0 /* ends of lanes in a picture 1000 wide */
 #define RIGHT       995.0
 #define MAX_DRAWN   6000  /* boxes drawn one by one */
-#define MAX_SAMPLES 16000 /* of all lanes together, if there are more boxes */
+#define MAX_SAMPLES 16000 /* samples in all lanes together, if there are more boxes */
 #define MAX_NUMBERS 600
 
 typedef struct picture {
@@ -192,11 +193,11 @@ static void sample(ms_arena *arena, picture *p)
     long at = 0;
     p->num_boxes = 0;
     for (int lane = 0; lane < t->num_lanes; lane++) {
-        while (at < t->num_boxes && (t->boxes[at].lane < lane ||
-                                     t->boxes[at].half == MS_BOX_COMMUNICATION))
+        while (at < t->num_boxes &&
+               (t->boxes[at].lane < lane || t->boxes[at].half == MS_BOX_COMMUNICATION))
             at++;
-        p->num_boxes += sample_lane(t, lane, MAX_SAMPLES / t->num_lanes, at,
-                                    boxes + p->num_boxes);
+        p->num_boxes +=
+            sample_lane(t, lane, MAX_SAMPLES / t->num_lanes, at, boxes + p->num_boxes);
     }
     p->boxes = boxes;
     p->is_sampled = true;
@@ -258,14 +259,15 @@ static void write_legend(const picture *p)
 static void draw(const picture *p, const char *title, const char *caption)
 {
     double height = p->lane_px * p->timeline->num_lanes;
-    ms_html_print(p->html,
-                  "<figure>\n<div class=\"wide\" role=\"region\" tabindex=\"0\" "
-                  "aria-label=\"%s, drawn\">\n"
-                  "<svg viewBox=\"0 0 1000 %.0f\" role=\"img\" "
-                  "aria-labelledby=\"%s-title %s-desc\">\n<title id=\"%s-title\">%s</title>\n"
-                  "<desc id=\"%s-desc\">A row for each pipeline rank; the table below sums "
-                  "its actions.</desc>\n",
-                  title, height + 20.0, p->id, p->id, p->id, title, p->id);
+    ms_html_print(
+        p->html,
+        "<figure>\n<div class=\"wide\" role=\"region\" tabindex=\"0\" "
+        "aria-label=\"%s, drawn\">\n"
+        "<svg viewBox=\"0 0 1000 %.0f\" role=\"img\" "
+        "aria-labelledby=\"%s-title %s-desc\">\n<title id=\"%s-title\">%s</title>\n"
+        "<desc id=\"%s-desc\">A row for each pipeline rank; the table below sums "
+        "its actions.</desc>\n",
+        title, height + 20.0, p->id, p->id, p->id, title, p->id);
     draw_lanes(p);
     ms_html_print(p->html, "<g class=\"%s\">\n",
                   p->timeline->num_boxes > MAX_NUMBERS ? "dense" : "apart");
@@ -302,11 +304,12 @@ static void draw_step(const ms_html *html, const ms_page *page)
                         ms_plan_schedule_name(page->plan));
     if (t->num_boxes > MAX_DRAWN && t->num_lanes <= MAX_SAMPLES) {
         sample(page->arena, &p);
-        caption = ms_arena_printf(page->arena,
-                                  "%s %ld actions are too many to be drawn one by one: "
-                                  "each row shows what its rank does at %d equally spaced "
-                                  "instants.",
-                                  caption, t->num_boxes, MAX_SAMPLES / t->num_lanes);
+        caption =
+            ms_arena_printf(page->arena,
+                            "%s %ld actions are too many to be drawn one by one: "
+                            "each row shows what its rank does at %d equally spaced "
+                            "instants.",
+                            caption, t->num_boxes, MAX_SAMPLES / t->num_lanes);
     }
     draw(&p, "Actions of every pipeline rank over one step", caption);
 }
@@ -327,10 +330,10 @@ static void draw_start(const ms_html *html, const ms_page *page)
 static void write_stages(const ms_html *html, const ms_page *page)
 {
     const ms_prediction *p = page->prediction;
-    ms_html_table table = MS_HTML_TABLE(
-        html, "t-stages", "Work of each pipeline rank in a step", "rrrrrrr",
-        "pipeline rank", "layers", "forward (ms)", "backward (ms)", "busy (s)",
-        "busy (%)", "micro-batches in flight");
+    ms_html_table table =
+        MS_HTML_TABLE(html, "t-stages", "Work of each pipeline rank in a step", "rrrrrrr",
+                      "pipeline rank", "layers", "forward (ms)", "backward (ms)",
+                      "busy (s)", "busy (%)", "micro-batches in flight");
     for (int i = 0; i < p->num_stages; i++) {
         const ms_stage_prediction *stage = &p->stages[i];
         ms_html_cell(&table, "%d", stage->rank);

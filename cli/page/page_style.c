@@ -42,7 +42,7 @@ const char *const ms_page_style[] = {
     "ul{padding-left:1.2rem}",
     "li{margin:.2rem 0}",
     ".sentences li::first-letter{text-transform:uppercase}",
-    ".columns{columns:20rem;column-gap:2rem;font-size:.9rem}",
+    ".columns{columns:11rem;column-gap:1.5rem;font-size:.9rem}",
     ".wide{overflow-x:auto;margin:.8rem 0}",
     "table{border-collapse:collapse;font-size:.9rem;"
     "font-variant-numeric:tabular-nums}",

@@ -294,8 +294,7 @@ static void open_file(const picture *p)
     fputs("<style>\n", p->out);
     for (const char *const *style = ms_mesh_svg_styles; *style != NULL; style++)
         fprintf(p->out, "%s\n", *style);
-    fputs("</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-          p->out);
+    fputs("</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", p->out);
 }
 
 /* Pictures above MAX_SIDE are scaled down; the viewBox keeps their units. */

@@ -20,7 +20,7 @@
 /* Prints a prediction: inputs, step time, memory, stages and axes. */
 void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,
                          const ms_prediction *prediction);
-/* What a prediction assumes of states, traffic, experts and padding, in one line. */
+/* The assumptions of a prediction on states, traffic, experts and padding, in one line. */
 const char *ms_assumed_text(ms_arena *arena, const ms_plan *plan, const ms_prediction *p);
 /* The peak FLOP rate that MFU refers to: "the dense bf16 peak". */
 const char *ms_peak_rate_text(ms_arena *arena, ms_dtype compute, const ms_prediction *p);
