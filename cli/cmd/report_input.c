@@ -247,11 +247,12 @@ static ms_status read_document(ms_ctx *cx, ms_jval root, ms_report_input *out)
     const char *schema = NULL;
     if (ms_json_is_object(root))
         MS_TRY(read_text(cx, root, "schema", &schema));
-    for (const file_kind *k = kinds; k->schema != NULL && schema != NULL; k++)
-        if (strcmp(schema, k->schema) == 0) {
-            out->kind = k->kind;
-            return k->read(cx, root, out);
-        }
+    for (const file_kind *k = kinds; k->schema != NULL && schema != NULL; k++) {
+        if (strcmp(schema, k->schema) != 0)
+            continue;
+        out->kind = k->kind;
+        return k->read(cx, root, out);
+    }
     ms_json_fail(cx, root, "this is no plan, prediction or search");
     return ms_hint(cx, "predict and search write them with --json, search --save-plan "
                        "writes plans");

@@ -212,12 +212,13 @@ void ms_page_answer(const ms_html *html, const ms_page *page)
     if (page->campaign != NULL)
         campaign_cards(html, page);
     fputs("</dl>\n", html->out);
-    if (isfinite(page->file_step_s) && page->file_step_s != p->step_s)
+    if (isfinite(page->file_step_s) && page->file_step_s != p->step_s) {
         ms_html_print(html,
                       "<p class=\"warning\"><strong>Differs from the file:</strong> %s "
                       "states a step of %s s. It was made by another version, with other "
                       "data or other options; this page predicts the plan anew.</p>\n",
                       page->path, ms_amount_text(page->arena, page->file_step_s));
+    }
 }
 
 /* ---- risk and assumptions ---- */
@@ -282,11 +283,12 @@ static void write_risks(const ms_html *html, const ms_page *page)
 static int write_notes(const ms_html *html, const ms_page *page, const char *kind)
 {
     int num = 0;
-    for (const ms_kept_note *n = page->notes->first; n != NULL; n = n->next)
+    for (const ms_kept_note *n = page->notes->first; n != NULL; n = n->next) {
         if (strcmp(n->kind, kind) == 0) {
             put_item(html, n->text);
             num++;
         }
+    }
     return num;
 }
 
@@ -297,12 +299,13 @@ void ms_page_risk(const ms_html *html, const ms_page *page)
                   ms_assumed_text(page->arena, page->plan, page->prediction));
     (void)write_notes(html, page, "note");
     fputs("</ul>\n<h3>Defaults used</h3>\n", html->out);
-    if (page->path != NULL)
+    if (page->path != NULL) {
         ms_html_print(
             html,
             "<p>%s states the choices of the plan; which of them were defaults "
             "when it was made, it does not say. Defaults of this command:</p>\n",
             page->path);
+    }
     fputs("<ul class=\"columns\">\n", html->out);
     if (write_notes(html, page, "default") == 0)
         put_item(html, "none");
@@ -387,13 +390,14 @@ void ms_page_campaign(const ms_html *html, const ms_page *page)
     if (c->spare_nodes >= 0.0)
         put_item(html, ms_arena_printf(a, "%.0f spare nodes, counted in GPU-hours.",
                                        c->spare_nodes));
-    if (answer->simulated)
+    if (answer->simulated) {
         put_item(html, ms_arena_printf(a,
                                        "Simulated interruption by interruption: %s, "
                                        "goodput %.1f %%, %ld interruptions.",
                                        ms_long_time_text(a, answer->failures.elapsed_s),
                                        100.0 * answer->failures.goodput_frac,
                                        answer->failures.num_interruptions));
+    }
     limit_item(html, page, "Deadline", ms_long_time_text(a, answer->deadline_s),
                c->elapsed_s - answer->deadline_s);
     limit_item(html, page, "Budget", ms_large_text(a, answer->budget, " "),

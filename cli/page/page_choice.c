@@ -78,12 +78,13 @@ static void write_listed(const ms_html *html, const ms_page *page)
         ms_html_cell(&table, "%s", reason_text(arena, s, chosen, i));
     }
     ms_html_table_end(&table);
-    if (isfinite(s->num_meshes))
+    if (isfinite(s->num_meshes)) {
         ms_html_print(
             html,
             "<p>Of %.0f meshes with %.0f configurations these are the best, one "
             "a mesh.</p>\n",
             s->num_meshes, s->num_configurations);
+    }
 }
 
 static void advised_row(ms_html_table *table, ms_arena *arena, const ms_advised *given,
@@ -111,11 +112,12 @@ static void write_advised(const ms_html *html, const ms_page *page)
         "change", "step (s)", "against this plan (%)", "peak (GiB)", "P(fit)", "outcome");
     int num = 0, unfit = 0;
     advised_row(&table, page->arena, &advice->given, &advice->given);
-    for (int i = 0; i < advice->num_fitting && num < MAX_CHANGES; i++)
+    for (int i = 0; i < advice->num_fitting && num < MAX_CHANGES; i++) {
         if (!ms_advice_is_repeated(advice, i)) {
             advised_row(&table, page->arena, &advice->given, &advice->changes[i]);
             num++;
         }
+    }
     for (int i = advice->num_fitting; i < advice->num && unfit < 3; i++, unfit++)
         advised_row(&table, page->arena, &advice->given, &advice->changes[i]);
     ms_html_table_end(&table);

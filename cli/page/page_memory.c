@@ -33,11 +33,12 @@ static void draw_stage(const ms_html *html, const ms_prediction *p, int i, doubl
                   p->stages[i].rank);
     for (int category = 0; category < MS_NUM_MEMORY_CATEGORIES; category++) {
         double width = p->stages[i].memory[category] * px_per_byte;
-        if (width > 0.0)
+        if (width > 0.0) {
             ms_html_print(html,
                           "<rect class=\"m%d\" x=\"%.1f\" y=\"%.0f\" width=\"%.1f\" "
                           "height=\"17\"/>\n",
                           category, x, y, width);
+        }
         x += width;
     }
 }

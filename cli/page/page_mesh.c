@@ -48,15 +48,16 @@ static void draw(const ms_html *html, const ms_page *page)
           html->out);
     ms_mesh_draw_svg(html->out, page->arena, &drawing);
     ms_html_print(html, "</div>\n<figcaption id=\"c-mesh\">");
-    if (part.num_ranks < mesh.num_ranks)
+    if (part.num_ranks < mesh.num_ranks) {
         ms_html_print(
             html,
             "Ranks 0 to %ld of %ld; the others repeat this block along the outer "
             "axes. ",
             part.num_ranks - 1, mesh.num_ranks);
-    else
+    } else {
         ms_html_print(html, mesh.num_ranks == 1 ? "%ld rank. " : "All %ld ranks. ",
                       mesh.num_ranks);
+    }
     fputs("A numbered cell is a rank, a box a node, a bracket the extent of an "
           "axis.</figcaption>\n</figure>\n",
           html->out);

@@ -24,11 +24,12 @@ static void draw_parts(const ms_html *html, const part *parts, double step_s)
         html->out);
     for (int i = 0; i < NUM_PARTS; i++) {
         double width = 1000.0 * parts[i].seconds / step_s;
-        if (width > 0.0)
+        if (width > 0.0) {
             ms_html_print(html,
                           "<rect class=\"p%d\" x=\"%.2f\" y=\"0\" width=\"%.2f\" "
                           "height=\"40\"/>\n",
                           i, x, width);
+        }
         x += width;
     }
     fputs("</svg>\n<ul class=\"legend\">\n", html->out);
@@ -138,11 +139,12 @@ static void put_numbers(const picture *p)
             box->end_s > p->end_s)
             continue;
         extent_of(p, box, &top, &height);
-        if (height >= 9.0)
+        if (height >= 9.0) {
             ms_html_print(p->html,
                           "<text class=\"on k%d-text\" x=\"%.1f\" y=\"%.1f\">%d</text>\n",
                           (int)box->kind, LEFT + box->start_s * p->px_per_s + width / 2.0,
                           top + height / 2.0 + 3.0, box->microbatch);
+        }
     }
 }
 
@@ -223,7 +225,7 @@ static void draw_lanes(const picture *p)
 static void draw_axis(const picture *p, double top)
 {
     ms_time_unit unit = ms_time_unit_of(p->end_s);
-    for (int i = 0; i <= 4; i++)
+    for (int i = 0; i <= 4; i++) {
         ms_html_print(p->html,
                       "<text class=\"%s\" x=\"%.1f\" y=\"%.0f\">%.4g %s</text>\n",
                       i == 0   ? "start"
@@ -231,6 +233,7 @@ static void draw_axis(const picture *p, double top)
                                : "middle",
                       LEFT + (RIGHT - LEFT) * i / 4.0, top + 14.0,
                       p->end_s * unit.per_s * i / 4.0, unit.name);
+    }
 }
 
 static void write_legend(const picture *p)
