@@ -1,15 +1,13 @@
 /* Sections of a page: the answer, its risk and assumptions, the whole training. */
 #include "cli/page/page_priv.h"
 
-#include "cli/report/campaign_report.h"
 #include "cli/report/report.h"
 #include "plots/caption.h"
+#include "sim/planning/campaign_text.h"
 #include "sim/step/prediction_text.h"
 
 #include <math.h>
 #include <string.h>
-
-#define DAY_S 86400.0
 
 /* ---- the layout in words ---- */
 

@@ -9,7 +9,8 @@
 
 /* ---- text ---- */
 
-const char *ms_large_text(ms_arena *arena, double value, const char *between)
+/* "15.6T" for 1.56e13; " " between number and prefix where a unit follows. */
+static const char *large_text(ms_arena *arena, double value, const char *between)
 {
     static const char *const prefixes[] = {"", "k", "M", "G", "T", "P", "E", "Z", "Y"};
     int at = 0;
@@ -18,7 +19,7 @@ const char *ms_large_text(ms_arena *arena, double value, const char *between)
     return ms_arena_printf(arena, "%.4g%s%s", value, between, prefixes[at]);
 }
 
-const char *ms_long_time_text(ms_arena *arena, double seconds)
+static const char *time_text(ms_arena *arena, double seconds)
 {
     char text[64];
     if (seconds >= 2.0 * DAY_S)
@@ -35,24 +36,23 @@ static void print_time(FILE *out, ms_arena *arena, const ms_campaign_answer *a)
 {
     const ms_campaign *c = &a->campaign;
     ms_print(out, "training      %s for %s tokens in %.0f steps\n",
-             ms_long_time_text(arena, c->elapsed_s),
-             ms_large_text(arena, a->terms.tokens, ""), c->num_steps);
+             time_text(arena, c->elapsed_s), large_text(arena, a->terms.tokens, ""),
+             c->num_steps);
     if (!isnan(c->elapsed_low_s))
         ms_print(out, "              90 %% interval %s to %s, by that of the step\n",
-                 ms_long_time_text(arena, c->elapsed_low_s),
-                 ms_long_time_text(arena, c->elapsed_high_s));
+                 time_text(arena, c->elapsed_low_s), time_text(arena, c->elapsed_high_s));
     ms_print(out,
              "goodput       %.1f %%: interrupted every %s, %.0f times; %s until the next "
              "step\n",
-             100.0 * c->goodput_frac, ms_long_time_text(arena, c->job.mean_s),
-             c->num_interruptions, ms_long_time_text(arena, c->job.restart_s));
-    ms_print(
-        out, "checkpoints   every %.0f steps (%s); %.4g GB each, stopping the job %s\n",
-        c->interval_steps, ms_long_time_text(arena, c->interval_steps * a->step.step_s),
-        a->step.checkpoint_bytes / 1e9, ms_long_time_text(arena, c->job.checkpoint_s));
+             100.0 * c->goodput_frac, time_text(arena, c->job.mean_s),
+             c->num_interruptions, time_text(arena, c->job.restart_s));
+    ms_print(out,
+             "checkpoints   every %.0f steps (%s); %.4g GB each, stopping the job %s\n",
+             c->interval_steps, time_text(arena, c->interval_steps * a->step.step_s),
+             a->step.checkpoint_bytes / 1e9, time_text(arena, c->job.checkpoint_s));
     if (a->simulated)
         ms_print(out, "simulated     %s, goodput %.1f %%, interrupted %ld times\n",
-                 ms_long_time_text(arena, a->failures.elapsed_s),
+                 time_text(arena, a->failures.elapsed_s),
                  100.0 * a->failures.goodput_frac, a->failures.num_interruptions);
 }
 
@@ -61,17 +61,16 @@ static void print_energy(FILE *out, ms_arena *arena, const ms_campaign *c)
     const char *co2 = isnan(c->co2_kg)
                           ? ""
                           : ms_arena_printf(arena, ", %.0f t of CO2", c->co2_kg / 1e3);
-    ms_print(out, "energy        %sWh%s\n",
-             ms_large_text(arena, 1e3 * c->energy_kwh, " "), co2);
+    ms_print(out, "energy        %sWh%s\n", large_text(arena, 1e3 * c->energy_kwh, " "),
+             co2);
 }
 
 static void print_resources(FILE *out, ms_arena *arena, const ms_campaign *c)
 {
-    const char *cost =
-        isnan(c->cost)
-            ? ""
-            : ms_arena_printf(arena, ", cost %s", ms_large_text(arena, c->cost, ""));
-    ms_print(out, "GPU-hours     %s%s\n", ms_large_text(arena, c->gpu_hours, ""), cost);
+    const char *cost = isnan(c->cost) ? ""
+                                      : ms_arena_printf(arena, ", cost %s",
+                                                        large_text(arena, c->cost, ""));
+    ms_print(out, "GPU-hours     %s%s\n", large_text(arena, c->gpu_hours, ""), cost);
     if (c->spare_nodes >= 0.0)
         ms_print(out,
                  "spare nodes   %.0f, counted in GPU-hours: enough 95 %% of the time\n",
@@ -93,11 +92,11 @@ static void print_limits(FILE *out, ms_arena *arena, const ms_campaign_answer *a
     const ms_campaign *c = &a->campaign;
     double late_s = c->elapsed_s - a->deadline_s, over = c->cost - a->budget;
     if (!isnan(late_s))
-        print_limit(out, "deadline", ms_long_time_text(arena, a->deadline_s),
-                    ms_long_time_text(arena, late_s), late_s <= 0.0);
+        print_limit(out, "deadline", time_text(arena, a->deadline_s),
+                    time_text(arena, late_s), late_s <= 0.0);
     if (!isnan(over))
-        print_limit(out, "budget", ms_large_text(arena, a->budget, ""),
-                    ms_large_text(arena, over, ""), over <= 0.0);
+        print_limit(out, "budget", large_text(arena, a->budget, ""),
+                    large_text(arena, over, ""), over <= 0.0);
 }
 
 void ms_campaign_print(FILE *out, ms_arena *arena, const ms_campaign_answer *answer)

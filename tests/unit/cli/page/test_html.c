@@ -28,7 +28,6 @@ static void arguments_are_no_markup(void **state)
     ASSERT_TEXT(written(cx, write_names),
                 "<p title=\"a&quot;b\">\n&lt;script&gt;alert('x')&lt;/script&gt; &amp; "
                 "&lt;b&gt; &amp; 7%</p>\n");
-    test_cx_close(cx);
 }
 
 static void write_controls(const ms_html *html)
@@ -41,7 +40,6 @@ static void controls_and_invalid_bytes_are_visible(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ASSERT_TEXT(written(cx, write_controls), "a\\x1B[31m\\xFF|h\xc3\xa9\\x07");
-    test_cx_close(cx);
 }
 
 static void write_figures(const ms_html *html)
@@ -59,7 +57,6 @@ static void figures_have_exact_values(void **state)
                 "data-value=\"0.3333333333333333\">0.3 s</span>"
                 "<span class=\"figure\" data-key=\"cost\" data-value=\"null\">not "
                 "known</span>");
-    test_cx_close(cx);
 }
 
 static void write_table(const ms_html *html)
@@ -83,7 +80,6 @@ static void rows_and_columns_have_headings(void **state)
                 "<th scope=\"col\" class=\"r\">value (%)</th></tr></thead>\n<tbody>\n"
                 "<tr><th scope=\"row\">a&lt;b</th><td class=\"r\">2.0</td></tr>\n"
                 "</tbody>\n</table>\n</div>\n");
-    test_cx_close(cx);
 }
 
 static void write_copy(const ms_html *html)
@@ -102,7 +98,6 @@ static void copies_are_escaped(void **state)
     ms_ctx *cx = test_cx();
     ASSERT_TEXT(written(cx, write_copy),
                 "{&quot;model&quot;: &quot;&lt;x&gt;&quot;}\nend");
-    test_cx_close(cx);
 }
 
 int main(void)
