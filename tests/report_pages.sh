@@ -107,6 +107,7 @@ page_of_search()
     expect "no deadline" grep -q 'Deadline 24.0 h: EXCEEDED' "$scratch/page.html"
     "$MESHSIM" search --model 8b --gpus 16 --global-batch 32 --stack megatron,torchtitan --json -o "$scratch/stacks.json"
     page "$scratch/stacks.json"
+    expect_figures "$scratch/page.html" <(grep '^ \{10\}"step_s": ' "$scratch/stacks.json" | sort -t : -k 2 -g | head -1) step_s
     expect "no search of two stacks" grep -q -- '--stack megatron,torchtitan' "$scratch/page.html"
 }
 

@@ -9,6 +9,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Step times of one plan closer than this differ by rounding on another machine. */
+#define SAME_STEP_FRAC 1e-9
+
 /* ---- the layout in words ---- */
 
 static const char *join(ms_arena *arena, const char *text, const char *more)
@@ -210,7 +213,8 @@ void ms_page_answer(const ms_html *html, const ms_page *page)
     if (page->campaign != NULL)
         campaign_cards(html, page);
     fputs("</dl>\n", html->out);
-    if (isfinite(page->file_step_s) && page->file_step_s != p->step_s) {
+    if (isfinite(page->file_step_s) &&
+        fabs(page->file_step_s / p->step_s - 1.0) > SAME_STEP_FRAC) {
         ms_html_print(html,
                       "<p class=\"warning\"><strong>Differs from the file:</strong> %s "
                       "states a step of %s s. It was made by another version, with other "

@@ -22,7 +22,9 @@ static const char *reason_text(ms_arena *arena, const ms_page_search *s,
     if (other == chosen)
         return "reported here";
     if (other->step_s < chosen->step_s)
-        return "faster, but not by more than the tie band, and less simple";
+        return chosen->step_s < other->step_s * (1.0 + s->band_frac)
+                   ? "faster, but not by more than the tie band, and less simple"
+                   : "faster, but not what the search was to find";
     int most = 0;
     double by_s = 0.0;
     for (int part = 0; part < MS_NUM_RESULT_TIMES; part++) {
