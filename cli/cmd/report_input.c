@@ -211,13 +211,19 @@ static void put_fastest_first(ms_results *plans)
     plans->items[fastest] = first;
 }
 
+static ms_status read_list(ms_ctx *cx, ms_jval root, const char *path, ms_results *plans)
+{
+    MS_TRY(ms_results_add(cx, root, path, plans));
+    if (ms_json_is_array(member(cx, root, "stacks")))
+        put_fastest_first(plans);
+    return MS_OK;
+}
+
 static ms_status read_search(ms_ctx *cx, ms_jval root, ms_report_input *out)
 {
     ms_page_search *search = MS_NEW(cx->arena, ms_page_search);
     *search = (ms_page_search){0};
-    MS_TRY(ms_results_add(cx, root, out->path, &search->plans));
-    if (ms_json_is_array(member(cx, root, "stacks")))
-        put_fastest_first(&search->plans);
+    MS_TRY(read_list(cx, root, out->path, &search->plans));
     MS_TRY(take(cx, &search->plans.items[0], root, out));
     MS_TRY(read_engine(cx, root, out));
     MS_TRY(read_certificate(cx, root, search));
