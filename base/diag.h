@@ -33,14 +33,26 @@ typedef struct ms_diag {
     struct ms_diag *next;
 } ms_diag;
 
+/* A note for people, or a default that a command used, kept for a report. */
+typedef struct ms_kept_note {
+    const char *kind, *text; /* "note" or "default" */
+    struct ms_kept_note *next;
+} ms_kept_note;
+
+/* Notes in order. Starts zeroed. */
+typedef struct ms_kept_notes {
+    ms_kept_note *first, *last;
+} ms_kept_notes;
+
 /* Context of one command or worker thread: its arena and the errors recorded so far. */
 typedef struct ms_ctx {
     ms_arena *arena;
     ms_diag *first; /* recorded errors in order; NULL: none */
     ms_diag *last;
-    ms_status status; /* status of the last error */
-    int num_errors;   /* all errors so far: the 20 recorded ones and later ones */
-    int verbosity;    /* amount of output: -1 quiet, 0 normal, 1 verbose */
+    ms_status status;     /* status of the last error */
+    int num_errors;       /* all errors so far: the 20 recorded ones and later ones */
+    int verbosity;        /* amount of output: -1 quiet, 0 normal, 1 verbose */
+    ms_kept_notes *notes; /* keeps notes and defaults, printed or not; NULL: none kept */
 } ms_ctx;
 
 #define MS_NOWHERE ((ms_loc){0})

@@ -82,6 +82,7 @@ ms_status ms_cmd_mesh(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_model(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_plot(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_report(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_run(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_schedule(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_search(ms_ctx *cx, ms_args *args);

@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* Quotes `text` for a shell if it has characters that a shell interprets. */
-static const char *quoted(ms_arena *arena, const char *text)
+const char *ms_shell_quoted(ms_arena *arena, const char *text)
 {
     static const char harmless[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+=:@%,";
@@ -30,9 +29,9 @@ static char *add_flag(ms_arena *arena, char *text, const ms_plan *plan, ms_choic
 {
     if (ms_plan_fields[choice].flag == NULL || !ms_plan_needs_flag(plan, choice))
         return text;
-    return ms_arena_printf(arena, "%s%s%s %s", text, text[0] == '\0' ? "" : " ",
-                           ms_plan_fields[choice].flag,
-                           quoted(arena, ms_plan_value_text(arena, plan, choice)));
+    return ms_arena_printf(
+        arena, "%s%s%s %s", text, text[0] == '\0' ? "" : " ", ms_plan_fields[choice].flag,
+        ms_shell_quoted(arena, ms_plan_value_text(arena, plan, choice)));
 }
 
 /* Writes flags of inputs (model, batch) first; omits values that all stacks default

@@ -7,6 +7,9 @@
 #include "sim/search/shortfall.h"
 #include "sim/step/framework_rules.h"
 
+/* Quotes `text` for a shell if it has characters that a shell interprets. */
+const char *ms_shell_quoted(ms_arena *arena, const char *text);
+
 /* Writes a plan as flags: "--model 70b --gpus 512 --pp 4 --dp-shard 16 --tp 8 --zero 1".
  * ms_plan_from_options makes the same plan of them, except for layers_per_stage, which
  * must be the default split, data types of states, which have no flags, and

@@ -35,8 +35,7 @@ static bool same_but_numbers(const ms_advised *a, const ms_advised *b)
     return ms_plan_equal(&plan, &b->plan);
 }
 
-/* Whether a faster change is the same but for such a number. */
-static bool is_repeated(const ms_advice *advice, int change)
+bool ms_advice_is_repeated(const ms_advice *advice, int change)
 {
     for (int i = 0; i < change; i++)
         if (same_but_numbers(&advice->changes[i], &advice->changes[change]))
@@ -51,7 +50,7 @@ static void print_table(FILE *out, ms_arena *arena, const ms_advice *advice, int
     int num = 0;
     add_row(table, "-", &advice->given, &advice->given);
     for (int i = 0; i < advice->num_fitting && num < rows; i++)
-        if (!is_repeated(advice, i))
+        if (!ms_advice_is_repeated(advice, i))
             add_row(table, ms_arena_printf(arena, "%d", ++num), &advice->given,
                     &advice->changes[i]);
     ms_table_print(table, out);
@@ -95,16 +94,14 @@ static void print_unfit(FILE *out, ms_arena *arena, const ms_advice *advice)
         0);
 }
 
-static void print_pair(FILE *out, ms_arena *arena, const ms_advice *advice)
+const char *ms_advice_pair_text(ms_arena *arena, const ms_advice *advice)
 {
-    const char *text = advice->num_fitting > 0 || advice->given.fits
-                           ? "no pair of changes that fits is faster than one alone"
-                           : "no pair of changes fits";
     if (advice->has_pair)
-        text = ms_arena_printf(arena, "%s: %s", advice->pair.change,
+        return ms_arena_printf(arena, "%s: %s", advice->pair.change,
                                outcome_text(arena, advice, &advice->pair));
-    fputs("\nbest pair of changes\n", out);
-    ms_print_paragraph(out, text, 2);
+    return advice->num_fitting > 0 || advice->given.fits
+               ? "no pair of changes that fits is faster than one alone"
+               : "no pair of changes fits";
 }
 
 static const char *name_of(const ms_advised *plan)
@@ -150,16 +147,12 @@ static const char *measure_text(ms_arena *arena, const ms_advice_measure *m)
         100.0 * (m->flip_value / f->value - 1.0), name_of(m->rival), name_of(m->best));
 }
 
-static void print_measure(FILE *out, ms_arena *arena, const ms_advice *advice)
+const char *ms_advice_measure_text(ms_arena *arena, const ms_advice *advice)
 {
-    const char *text = "no single coefficient, within its interval or a factor of 2, "
-                       "changes which single change is the best";
-    if (advice->num_fitting == 0)
-        return;
-    if (advice->has_measure)
-        text = measure_text(arena, &advice->measure);
-    fputs("\nwhat to measure\n", out);
-    ms_print_paragraph(out, text, 2);
+    return advice->has_measure
+               ? measure_text(arena, &advice->measure)
+               : "no single coefficient, within its interval or a factor of 2, "
+                 "changes which single change is the best";
 }
 
 void ms_advice_print(FILE *out, ms_arena *arena, const ms_advice *advice, int rows)
@@ -174,6 +167,10 @@ void ms_advice_print(FILE *out, ms_arena *arena, const ms_advice *advice, int ro
              rule);
     print_table(out, arena, advice, rows);
     print_unfit(out, arena, advice);
-    print_pair(out, arena, advice);
-    print_measure(out, arena, advice);
+    fputs("\nbest pair of changes\n", out);
+    ms_print_paragraph(out, ms_advice_pair_text(arena, advice), 2);
+    if (advice->num_fitting == 0)
+        return;
+    fputs("\nwhat to measure\n", out);
+    ms_print_paragraph(out, ms_advice_measure_text(arena, advice), 2);
 }

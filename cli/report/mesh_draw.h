@@ -41,6 +41,9 @@ typedef struct ms_drawing {
     const long *group_of_rank;
     const char *coloured; /* name of the coloured axis */
     long width;           /* columns of the terminal; wider meshes are cut into panels */
+    /* part of a page, which has the styles (ms_mesh_svg_style): the SVG's class and the id
+     * of the text that describes it; NULL: a file of its own */
+    const char *page_class, *described_by;
 } ms_drawing;
 
 /* The node that holds the rank drawn at a row and column. */
@@ -60,6 +63,9 @@ void ms_grid_write_json(ms_jout *json, ms_arena *arena, const ms_grid *grid);
 /* Most ranks of a readable picture, and of readable text; callers refuse more. */
 #define MS_MAX_SVG_RANKS  65536
 #define MS_MAX_TEXT_RANKS 1024
+
+/* Styles of the drawing, as CSS rules that begin with their selector. */
+extern const char *const ms_mesh_svg_styles[];
 
 /* Draws the mesh as SVG: nodes as boxes, axes as brackets, a legend of the colours. */
 void ms_mesh_draw_svg(FILE *out, ms_arena *arena, const ms_drawing *drawing);

@@ -277,27 +277,44 @@ static void draw_legend(const picture *p)
     }
 }
 
+const char *const ms_mesh_svg_styles[] = {
+    "text { font-family: Helvetica, Arial, sans-serif; fill: #222 }",
+    ".title { font-size: 14px; font-weight: bold }",
+    ".label { font-size: 11px; text-anchor: middle }",
+    ".small { font-size: 9px; fill: #555 }",
+    ".number { font-size: 11px; text-anchor: middle }",
+    ".node { fill: #f3f4f6; stroke: #374151; stroke-width: 1.2 }",
+    ".rank { stroke: #9ca3af; stroke-width: 0.6 }",
+    ".axis { fill: none; stroke: #6b7280; stroke-width: 1 }",
+    NULL,
+};
+
+static void open_file(const picture *p)
+{
+    fputs("<style>\n", p->out);
+    for (const char *const *style = ms_mesh_svg_styles; *style != NULL; style++)
+        fprintf(p->out, "%s\n", *style);
+    fputs("</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", p->out);
+}
+
 /* Pictures above MAX_SIDE are scaled down; the viewBox keeps their units. */
 static void open_svg(const picture *p)
 {
     double side = p->width > p->height ? p->width : p->height;
     double scale = side > MAX_SIDE ? MAX_SIDE / side : 1.0;
+    bool in_page = p->drawing->page_class != NULL;
+    if (!in_page)
+        fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", p->out);
     fprintf(p->out,
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
-            "viewBox=\"0 0 %.0f %.0f\">\n",
+            "viewBox=\"0 0 %.0f %.0f\"",
             ceil(scale * p->width), ceil(scale * p->height), p->width, p->height);
-    fputs("<style>\n"
-          "text { font-family: Helvetica, Arial, sans-serif; fill: #222 }\n"
-          ".title { font-size: 14px; font-weight: bold }\n"
-          ".label { font-size: 11px; text-anchor: middle }\n"
-          ".small { font-size: 9px; fill: #555 }\n"
-          ".number { font-size: 11px; text-anchor: middle }\n"
-          ".node { fill: #f3f4f6; stroke: #374151; stroke-width: 1.2 }\n"
-          ".rank { stroke: #9ca3af; stroke-width: 0.6 }\n"
-          ".axis { fill: none; stroke: #6b7280; stroke-width: 1 }\n"
-          "</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-          p->out);
+    if (in_page)
+        fprintf(p->out, " class=\"%s\" role=\"img\" aria-labelledby=\"%s\"",
+                p->drawing->page_class, p->drawing->described_by);
+    fputs(">\n", p->out);
+    if (!in_page)
+        open_file(p);
 }
 
 /* Names of axes from outer to inner: "pp, dp_shard, tp". */

@@ -24,8 +24,7 @@ static const char *precision_note(ms_arena *arena, const ms_plan *plan)
     return ms_arena_printf(arena, " (the plan's %s is recorded but not priced)", text);
 }
 
-static void print_inputs(FILE *out, ms_arena *arena, const ms_plan *plan,
-                         const ms_prediction *p)
+const char *ms_assumed_text(ms_arena *arena, const ms_plan *plan, const ms_prediction *p)
 {
     const char *padding = "";
     if (p->padded_vocab > 0)
@@ -33,13 +32,19 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_plan *plan,
     if (p->kv_copies > 1)
         padding = ms_arena_printf(arena, "%s; each key-value head on %ld ranks", padding,
                                   p->kv_copies);
+    return ms_arena_printf(arena,
+                           "states in the bytes that stack %s keeps%s; no other traffic, "
+                           "no stragglers%s%s",
+                           plan->stack, precision_note(arena, plan),
+                           plan->ep > 1 ? "; experts equally loaded" : "", padding);
+}
+
+static void print_inputs(FILE *out, ms_arena *arena, const ms_plan *plan,
+                         const ms_prediction *p)
+{
     ms_print(out, "%s\n", ms_plan_inputs_text(arena, plan, p->unit));
     ms_print(out, "plan     %s\n", ms_plan_text(arena, plan));
-    ms_print(out,
-             "assumed  states in the bytes that stack %s keeps%s; no other traffic, no "
-             "stragglers%s%s\n",
-             plan->stack, precision_note(arena, plan),
-             plan->ep > 1 ? "; experts equally loaded" : "", padding);
+    ms_print(out, "assumed  %s\n", ms_assumed_text(arena, plan, p));
 }
 
 static void print_step(FILE *out, const ms_prediction *p)
@@ -58,7 +63,7 @@ static void print_step(FILE *out, const ms_prediction *p)
     fputc('\n', out);
 }
 
-static const char *peak_text(ms_arena *arena, ms_dtype compute, const ms_prediction *p)
+const char *ms_peak_rate_text(ms_arena *arena, ms_dtype compute, const ms_prediction *p)
 {
     char rate[64];
     const char *dtype = ms_dtype_names[compute];
@@ -95,7 +100,7 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_plan *plan,
     ms_print(out, "tokens/s/%-4s %.*f\n", p->unit != NULL ? p->unit : "GPU",
              ms_decimals(p->tokens_per_s_per_gpu), p->tokens_per_s_per_gpu);
     ms_print(out, "MFU           %.1f %% of %s: model FLOP, all attention pairs\n",
-             100.0 * p->mfu_frac, peak_text(arena, plan->compute, p));
+             100.0 * p->mfu_frac, ms_peak_rate_text(arena, plan->compute, p));
     ms_print(out,
              "causal        MFU %.1f %%: pairs that a mask leaves; HFU %.1f %%: executed "
              "FLOP, with recomputation\n",

@@ -20,6 +20,10 @@
 /* Prints a prediction: inputs, step time, memory, stages and axes. */
 void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,
                          const ms_prediction *prediction);
+/* The assumptions of a prediction on states, traffic, experts and padding, in one line. */
+const char *ms_assumed_text(ms_arena *arena, const ms_plan *plan, const ms_prediction *p);
+/* The peak FLOP rate that MFU refers to: "the dense bf16 peak". */
+const char *ms_peak_rate_text(ms_arena *arena, ms_dtype compute, const ms_prediction *p);
 /* The title and alignment (ms_table_columns) of a choice's column in tables of plans. In
  * short lines, columns of rare choices are left out first, then switches and methods; the
  * figures that follow from others have higher digits. */
@@ -47,6 +51,13 @@ void ms_explanation_print(FILE *out, ms_arena *arena, const ms_explanation *expl
 
 /* Prints advice on a plan: at most `rows` single changes that fit, the best pair, and what
  * to measure. */
+/* Whether a faster change of the advice is the same but for virtual stages or recomputed
+ * layers. */
+bool ms_advice_is_repeated(const ms_advice *advice, int change);
+/* "dp_shard 16 -> 32: step 8.12 s (-25.5 %), ...", or that no pair is better. */
+const char *ms_advice_pair_text(ms_arena *arena, const ms_advice *advice);
+/* The measurement that could most easily turn the choice, as a sentence. */
+const char *ms_advice_measure_text(ms_arena *arena, const ms_advice *advice);
 void ms_advice_print(FILE *out, ms_arena *arena, const ms_advice *advice, int rows);
 
 /* Prints costs of a plan in all orders of its axes, and the reasons. */

@@ -415,8 +415,7 @@ static ms_status add_search(ms_ctx *cx, ms_jval root, const char *path,
     return rank > 0 ? MS_OK : ms_json_fail(cx, list, "the search found no plan");
 }
 
-static ms_status add_document(ms_ctx *cx, ms_jval root, const char *path,
-                              ms_results *results)
+ms_status ms_results_add(ms_ctx *cx, ms_jval root, const char *path, ms_results *results)
 {
     ms_jval schema;
     const char *name = "";
@@ -442,7 +441,7 @@ ms_status ms_results_add_file(ms_ctx *cx, const char *path, ms_results *results)
     ms_jdoc *doc;
     ms_jval root;
     MS_TRY(ms_json_load(cx, path, &doc, &root));
-    ms_status status = add_document(cx, root, path, results);
+    ms_status status = ms_results_add(cx, root, path, results);
     ms_json_close(doc);
     return status;
 }

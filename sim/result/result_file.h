@@ -69,6 +69,8 @@ typedef struct ms_results {
     ms_result *items;
 } ms_results;
 
+/* Appends what a parsed document of a file holds, as ms_results_add_file does. */
+ms_status ms_results_add(ms_ctx *cx, ms_jval root, const char *path, ms_results *results);
 /* Appends what a file holds: one result, the plan of a plan file, whose figures are NaN
  * until ms_result_predicted sets them, or all plans of a search (schema
  * meshsim.search/1). MS_EIO: the file cannot be read; otherwise as ms_result_read. */

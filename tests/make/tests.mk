@@ -29,13 +29,17 @@ cubins := $(if $(SAN),,$(patsubst %.cu,$B/%.sm_90.cubin,$(if $(ptxas_files),$(fi
 
 .PHONY: check soak golden-update
 check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(ptxas_files) $(cubins) $(PROGRAM) ## unit, property, oracle, exec, golden and fuzz-corpus tests; SAN=, T=, UPDATE=1
-	@B=$B T='$T' UPDATE='$(UPDATE)' CC='$(CC)' NVCC='$(NVCC)' PTXAS='$(ptxas_files)' CUBINS='$(cubins)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(call tests_of,tests/golden/*.test tests/run_framework_cases.sh tests/json_docs.sh tests/search_work.sh tests/search_interrupt.sh) $(record_test)
+	@B=$B T='$T' UPDATE='$(UPDATE)' CC='$(CC)' NVCC='$(NVCC)' PTXAS='$(ptxas_files)' CUBINS='$(cubins)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(call tests_of,tests/golden/*.test tests/run_framework_cases.sh tests/json_docs.sh tests/search_work.sh tests/search_interrupt.sh tests/report_pages.sh) $(record_test)
 
 soak: $(call bin,$(SOAK_SRCS)) $(PROGRAM) ## long tests: tests/soak
 	@B=$B T='$T' SUMMARY=$B/soak.summary LIMIT_S=7200 tests/run_tests.sh $(call bin,$(SOAK_SRCS))
 
 golden-update: $(PROGRAM) ## rewrite tests/golden/*.test from what the program prints now
 	@B=$B T='$T' UPDATE=1 SUMMARY=$B/golden.summary tests/run_tests.sh $(call tests_of,tests/golden/*.test)
+
+.PHONY: report-check
+report-check: $(PROGRAM) ## pages of report in an HTML validator and headless Chromium, pictures in build/report-check; VNU=vnu.jar, CHROMIUM=
+	@tests/report_check.sh $(PROGRAM) || [ $$? -eq 77 ]
 
 .PHONY: asan ubsan tsan
 asan: ## check with the address sanitizer

@@ -1,0 +1,335 @@
+#include "cli/cmd/report_input.h"
+
+#include "cli/options/output.h"
+#include "cli/options/plan_command.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MAX_NUMBER 1e300
+
+/* ---- fields that a file may lack ---- */
+
+/* The number under a key; NaN if the key is missing or null. */
+static ms_status read_number(ms_ctx *cx, ms_jval object, const char *key, double *out)
+{
+    ms_jval value;
+    *out = NAN;
+    if (!ms_json_member(cx, object, key, &value) || ms_json_is_null(value))
+        return MS_OK;
+    return ms_json_number(cx, value, -MAX_NUMBER, MAX_NUMBER, out);
+}
+
+/* The text under a key; NULL if the key is missing or null. */
+static ms_status read_text(ms_ctx *cx, ms_jval object, const char *key, const char **out)
+{
+    ms_jval value;
+    *out = NULL;
+    if (!ms_json_member(cx, object, key, &value) || ms_json_is_null(value))
+        return MS_OK;
+    MS_TRY(ms_json_text(cx, value, out));
+    *out = ms_arena_strdup(cx->arena, *out);
+    return MS_OK;
+}
+
+/* The member under a key, or a value without members if there is none. */
+static ms_jval member(ms_ctx *cx, ms_jval object, const char *key)
+{
+    ms_jval value;
+    return ms_json_is_object(object) && ms_json_member(cx, object, key, &value)
+               ? value
+               : (ms_jval){0};
+}
+
+/* ---- campaigns ---- */
+
+typedef struct term {
+    const char *key;
+    size_t offset; /* ms_opt_quantity in ms_campaign_options */
+} term;
+
+static const term campaign_keys[] = {
+    {"tokens", offsetof(ms_campaign_options, tokens)},
+    {"checkpoint_stall_s", offsetof(ms_campaign_options, stall_s)},
+    {NULL, 0},
+};
+static const term term_keys[] = {
+    {"price_per_gpu_hour", offsetof(ms_campaign_options, price)},
+    {"gpu_power_w", offsetof(ms_campaign_options, power_w)},
+    {"pue", offsetof(ms_campaign_options, pue)},
+    {"co2_kg_per_kwh", offsetof(ms_campaign_options, co2_kg_per_kwh)},
+    {"gpu_mtbf_s", offsetof(ms_campaign_options, mtbf_s)},
+    {"restart_s", offsetof(ms_campaign_options, restart_s)},
+    {"repair_s", offsetof(ms_campaign_options, repair_s)},
+    {"write_bytes_per_s", offsetof(ms_campaign_options, write_bytes_per_s)},
+    {NULL, 0},
+};
+
+static ms_status read_terms(ms_ctx *cx, ms_jval object, const term *terms,
+                            ms_campaign_options *out)
+{
+    for (const term *t = terms; t->key != NULL; t++) {
+        ms_opt_quantity *option = (ms_opt_quantity *)((char *)out + t->offset);
+        MS_TRY(read_number(cx, object, t->key, &option->value));
+        option->given = !isnan(option->value);
+    }
+    return MS_OK;
+}
+
+/* Reads the campaign of a result as the options that ask for it. */
+static ms_status read_campaign(ms_ctx *cx, ms_jval object, ms_report_input *out)
+{
+    ms_jval campaign = member(cx, object, "campaign");
+    if (!ms_json_is_object(campaign))
+        return MS_OK;
+    MS_TRY(read_terms(cx, campaign, campaign_keys, &out->campaign));
+    out->has_campaign = out->campaign.tokens.given;
+    ms_jval terms = member(cx, campaign, "terms");
+    return ms_json_is_object(terms) ? read_terms(cx, terms, term_keys, &out->campaign)
+                                    : MS_OK;
+}
+
+/* ---- kinds of files ---- */
+
+static ms_status take(ms_ctx *cx, const ms_result *result, ms_jval root,
+                      ms_report_input *out)
+{
+    if (result->made_for == NULL)
+        return ms_json_fail(cx, root, "the %s has no plan", out->kind);
+    out->plan = *result->made_for;
+    out->file_step_s = result->step_s;
+    return MS_OK;
+}
+
+static ms_status read_engine(ms_ctx *cx, ms_jval object, ms_report_input *out)
+{
+    const char *engine;
+    MS_TRY(read_text(cx, object, "engine", &engine));
+    out->by_events =
+        engine != NULL && strcmp(engine, ms_engine_names[MS_ENGINE_EVENT]) == 0;
+    return MS_OK;
+}
+
+static ms_status read_result(ms_ctx *cx, ms_jval root, ms_report_input *out)
+{
+    ms_results results = {0};
+    MS_TRY(ms_results_add(cx, root, out->path, &results));
+    MS_TRY(take(cx, &results.items[0], root, out));
+    MS_TRY(read_engine(cx, root, out));
+    return read_campaign(cx, root, out);
+}
+
+static ms_status read_certificate(ms_ctx *cx, ms_jval root, ms_page_search *out)
+{
+    ms_jval certificate = member(cx, root, "certificate"), optimal;
+    out->best_step_s = NAN;
+    out->has_certificate = ms_json_is_object(certificate) &&
+                           ms_json_member(cx, certificate, "optimal", &optimal);
+    if (!out->has_certificate)
+        return MS_OK;
+    MS_TRY(ms_json_bool(cx, optimal, &out->optimal));
+    return read_number(cx, certificate, "best_step_s", &out->best_step_s);
+}
+
+/* Reads what the search says of each plan beside its prediction. */
+static ms_status read_gaps(ms_ctx *cx, ms_jval root, ms_page_search *out)
+{
+    double *gaps = MS_NEW_ARRAY(cx->arena, out->plans.num, double);
+    ms_jval list = member(cx, root, "plans");
+    for (int i = 0; i < out->plans.num; i++) {
+        gaps[i] = NAN;
+        if (ms_json_is_array(list) && i < ms_json_length(list))
+            MS_TRY(read_number(cx, ms_json_element(cx, list, i), "gap_frac", &gaps[i]));
+    }
+    out->gap_frac = gaps;
+    return MS_OK;
+}
+
+static ms_status read_space(ms_ctx *cx, ms_jval root, ms_page_search *out)
+{
+    ms_jval space = member(cx, root, "space"), ties = member(cx, root, "ties");
+    out->num_meshes = out->num_configurations = out->band_frac = NAN;
+    if (ms_json_is_object(space)) {
+        MS_TRY(read_number(cx, space, "meshes", &out->num_meshes));
+        MS_TRY(read_number(cx, space, "configurations", &out->num_configurations));
+    }
+    return ms_json_is_object(ties) ? read_number(cx, ties, "band_frac", &out->band_frac)
+                                   : MS_OK;
+}
+
+/* Names of the searched stacks: "megatron,torchtitan". */
+static ms_status read_stacks(ms_ctx *cx, ms_jval root, const char **out)
+{
+    MS_TRY(read_text(cx, root, "stack", out));
+    ms_jval list = member(cx, root, "stacks");
+    if (*out != NULL || !ms_json_is_array(list))
+        return MS_OK;
+    for (int i = 0; i < ms_json_length(list); i++) {
+        const char *name;
+        MS_TRY(read_text(cx, ms_json_element(cx, list, i), "stack", &name));
+        if (name != NULL)
+            *out = *out == NULL ? name : ms_arena_printf(cx->arena, "%s,%s", *out, name);
+    }
+    return MS_OK;
+}
+
+static ms_status read_command(ms_ctx *cx, ms_jval root, const ms_plan *plan,
+                              ms_page_search *out)
+{
+    const char *limits, *stacks;
+    ms_arena *arena = cx->arena;
+    MS_TRY(read_text(cx, root, "limits", &limits));
+    MS_TRY(read_stacks(cx, root, &stacks));
+    const char *text = ms_arena_printf(
+        arena,
+        "meshsim search --model %s --cluster %s --gpus %ld --seq %ld --global-batch %ld "
+        "--precision %s",
+        ms_shell_quoted(arena, plan->model), ms_shell_quoted(arena, plan->cluster),
+        plan->gpus, plan->sequence_length, plan->global_batch,
+        ms_dtype_names[plan->compute]);
+    if (stacks != NULL)
+        text =
+            ms_arena_printf(arena, "%s --stack %s", text, ms_shell_quoted(arena, stacks));
+    if (isfinite(out->min_fit))
+        text = ms_arena_printf(arena, "%s --min-fit %g", text, out->min_fit);
+    if (limits != NULL && limits[0] != '\0')
+        text =
+            ms_arena_printf(arena, "%s --limit %s", text, ms_shell_quoted(arena, limits));
+    out->command = text;
+    return MS_OK;
+}
+
+/* Moves the fastest plan to the front: lists of several stacks have the user's order. */
+static void put_fastest_first(ms_results *plans)
+{
+    int fastest = 0;
+    for (int i = 1; i < plans->num; i++)
+        if (plans->items[i].step_s < plans->items[fastest].step_s)
+            fastest = i;
+    ms_result first = plans->items[0];
+    plans->items[0] = plans->items[fastest];
+    plans->items[fastest] = first;
+}
+
+static ms_status read_list(ms_ctx *cx, ms_jval root, const char *path, ms_results *plans)
+{
+    MS_TRY(ms_results_add(cx, root, path, plans));
+    if (ms_json_is_array(member(cx, root, "stacks")))
+        put_fastest_first(plans);
+    return MS_OK;
+}
+
+static ms_status read_search(ms_ctx *cx, ms_jval root, ms_report_input *out)
+{
+    ms_page_search *search = MS_NEW(cx->arena, ms_page_search);
+    *search = (ms_page_search){0};
+    MS_TRY(read_list(cx, root, out->path, &search->plans));
+    MS_TRY(take(cx, &search->plans.items[0], root, out));
+    MS_TRY(read_engine(cx, root, out));
+    MS_TRY(read_certificate(cx, root, search));
+    MS_TRY(read_gaps(cx, root, search));
+    MS_TRY(read_space(cx, root, search));
+    MS_TRY(read_number(cx, root, "min_fit", &search->min_fit));
+    MS_TRY(read_number(cx, root, "memory_limit_bytes", &out->memory_limit_bytes));
+    out->memory.min_probability = isnan(search->min_fit) ? 0.0 : search->min_fit;
+    MS_TRY(read_command(cx, root, &out->plan, search));
+    out->search = search;
+    return read_campaign(cx, root, out);
+}
+
+static ms_status read_plan(ms_ctx *cx, ms_jval root, ms_report_input *out)
+{
+    return ms_plan_read(cx, root, &out->plan);
+}
+
+static ms_status refuse_sweep(ms_ctx *cx, ms_jval root, ms_report_input *out)
+{
+    (void)out;
+    ms_json_fail(cx, root, "a sweep holds many plans, and a page is about one");
+    return ms_hint(cx, "report the search or the plan of one of its points");
+}
+
+typedef struct file_kind {
+    const char *schema, *kind;
+    ms_status (*read)(ms_ctx *cx, ms_jval root, ms_report_input *out);
+} file_kind;
+
+static const file_kind kinds[] = {
+    {"meshsim.plan/1", "plan", read_plan},
+    {"meshsim.prediction/1", "prediction", read_result},
+    {"meshsim.search/1", "search", read_search},
+    {"meshsim.sweep/1", "sweep", refuse_sweep},
+    {NULL, NULL, NULL},
+};
+
+static ms_status read_document(ms_ctx *cx, ms_jval root, ms_report_input *out)
+{
+    const char *schema = NULL;
+    if (ms_json_is_object(root))
+        MS_TRY(read_text(cx, root, "schema", &schema));
+    for (const file_kind *k = kinds; k->schema != NULL && schema != NULL; k++) {
+        if (strcmp(schema, k->schema) != 0)
+            continue;
+        out->kind = k->kind;
+        return k->read(cx, root, out);
+    }
+    ms_json_fail(cx, root, "this is no plan, prediction or search");
+    return ms_hint(cx, "predict and search write them with --json, search --save-plan "
+                       "writes plans");
+}
+
+static ms_status read_file(ms_ctx *cx, ms_report_input *out)
+{
+    ms_jdoc *doc;
+    ms_jval root;
+    MS_TRY(ms_json_load(cx, out->path, &doc, &root));
+    ms_status status = read_document(cx, root, out);
+    ms_json_close(doc);
+    return status;
+}
+
+/* ---- the command ---- */
+
+/* MS_EINPUT if plan flags other than --profile and --ignore-rules are given. */
+static ms_status refuse_flags(ms_ctx *cx, const ms_plan_options *options,
+                              const ms_report_input *input)
+{
+    ms_plan_options others = *options;
+    others.of[MS_CHOOSE_PROFILE].text = NULL;
+    others.plan_file = NULL;
+    others.ignore_rules = false;
+    const ms_option_set set = {"plan", ms_plan_option_table(), &others};
+    const char *name = ms_options_given(&set, "");
+    if (name == NULL)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s would change the plan of %s, which is a %s",
+            name, input->path, input->kind);
+    return ms_hint(cx, "leave it out, or report a plan file with it");
+}
+
+static bool has_flags(const ms_plan_options *options)
+{
+    ms_plan_options others = *options;
+    others.plan_file = NULL;
+    const ms_option_set set = {"plan", ms_plan_option_table(), &others};
+    return ms_options_given(&set, "") != NULL;
+}
+
+ms_status ms_report_input_read(ms_ctx *cx, const ms_args *args,
+                               const ms_plan_options *options, ms_report_input *out)
+{
+    ms_plan_options plan = *options;
+    *out =
+        (ms_report_input){.kind = "plan", .file_step_s = NAN, .memory_limit_bytes = NAN};
+    MS_TRY(ms_plan_options_word(cx, &plan, args->words.words[0]));
+    out->path = plan.plan_file;
+    if (out->path == NULL)
+        return ms_plan_from_options(cx, &plan, &out->plan);
+    MS_TRY(read_file(cx, out));
+    out->plan.profile = options->of[MS_CHOOSE_PROFILE].text;
+    if (strcmp(out->kind, "plan") != 0)
+        return refuse_flags(cx, &plan, out);
+    if (out->plan.model == NULL || has_flags(options))
+        return ms_plan_from_options(cx, &plan, &out->plan);
+    return MS_OK;
+}

@@ -1,0 +1,29 @@
+/* meshsim report: the plan that a page is about, and what its file states besides. */
+#ifndef MS_CLI_CMD_REPORT_INPUT_H
+#define MS_CLI_CMD_REPORT_INPUT_H
+
+#include "cli/options/campaign_options.h"
+#include "cli/options/commands.h"
+#include "cli/options/plan_options.h"
+#include "cli/page/page.h"
+
+typedef struct ms_report_input {
+    const char *path; /* NULL: the plan is of flags */
+    const char *kind; /* "plan", "prediction", "search" */
+    ms_plan plan;
+    double file_step_s;           /* NaN: the file states none */
+    bool by_events;               /* the file's step time is the event engine's */
+    ms_memory_rule memory;        /* rule by which the file's plans fit; all 0: none */
+    double memory_limit_bytes;    /* NaN: not stated */
+    bool has_campaign;            /* `campaign` is filled from the file */
+    ms_campaign_options campaign; /* terms of the file's campaign */
+    const ms_page_search *search; /* NULL: the file is no search */
+} ms_report_input;
+
+/* Reads the plan of the command's file or flags. MS_EIO: the file cannot be read.
+ * MS_EINPUT: its schema is none that holds a plan, a field is missing, the search found no
+ * plan, or plan flags are given beside a file that states more than a plan. */
+ms_status ms_report_input_read(ms_ctx *cx, const ms_args *args,
+                               const ms_plan_options *options, ms_report_input *out);
+
+#endif

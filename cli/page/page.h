@@ -1,0 +1,50 @@
+/* A plan's results as one HTML page: the answer first, then what it rests on. */
+#ifndef MS_CLI_PAGE_PAGE_H
+#define MS_CLI_PAGE_PAGE_H
+
+#include "cli/options/campaign_options.h"
+#include "plots/timeline_data.h"
+#include "sim/explain/advise.h"
+#include "sim/result/result_file.h"
+
+/* A file of a search: its plans, and how they were found. */
+typedef struct ms_page_search {
+    ms_results plans;       /* the list, the reported plan first */
+    const double *gap_frac; /* (plans.num): step time above the optimum's; NaN: unknown */
+    bool has_certificate, optimal;
+    double best_step_s; /* the fastest plan's */
+    double band_frac;   /* plans less slower than the fastest by this are tied; NaN */
+    double min_fit;     /* least probability with which a listed plan fits; NaN */
+    double num_meshes, num_configurations; /* looked at; NaN: not stated */
+    const char *command;                   /* which repeats the search */
+} ms_page_search;
+
+typedef struct ms_page {
+    ms_arena *arena;
+    const char *path; /* file that the plan was read from; NULL: flags */
+    const char *kind; /* "plan", "search", "prediction" */
+    const ms_plan *plan;
+    const ms_workload *workload;
+    const ms_prediction *prediction;
+    double file_step_s; /* step time that the file states; NaN: none */
+    const ms_explanation *explanation;
+    const ms_advice *advice;
+    const ms_timeline *timeline; /* NULL: `no_timeline` says why */
+    const char *no_timeline;
+    const ms_campaign_answer *campaign; /* NULL: not asked for */
+    const ms_page_search *search;       /* NULL: the file is no search */
+    const ms_kept_notes *notes;         /* defaults and notes of the command */
+    const char *command;                /* "meshsim report ...", which repeats the page */
+} ms_page;
+
+/* "llama-3.1-70b on 64 GPUs of hgx-h100" */
+const char *ms_page_title(const ms_page *page);
+
+/* The plan's layout as a sentence: how many ranks share what. */
+const char *ms_page_layout_text(const ms_page *page);
+
+/* Writes the page, valid HTML and at the same time well-formed XML. Equal input gives
+ * equal bytes. */
+void ms_page_write(FILE *out, const ms_page *page);
+
+#endif
