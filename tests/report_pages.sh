@@ -111,6 +111,34 @@ page_of_search()
     expect "no search of two stacks" grep -q -- '--stack megatron,torchtitan' "$scratch/page.html"
 }
 
+page_of_sweep()
+{
+    local sweep="$scratch/swept.json"
+    "$MESHSIM" sweep --models 8b,1b --clusters hgx-h100,hgx-h200 --gpus 8,16 --global-batch 32 --headroom 4GiB \
+        --tokens 1T --prices hgx-h100=2,hgx-h200=9 --deadline 400d --json -o "$sweep" 2>"$scratch/err"
+    expect "sweep: $(cat "$scratch/err")" [ -s "$sweep" ]
+    page "$sweep"
+    expect "no point is reported" [ "$(grep -c 'reported here' "$scratch/page.html")" -gt 0 ]
+    expect "not all tables are there" [ "$(grep -c 'id="t-sweep-' "$scratch/page.html")" -eq 2 ]
+    local cheapest
+    cheapest=$(grep -m1 '"cheapest": ' "$sweep" | grep -o '[0-9]*')
+    points "$sweep" "$cheapest" >"$scratch/points.json"
+    expect_figures "$scratch/page.html" "$scratch/points.json" step_s step_s_low step_s_high tokens_per_s mfu_frac \
+        peak_bytes fits_probability $campaign
+    page "$sweep" --point 5
+    points "$sweep" 5 >"$scratch/points.json"
+    expect_figures "$scratch/page.html" "$scratch/points.json" step_s tokens_per_s peak_bytes $campaign
+    refused 2 "the sweep has points 0 to 7, not 8" "$sweep" --point 8 -o "$scratch/no.html"
+    sed 's/"fastest": [0-9]*/"fastest": 99/' "$sweep" >"$scratch/other.json"
+    refused 2 "other.json:" "$scratch/other.json" -o "$scratch/no.html"
+}
+
+# Lines of a sweep's JSON from one of its points on. Arguments: file, index
+points()
+{
+    awk -v wanted="$2" '/^      "cluster": / { n++ } n > wanted' "$1"
+}
+
 page_of_a_large_plan()
 {
     page --model 405b --gpus 16384 --tp 8 --pp 16 --cp 4 --virtual-stages 4 --schedule interleaved
@@ -150,13 +178,15 @@ bad_calls_are_answered()
     echo '{"schema": "meshsim.search/1", "plans": []}' >"$scratch/none.json"
     echo '[1, 2' >"$scratch/broken.json"
     "$MESHSIM" predict "${flags[@]}" --json >"$scratch/predicted.json"
-    refused 2 "no plan, prediction or search" "$scratch/run.json" -o "$scratch/no.html"
-    refused 2 "a sweep holds many plans" "$scratch/sweep.json" -o "$scratch/no.html"
+    refused 2 "no plan, prediction, search or sweep" "$scratch/run.json" -o "$scratch/no.html"
+    refused 2 "the sweep lacks \"points\" or \"choices\"" "$scratch/sweep.json" -o "$scratch/no.html"
     refused 2 "the search found no plan" "$scratch/none.json" -o "$scratch/no.html"
     refused 2 "broken.json:" "$scratch/broken.json" -o "$scratch/no.html"
     refused 2 "no model is given" -o "$scratch/no.html"
     refused 2 "--tp would change the plan" "$scratch/predicted.json" --tp 2 -o "$scratch/no.html"
     refused 2 "--price is about a whole training" "$scratch/predicted.json" --price 2 -o "$scratch/no.html"
+    refused 2 "--point is for sweeps" "$scratch/predicted.json" --point 1 -o "$scratch/no.html"
+    refused 2 "--point is for files of sweeps" "${flags[@]}" --point 1 -o "$scratch/no.html"
     refused 2 "standard output" "${flags[@]}" --json -o -
     refused 2 "predicted.json" "$scratch/predicted.json" -o "$scratch/predicted.json"
     refused 1 "absent.json" "$scratch/absent.json" -o "$scratch/no.html"
@@ -164,7 +194,7 @@ bad_calls_are_answered()
     expect "a refused page was written" [ ! -e "$scratch/no.html" ]
 }
 
-for case in page_of_flags page_of_prediction page_of_search page_of_a_large_plan page_of_a_plan_that_does_not_fit names_are_no_markup bad_calls_are_answered; do
+for case in page_of_flags page_of_prediction page_of_search page_of_sweep page_of_a_large_plan page_of_a_plan_that_does_not_fit names_are_no_markup bad_calls_are_answered; do
     failed=0
     echo "[ RUN      ] $case"
     $case

@@ -11,6 +11,18 @@
 
 #define DEFAULT_PAGE "report.html"
 
+typedef struct report_flags {
+    ms_opt_integer point;
+} report_flags;
+
+static const ms_option report_table[] = {
+    MS_OPT_INTEGER(
+        report_flags, point, "--point", "N", 0, MS_MAX_SWEEP_POINTS,
+        "the point of a sweep that the page is about, as its JSON counts them "
+        "from 0 (the cheapest, without money the fastest, of its first model)"),
+    {0},
+};
+
 typedef struct request {
     ms_ctx *cx;
     const ms_args *args;
@@ -112,6 +124,7 @@ static ms_status find_facts(request *r, ms_workload *workload)
     page->explanation = &r->explanation;
     page->advice = &r->advice;
     page->search = r->input.search;
+    page->sweep = r->input.sweep;
     page->notes = r->cx->notes;
     page->command = command_text(r);
     return MS_OK;
@@ -201,9 +214,11 @@ ms_status ms_cmd_report(ms_ctx *cx, ms_args *args)
     ms_plan_options plan = {0};
     ms_campaign_options campaign = {0};
     ms_kept_notes notes = {0};
-    const ms_option_set sets[] = {{"campaign", ms_campaign_option_table, &campaign},
+    report_flags flags = {0};
+    const ms_option_set sets[] = {{"report", report_table, &flags},
+                                  {"campaign", ms_campaign_option_table, &campaign},
                                   {"plan", ms_plan_option_table(), &plan}};
-    MS_TRY(ms_args_read(cx, args, sets, 2));
+    MS_TRY(ms_args_read(cx, args, sets, 3));
     if (args->done)
         return MS_OK;
     cx->notes = &notes;
@@ -215,7 +230,7 @@ ms_status ms_cmd_report(ms_ctx *cx, ms_args *args)
                    .path =
                        args->common.output != NULL ? args->common.output : DEFAULT_PAGE};
     MS_TRY(ms_campaign_options_check(cx, &campaign, &r->asks_campaign));
-    MS_TRY(ms_report_input_read(cx, args, &plan, &r->input));
+    MS_TRY(ms_report_input_read(cx, args, &plan, &flags.point, &r->input));
     MS_TRY(check_target(r));
     ms_workload *workload;
     MS_TRY(ms_plan_open_workload(cx, &r->input.plan, &workload));

@@ -1,45 +1,12 @@
 #include "cli/cmd/report_input.h"
 
+#include "cli/cmd/report_json.h"
+#include "cli/cmd/report_sweep.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_command.h"
 
 #include <math.h>
 #include <string.h>
-
-#define MAX_NUMBER 1e300
-
-/* ---- fields that a file may lack ---- */
-
-/* The number under a key; NaN if the key is missing or null. */
-static ms_status read_number(ms_ctx *cx, ms_jval object, const char *key, double *out)
-{
-    ms_jval value;
-    *out = NAN;
-    if (!ms_json_member(cx, object, key, &value) || ms_json_is_null(value))
-        return MS_OK;
-    return ms_json_number(cx, value, -MAX_NUMBER, MAX_NUMBER, out);
-}
-
-/* The text under a key; NULL if the key is missing or null. */
-static ms_status read_text(ms_ctx *cx, ms_jval object, const char *key, const char **out)
-{
-    ms_jval value;
-    *out = NULL;
-    if (!ms_json_member(cx, object, key, &value) || ms_json_is_null(value))
-        return MS_OK;
-    MS_TRY(ms_json_text(cx, value, out));
-    *out = ms_arena_strdup(cx->arena, *out);
-    return MS_OK;
-}
-
-/* The member under a key, or a value without members if there is none. */
-static ms_jval member(ms_ctx *cx, ms_jval object, const char *key)
-{
-    ms_jval value;
-    return ms_json_is_object(object) && ms_json_member(cx, object, key, &value)
-               ? value
-               : (ms_jval){0};
-}
 
 /* ---- campaigns ---- */
 
@@ -51,6 +18,8 @@ typedef struct term {
 static const term campaign_keys[] = {
     {"tokens", offsetof(ms_campaign_options, tokens)},
     {"checkpoint_stall_s", offsetof(ms_campaign_options, stall_s)},
+    {"deadline_s", offsetof(ms_campaign_options, deadline_s)},
+    {"budget", offsetof(ms_campaign_options, budget)},
     {NULL, 0},
 };
 static const term term_keys[] = {
@@ -70,7 +39,7 @@ static ms_status read_terms(ms_ctx *cx, ms_jval object, const term *terms,
 {
     for (const term *t = terms; t->key != NULL; t++) {
         ms_opt_quantity *option = (ms_opt_quantity *)((char *)out + t->offset);
-        MS_TRY(read_number(cx, object, t->key, &option->value));
+        MS_TRY(ms_report_number(cx, object, t->key, &option->value));
         option->given = !isnan(option->value);
     }
     return MS_OK;
@@ -79,12 +48,12 @@ static ms_status read_terms(ms_ctx *cx, ms_jval object, const term *terms,
 /* Reads the campaign of a result as the options that ask for it. */
 static ms_status read_campaign(ms_ctx *cx, ms_jval object, ms_report_input *out)
 {
-    ms_jval campaign = member(cx, object, "campaign");
+    ms_jval campaign = ms_report_member(cx, object, "campaign");
     if (!ms_json_is_object(campaign))
         return MS_OK;
     MS_TRY(read_terms(cx, campaign, campaign_keys, &out->campaign));
     out->has_campaign = out->campaign.tokens.given;
-    ms_jval terms = member(cx, campaign, "terms");
+    ms_jval terms = ms_report_member(cx, campaign, "terms");
     return ms_json_is_object(terms) ? read_terms(cx, terms, term_keys, &out->campaign)
                                     : MS_OK;
 }
@@ -104,7 +73,7 @@ static ms_status take(ms_ctx *cx, const ms_result *result, ms_jval root,
 static ms_status read_engine(ms_ctx *cx, ms_jval object, ms_report_input *out)
 {
     const char *engine;
-    MS_TRY(read_text(cx, object, "engine", &engine));
+    MS_TRY(ms_report_text(cx, object, "engine", &engine));
     out->by_events =
         engine != NULL && strcmp(engine, ms_engine_names[MS_ENGINE_EVENT]) == 0;
     return MS_OK;
@@ -121,25 +90,26 @@ static ms_status read_result(ms_ctx *cx, ms_jval root, ms_report_input *out)
 
 static ms_status read_certificate(ms_ctx *cx, ms_jval root, ms_page_search *out)
 {
-    ms_jval certificate = member(cx, root, "certificate"), optimal;
+    ms_jval certificate = ms_report_member(cx, root, "certificate"), optimal;
     out->best_step_s = NAN;
     out->has_certificate = ms_json_is_object(certificate) &&
                            ms_json_member(cx, certificate, "optimal", &optimal);
     if (!out->has_certificate)
         return MS_OK;
     MS_TRY(ms_json_bool(cx, optimal, &out->optimal));
-    return read_number(cx, certificate, "best_step_s", &out->best_step_s);
+    return ms_report_number(cx, certificate, "best_step_s", &out->best_step_s);
 }
 
 /* Reads what the search says of each plan beside its prediction. */
 static ms_status read_gaps(ms_ctx *cx, ms_jval root, ms_page_search *out)
 {
     double *gaps = MS_NEW_ARRAY(cx->arena, out->plans.num, double);
-    ms_jval list = member(cx, root, "plans");
+    ms_jval list = ms_report_member(cx, root, "plans");
     for (int i = 0; i < out->plans.num; i++) {
         gaps[i] = NAN;
         if (ms_json_is_array(list) && i < ms_json_length(list))
-            MS_TRY(read_number(cx, ms_json_element(cx, list, i), "gap_frac", &gaps[i]));
+            MS_TRY(
+                ms_report_number(cx, ms_json_element(cx, list, i), "gap_frac", &gaps[i]));
     }
     out->gap_frac = gaps;
     return MS_OK;
@@ -147,55 +117,61 @@ static ms_status read_gaps(ms_ctx *cx, ms_jval root, ms_page_search *out)
 
 static ms_status read_space(ms_ctx *cx, ms_jval root, ms_page_search *out)
 {
-    ms_jval space = member(cx, root, "space"), ties = member(cx, root, "ties");
+    ms_jval space = ms_report_member(cx, root, "space"),
+            ties = ms_report_member(cx, root, "ties");
     out->num_meshes = out->num_configurations = out->band_frac = NAN;
     if (ms_json_is_object(space)) {
-        MS_TRY(read_number(cx, space, "meshes", &out->num_meshes));
-        MS_TRY(read_number(cx, space, "configurations", &out->num_configurations));
+        MS_TRY(ms_report_number(cx, space, "meshes", &out->num_meshes));
+        MS_TRY(ms_report_number(cx, space, "configurations", &out->num_configurations));
     }
-    return ms_json_is_object(ties) ? read_number(cx, ties, "band_frac", &out->band_frac)
-                                   : MS_OK;
+    return ms_json_is_object(ties)
+               ? ms_report_number(cx, ties, "band_frac", &out->band_frac)
+               : MS_OK;
 }
 
 /* Names of the searched stacks: "megatron,torchtitan". */
 static ms_status read_stacks(ms_ctx *cx, ms_jval root, const char **out)
 {
-    MS_TRY(read_text(cx, root, "stack", out));
-    ms_jval list = member(cx, root, "stacks");
+    MS_TRY(ms_report_text(cx, root, "stack", out));
+    ms_jval list = ms_report_member(cx, root, "stacks");
     if (*out != NULL || !ms_json_is_array(list))
         return MS_OK;
     for (int i = 0; i < ms_json_length(list); i++) {
         const char *name;
-        MS_TRY(read_text(cx, ms_json_element(cx, list, i), "stack", &name));
+        MS_TRY(ms_report_text(cx, ms_json_element(cx, list, i), "stack", &name));
         if (name != NULL)
             *out = *out == NULL ? name : ms_arena_printf(cx->arena, "%s,%s", *out, name);
     }
     return MS_OK;
 }
 
+/* The command that repeats a search. `stacks`: names; NULL: the plan's own stack. */
+static const char *search_command(ms_arena *arena, const ms_plan *plan,
+                                  const char *stacks, const char *limits, double min_fit)
+{
+    const char *text = ms_arena_printf(
+        arena,
+        "meshsim search --model %s --cluster %s --gpus %ld --seq %ld --global-batch %ld "
+        "--precision %s --stack %s",
+        ms_shell_quoted(arena, plan->model), ms_shell_quoted(arena, plan->cluster),
+        plan->gpus, plan->sequence_length, plan->global_batch,
+        ms_dtype_names[plan->compute],
+        ms_shell_quoted(arena, stacks != NULL ? stacks : plan->stack));
+    if (isfinite(min_fit))
+        text = ms_arena_printf(arena, "%s --min-fit %g", text, min_fit);
+    if (limits != NULL && limits[0] != '\0')
+        text =
+            ms_arena_printf(arena, "%s --limit %s", text, ms_shell_quoted(arena, limits));
+    return text;
+}
+
 static ms_status read_command(ms_ctx *cx, ms_jval root, const ms_plan *plan,
                               ms_page_search *out)
 {
     const char *limits, *stacks;
-    ms_arena *arena = cx->arena;
-    MS_TRY(read_text(cx, root, "limits", &limits));
+    MS_TRY(ms_report_text(cx, root, "limits", &limits));
     MS_TRY(read_stacks(cx, root, &stacks));
-    const char *text = ms_arena_printf(
-        arena,
-        "meshsim search --model %s --cluster %s --gpus %ld --seq %ld --global-batch %ld "
-        "--precision %s",
-        ms_shell_quoted(arena, plan->model), ms_shell_quoted(arena, plan->cluster),
-        plan->gpus, plan->sequence_length, plan->global_batch,
-        ms_dtype_names[plan->compute]);
-    if (stacks != NULL)
-        text =
-            ms_arena_printf(arena, "%s --stack %s", text, ms_shell_quoted(arena, stacks));
-    if (isfinite(out->min_fit))
-        text = ms_arena_printf(arena, "%s --min-fit %g", text, out->min_fit);
-    if (limits != NULL && limits[0] != '\0')
-        text =
-            ms_arena_printf(arena, "%s --limit %s", text, ms_shell_quoted(arena, limits));
-    out->command = text;
+    out->command = search_command(cx->arena, plan, stacks, limits, out->min_fit);
     return MS_OK;
 }
 
@@ -214,7 +190,7 @@ static void put_fastest_first(ms_results *plans)
 static ms_status read_list(ms_ctx *cx, ms_jval root, const char *path, ms_results *plans)
 {
     MS_TRY(ms_results_add(cx, root, path, plans));
-    if (ms_json_is_array(member(cx, root, "stacks")))
+    if (ms_json_is_array(ms_report_member(cx, root, "stacks")))
         put_fastest_first(plans);
     return MS_OK;
 }
@@ -229,8 +205,8 @@ static ms_status read_search(ms_ctx *cx, ms_jval root, ms_report_input *out)
     MS_TRY(read_certificate(cx, root, search));
     MS_TRY(read_gaps(cx, root, search));
     MS_TRY(read_space(cx, root, search));
-    MS_TRY(read_number(cx, root, "min_fit", &search->min_fit));
-    MS_TRY(read_number(cx, root, "memory_limit_bytes", &out->memory_limit_bytes));
+    MS_TRY(ms_report_number(cx, root, "min_fit", &search->min_fit));
+    MS_TRY(ms_report_number(cx, root, "memory_limit_bytes", &out->memory_limit_bytes));
     out->memory.min_probability = isnan(search->min_fit) ? 0.0 : search->min_fit;
     MS_TRY(read_command(cx, root, &out->plan, search));
     out->search = search;
@@ -242,11 +218,36 @@ static ms_status read_plan(ms_ctx *cx, ms_jval root, ms_report_input *out)
     return ms_plan_read(cx, root, &out->plan);
 }
 
-static ms_status refuse_sweep(ms_ctx *cx, ms_jval root, ms_report_input *out)
+/* Reads the rule by which the plans of a sweep fit. */
+static ms_status read_memory_rule(ms_ctx *cx, ms_jval root, ms_memory_rule *out)
 {
-    (void)out;
-    ms_json_fail(cx, root, "a sweep holds many plans, and a page is about one");
-    return ms_hint(cx, "report the search or the plan of one of its points");
+    MS_TRY(ms_report_number(cx, root, "min_fit", &out->min_probability));
+    MS_TRY(ms_report_number(cx, root, "headroom_frac", &out->headroom_frac));
+    MS_TRY(ms_report_number(cx, root, "headroom_bytes", &out->headroom_bytes));
+    double *const all[] = {&out->min_probability, &out->headroom_frac,
+                           &out->headroom_bytes};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (isnan(*all[i]))
+            *all[i] = 0.0;
+    return MS_OK;
+}
+
+static ms_status read_sweep(ms_ctx *cx, ms_jval root, ms_report_input *out)
+{
+    ms_page_sweep *sweep = MS_NEW(cx->arena, ms_page_sweep);
+    const char *limits;
+    ms_jval point, plan;
+    MS_TRY(ms_report_sweep_read(cx, root, out->point, sweep, &point));
+    if (!ms_json_member(cx, point, "plan", &plan))
+        return ms_json_fail(cx, point, "the point has no plan");
+    MS_TRY(ms_plan_read(cx, plan, &out->plan));
+    out->file_step_s = sweep->points[sweep->reported].step_s;
+    MS_TRY(read_memory_rule(cx, root, &out->memory));
+    MS_TRY(ms_report_text(cx, root, "limits", &limits));
+    sweep->command =
+        search_command(cx->arena, &out->plan, NULL, limits, out->memory.min_probability);
+    out->sweep = sweep;
+    return read_campaign(cx, point, out);
 }
 
 typedef struct file_kind {
@@ -258,7 +259,7 @@ static const file_kind kinds[] = {
     {"meshsim.plan/1", "plan", read_plan},
     {"meshsim.prediction/1", "prediction", read_result},
     {"meshsim.search/1", "search", read_search},
-    {"meshsim.sweep/1", "sweep", refuse_sweep},
+    {"meshsim.sweep/1", "sweep", read_sweep},
     {NULL, NULL, NULL},
 };
 
@@ -266,16 +267,16 @@ static ms_status read_document(ms_ctx *cx, ms_jval root, ms_report_input *out)
 {
     const char *schema = NULL;
     if (ms_json_is_object(root))
-        MS_TRY(read_text(cx, root, "schema", &schema));
+        MS_TRY(ms_report_text(cx, root, "schema", &schema));
     for (const file_kind *k = kinds; k->schema != NULL && schema != NULL; k++) {
         if (strcmp(schema, k->schema) != 0)
             continue;
         out->kind = k->kind;
         return k->read(cx, root, out);
     }
-    ms_json_fail(cx, root, "this is no plan, prediction or search");
-    return ms_hint(cx, "predict and search write them with --json, search --save-plan "
-                       "writes plans");
+    ms_json_fail(cx, root, "this is no plan, prediction, search or sweep");
+    return ms_hint(cx, "predict, search and sweep write them with --json, search "
+                       "--save-plan writes plans");
 }
 
 static ms_status read_file(ms_ctx *cx, ms_report_input *out)
@@ -316,16 +317,22 @@ static bool has_flags(const ms_plan_options *options)
 }
 
 ms_status ms_report_input_read(ms_ctx *cx, const ms_args *args,
-                               const ms_plan_options *options, ms_report_input *out)
+                               const ms_plan_options *options,
+                               const ms_opt_integer *point, ms_report_input *out)
 {
     ms_plan_options plan = *options;
-    *out =
-        (ms_report_input){.kind = "plan", .file_step_s = NAN, .memory_limit_bytes = NAN};
+    *out = (ms_report_input){
+        .kind = "plan", .file_step_s = NAN, .memory_limit_bytes = NAN, .point = point};
     MS_TRY(ms_plan_options_word(cx, &plan, args->words.words[0]));
     out->path = plan.plan_file;
+    if (out->path == NULL && point->given)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--point is for files of sweeps");
     if (out->path == NULL)
         return ms_plan_from_options(cx, &plan, &out->plan);
     MS_TRY(read_file(cx, out));
+    if (point->given && out->sweep == NULL)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--point is for sweeps; %s is a %s",
+                       out->path, out->kind);
     out->plan.profile = options->of[MS_CHOOSE_PROFILE].text;
     if (strcmp(out->kind, "plan") != 0)
         return refuse_flags(cx, &plan, out);

@@ -61,7 +61,7 @@ const ms_command ms_commands[] = {
     {"sweep", ms_cmd_sweep, "", 0,
      "the fastest plan of many jobs: models, clusters, sizes; which to choose",
      "meshsim sweep --gpus 64..512 --clusters hgx-h100,hgx-h200 --models 8b,70b"},
-    {"report", ms_cmd_report, "[PLAN.json|SEARCH.json]", 1,
+    {"report", ms_cmd_report, "[PLAN.json|SEARCH.json|SWEEP.json]", 1,
      "one HTML page to defend the choice of a plan: answer, risk, pictures, sources",
      "meshsim report search.json -o report.html"},
     {"info", ms_cmd_info, "", 0,

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define MAX_NAMES  64
-#define MAX_POINTS 20000
 #define MAX_LENGTH 16777216
 
 const ms_option ms_sweep_option_table[] = {
@@ -163,10 +162,10 @@ static ms_status read_grid(grid *g)
     MS_TRY(ms_plan_limits_read(cx, &o->limit, &o->memory, g->limits));
     double num = (double)g->gpus.num * g->seqs.num * g->batches.num * g->models.num *
                  g->clusters.num;
-    if (num > MAX_POINTS)
+    if (num > MS_MAX_SWEEP_POINTS)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "these lists make %.0f searches, and a sweep takes at most %d",
-                       num, MAX_POINTS);
+                       num, MS_MAX_SWEEP_POINTS);
     return read_campaigns(g);
 }
 

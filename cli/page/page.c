@@ -18,6 +18,7 @@ static const section sections[] = {
     {"memory", "Memory", ms_page_memory},
     {"step", "Where the step goes", ms_page_step},
     {"timeline", "Timeline of the pipeline", ms_page_timeline},
+    {"sweep", "Other sizes and clusters", ms_page_of_sweep},
     {"alternatives", "Alternatives, and why they lost", ms_page_alternatives},
     {"changes", "What would change the choice", ms_page_changes},
     {"coefficients", "Sources of every coefficient", ms_page_coefficients},
@@ -37,7 +38,8 @@ const char *ms_page_title(const ms_page *page)
 
 static bool is_shown(const section *s, const ms_page *page)
 {
-    return s->write != ms_page_campaign || page->campaign != NULL;
+    return (s->write != ms_page_campaign || page->campaign != NULL) &&
+           (s->write != ms_page_of_sweep || page->sweep != NULL);
 }
 
 void ms_page_legend(const ms_html *html, const char *style, const char *name)

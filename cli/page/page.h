@@ -5,6 +5,7 @@
 #include "cli/options/campaign_options.h"
 #include "plots/timeline_data.h"
 #include "sim/explain/advise.h"
+#include "sim/planning/plan_sweep.h"
 #include "sim/result/result_file.h"
 
 /* A file of a search: its plans, and how they were found. */
@@ -19,10 +20,29 @@ typedef struct ms_page_search {
     const char *command;                   /* which repeats the search */
 } ms_page_search;
 
+/* A job of a sweep; figures are NaN if they are not known. */
+typedef struct ms_page_point {
+    const char *model, *cluster;
+    double gpus, sequence_length, global_batch;
+    bool found, optimal, keeps_limits; /* keeps_limits: deadline and budget */
+    const char *reason;                /* why no plan was found; NULL */
+    double step_s, tokens_per_s, mfu_frac, peak_bytes;
+    double elapsed_s, gpu_hours, cost;
+} ms_page_point;
+
+/* A file of a sweep, one task after the other, each with as many points. */
+typedef struct ms_page_sweep {
+    int num, num_tasks;
+    const ms_page_point *points;         /* (num) */
+    const ms_plan_sweep_choice *choices; /* (num_tasks) */
+    int reported;                        /* the point of the page */
+    const char *command;                 /* which repeats the search of that point */
+} ms_page_sweep;
+
 typedef struct ms_page {
     ms_arena *arena;
     const char *path; /* file that the plan was read from; NULL: flags */
-    const char *kind; /* "plan", "search", "prediction" */
+    const char *kind; /* "plan", "search", "prediction", "sweep" */
     const ms_plan *plan;
     const ms_workload *workload;
     const ms_prediction *prediction;
@@ -33,6 +53,7 @@ typedef struct ms_page {
     const char *no_timeline;
     const ms_campaign_answer *campaign; /* NULL: not asked for */
     const ms_page_search *search;       /* NULL: the file is no search */
+    const ms_page_sweep *sweep;         /* NULL: the file is no sweep */
     const ms_kept_notes *notes;         /* defaults and notes of the command */
     const char *command;                /* "meshsim report ...", which repeats the page */
 } ms_page;

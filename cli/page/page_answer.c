@@ -235,6 +235,11 @@ static const char *certificate_text(const ms_page *page)
 {
     const ms_page_search *s = page->search;
     ms_arena *arena = page->arena;
+    if (page->sweep != NULL && !page->sweep->points[page->sweep->reported].optimal)
+        return "The search of this job was interrupted: a faster plan may exist.";
+    if (page->sweep != NULL)
+        return "Certificate: no plan of this job's searched space is faster, by replay of "
+               "every action.";
     if (s == NULL)
         return "No search stands behind this page: nothing says that no other plan is "
                "faster.";

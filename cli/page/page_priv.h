@@ -15,6 +15,7 @@ void ms_page_mesh(const ms_html *html, const ms_page *page);
 void ms_page_memory(const ms_html *html, const ms_page *page);
 void ms_page_step(const ms_html *html, const ms_page *page);
 void ms_page_timeline(const ms_html *html, const ms_page *page);
+void ms_page_of_sweep(const ms_html *html, const ms_page *page);
 void ms_page_alternatives(const ms_html *html, const ms_page *page);
 void ms_page_changes(const ms_html *html, const ms_page *page);
 void ms_page_coefficients(const ms_html *html, const ms_page *page);

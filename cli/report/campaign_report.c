@@ -139,6 +139,8 @@ void ms_campaign_write_field(ms_jout *out, const ms_campaign_answer *answer)
     ms_jout_number_field(out, "cost", c->cost);
     ms_jout_number_field(out, "energy_kwh", c->energy_kwh);
     ms_jout_number_field(out, "co2_kg", c->co2_kg);
+    ms_jout_number_field(out, "deadline_s", answer->deadline_s);
+    ms_jout_number_field(out, "budget", answer->budget);
     write_kept(out, "meets_deadline", c->elapsed_s, answer->deadline_s);
     write_kept(out, "within_budget", c->cost, answer->budget);
     write_terms(out, &answer->terms);

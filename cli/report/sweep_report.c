@@ -3,6 +3,7 @@
 #include "base/number.h"
 #include "base/print.h"
 #include "base/table.h"
+#include "cli/report/campaign_report.h"
 #include "sim/planning/campaign_text.h"
 #include "sim/step/prediction_text.h"
 
@@ -85,12 +86,9 @@ static void print_row(ms_table *table, ms_arena *arena, const ms_plan_sweep *swe
     ms_table_cell(table, "%s", reason != NULL ? reason : mark);
 }
 
-/* Words for the choices that a point is: "fastest, cheapest". */
-static const char *mark_of(ms_arena *arena, const ms_plan_sweep_choice *choice, int point,
-                           const ms_best_plan *answer)
+const char *ms_sweep_mark_text(ms_arena *arena, const ms_plan_sweep_choice *choice,
+                               int point)
 {
-    if (answer->found && !ms_best_plan_keeps_limits(answer))
-        return "beyond a limit";
     const struct {
         int point;
         const char *word;
@@ -106,6 +104,14 @@ static const char *mark_of(ms_arena *arena, const ms_plan_sweep_choice *choice, 
         if (choice->pareto[i] == point)
             text = "Pareto";
     return text;
+}
+
+static const char *mark_of(ms_arena *arena, const ms_plan_sweep_choice *choice, int point,
+                           const ms_best_plan *answer)
+{
+    return answer->found && !ms_best_plan_keeps_limits(answer)
+               ? "beyond a limit"
+               : ms_sweep_mark_text(arena, choice, point);
 }
 
 static void print_task(FILE *out, ms_arena *arena, const ms_plan_sweep *sweep, int task)
@@ -150,6 +156,8 @@ static void write_point(ms_jout *out, const ms_plan_sweep *sweep, int point)
     ms_jout_bool_field(out, "keeps_limits", ms_best_plan_keeps_limits(a));
     for (size_t i = 0; i < NUM_FIGURES; i++)
         ms_jout_number_field(out, figures[i].key, value_of(&figures[i], a));
+    if (a->found && a->has_campaign)
+        ms_campaign_write_field(out, &a->campaign);
     ms_jout_key(out, "plan");
     if (a->found)
         ms_plan_write_json(out, &a->plan);
@@ -181,10 +189,23 @@ static void write_choice(ms_jout *out, ms_arena *arena, const ms_plan_sweep *swe
     ms_jout_end_object(out);
 }
 
+static void write_limits(ms_jout *out, ms_arena *arena, const ms_plan_limits *limits)
+{
+    const char *text = "";
+    for (int i = 0; i < limits->num; i++)
+        text =
+            ms_arena_printf(arena, "%s%s%s", text, i > 0 ? ", " : "", limits->texts[i]);
+    ms_jout_text_field(out, "limits", text);
+    ms_jout_number_field(out, "min_fit", limits->memory.min_probability);
+    ms_jout_number_field(out, "headroom_frac", limits->memory.headroom_frac);
+    ms_jout_number_field(out, "headroom_bytes", limits->memory.headroom_bytes);
+}
+
 void ms_sweep_report_write_json(ms_jout *out, ms_arena *arena, const ms_plan_sweep *sweep)
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "schema", "meshsim.sweep/1");
+    write_limits(out, arena, sweep->questions[0].limits);
     ms_jout_begin_array_field(out, "choices");
     for (int task = 0; task < sweep->num_tasks; task++)
         write_choice(out, arena, sweep, task);

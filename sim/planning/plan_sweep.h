@@ -4,6 +4,8 @@
 
 #include "sim/planning/best_plan.h"
 
+#define MS_MAX_SWEEP_POINTS 20000
+
 /* A task is a model with a sequence length and a batch; its points are the clusters and
  * numbers of GPUs on which it may run. All tasks have points alike. */
 typedef struct ms_plan_sweep {

@@ -6,6 +6,8 @@
 #include "tests/support/cuda_fake.h"
 #include "tests/test.h"
 
+#define MOST_QUICK_S 2.0 /* longest warm-up of a quick measurement */
+
 static bool has(const ms_samples *samples, int kind, int what)
 {
     for (int i = 0; i < samples->num; i++)
@@ -48,10 +50,12 @@ static void measure_kernels(ms_real_type type)
         MS_SAMPLE_LAUNCH, MS_SAMPLE_ZERO_GEMM, MS_SAMPLE_WARM_UP};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         assert_true(has(&samples, kinds[i], 0));
-    /* the fake GPU counts 1 us per piece of work; an operation has a few pieces */
+    /* windows of wall-clock time may be too few on a busy machine; then it ends late;
+     * the fake GPU counts 1 us per piece of work; an operation has a few pieces */
     for (int i = 0; i < samples.num; i++)
         if (samples.items[i].kind == MS_SAMPLE_WARM_UP)
-            assert_true(samples.items[i].size[0] == 1.0);
+            assert_true(samples.items[i].size[0] == 1.0 ||
+                        samples.items[i].seconds >= MOST_QUICK_S);
         else if (samples.items[i].kind != MS_SAMPLE_LAUNCH)
             assert_true(samples.items[i].seconds >= 0.99 * MS_CUDA_FAKE_WORK_S &&
                         samples.items[i].seconds <= 50 * MS_CUDA_FAKE_WORK_S);

@@ -1,0 +1,15 @@
+/* meshsim report: a file of a sweep, and the point that the page is about. */
+#ifndef MS_CLI_CMD_REPORT_SWEEP_H
+#define MS_CLI_CMD_REPORT_SWEEP_H
+
+#include "base/json.h"
+#include "cli/page/page.h"
+
+/* Reads the points and choices of a sweep, except its plans and command. `wanted`: index
+ * of the point to report; NULL: the cheapest of the first task, without money the fastest.
+ * *reported: that point's object. MS_EINPUT: the file is incomplete, or the point has no
+ * plan. */
+ms_status ms_report_sweep_read(ms_ctx *cx, ms_jval root, const ms_opt_integer *wanted,
+                               ms_page_sweep *out, ms_jval *reported);
+
+#endif
