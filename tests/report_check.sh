@@ -93,6 +93,9 @@ look()
 look plan --model 70b --gpus 64 --tp 8 --pp 4
 look search "$OUT/search.json"
 look campaign "$OUT/search.json" --tokens 1T --price 2.5 --deadline 60d --repair 3d --co2 0.3
+"$MESHSIM" sweep --models 8b,70b --clusters hgx-h100,gb200-nvl72 --gpus 64,128 --tokens 1T --prices hgx-h100=2,gb200-nvl72=5 \
+    --deadline 60d --quiet --json -o "$OUT/sweep.json" || fail sweep
+look sweep "$OUT/sweep.json" --point 5
 look large --model 405b --gpus 16384 --tp 8 --pp 16 --cp 4 --schedule interleaved --virtual-stages 4
 look unfit --model 70b --gpus 8 --tp 8
 look single --model llama-15m --gpus 1 --global-batch 8

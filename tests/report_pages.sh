@@ -61,6 +61,7 @@ page()
     local status=$?
     expect "report $*: exit status $status: $(cat "$scratch/err")" [ $status -eq "${want:-0}" ]
     expect "report $*: not balanced" is_balanced "$scratch/page.html"
+    expect "report $*: the style sheet is escaped" eval "! sed '/<.style>/q' '$scratch/page.html' | grep -qF '\\x'"
     expect "report $*: not self-contained" is_self_contained "$scratch/page.html"
     expect "report $*: more than 2 MB" [ "$(wc -c <"$scratch/page.html")" -le 2000000 ]
     if command -v xmllint >/dev/null; then

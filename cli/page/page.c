@@ -59,7 +59,7 @@ static void write_head(const ms_html *html, const ms_page *page)
                   "<title>%s: training plan</title>\n<style>\n",
                   ms_page_title(page));
     for (const char *const *line = ms_page_style; *line != NULL; line++)
-        (void)ms_print(html->out, "%s\n", *line);
+        fputs(*line, html->out); /* ms_print would escape its newlines */
     for (const char *const *style = ms_mesh_svg_styles; *style != NULL; style++)
         (void)ms_print(html->out, ".mesh %s\n", *style);
     fputs("</style>\n</head>\n", html->out);
