@@ -291,6 +291,7 @@ ms_status ms_model_check(ms_ctx *cx, const ms_model *model, ms_loc loc)
     MS_TRY(check_norms(cx, model, loc));
     MS_TRY(check_layers(cx, model, loc));
     MS_TRY(ms_model_check_hybrid(cx, model, loc));
+    MS_TRY(ms_model_check_values(cx, model, loc));
     if (model->head_bias && model->tied_embeddings)
         return ms_fail(cx, MS_EINPUT, loc, "a tied head has no bias");
     double num_params = ms_model_params(model).total;
