@@ -281,9 +281,23 @@ static ms_status check_schema(ms_ctx *cx, ms_jval root)
     return MS_OK;
 }
 
+/* Reads the parts of a model file that are objects of their own. */
+static ms_status read_parts(ms_ctx *cx, ms_jval root, model_file *file)
+{
+    const struct {
+        const char *key;
+        const ms_field *fields;
+    } parts[] = {
+        {"moe", moe_fields}, {"mamba", mamba_fields}, {"rotary_scaling", scaling_fields}};
+    ms_jval part;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (ms_json_member(cx, root, parts[i].key, &part))
+            MS_TRY(ms_json_read(cx, part, parts[i].fields, file));
+    return read_not_executed(cx, root, &file->model);
+}
+
 ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
 {
-    ms_jval part;
     MS_TRY(check_schema(cx, root));
     model_file *file = MS_NEW(cx->arena, model_file);
     ms_model *model = &file->model;
@@ -292,13 +306,7 @@ ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
     MS_TRY(ms_json_read(cx, root, file_fields, file));
     set_defaults(cx, root, model);
     MS_TRY(read_mla(cx, root, file));
-    if (ms_json_member(cx, root, "moe", &part))
-        MS_TRY(ms_json_read(cx, part, moe_fields, file));
-    if (ms_json_member(cx, root, "mamba", &part))
-        MS_TRY(ms_json_read(cx, part, mamba_fields, file));
-    if (ms_json_member(cx, root, "rotary_scaling", &part))
-        MS_TRY(ms_json_read(cx, part, scaling_fields, file));
-    MS_TRY(read_not_executed(cx, root, model));
+    MS_TRY(read_parts(cx, root, file));
     MS_TRY(read_layers(cx, root, model));
     MS_TRY(ms_model_check(cx, model, ms_json_loc(cx, root)));
     *out = *model;
