@@ -36,7 +36,7 @@ static bool has_not_executed(const ms_model *m)
     X(rms_norm, "RMS norm", m->norm == MS_NORM_RMS, true, true, PRICED)                  \
     X(layer_norm, "layer norm", m->norm == MS_NORM_LAYER, true, true, PRICED)            \
     X(norms_that_multiply_by_one_plus_weight, "norms that multiply by 1 + weight",       \
-      m->norm_plus_one, true, false, FUSED)                                              \
+      m->norm_plus_one, true, true, FUSED)                                               \
     X(norms_after_attention_and_mlp, "norms after attention and MLP", m->post_norms,     \
       true, true, PRICED)                                                                \
     X(norms_of_queries_and_keys, "norms of queries and keys", m->qk_norm, true, true,    \
@@ -44,7 +44,7 @@ static bool has_not_executed(const ms_model *m)
     X(norm_of_the_embedding, "norm of the embedding", m->embedding_norm, true, true,     \
       PRICED)                                                                            \
     X(scaled_token_embeddings, "scaled token embeddings",                                \
-      m->embedding_scale > 0.0 && m->embedding_scale != 1.0, true, false, FUSED)         \
+      m->embedding_scale > 0.0 && m->embedding_scale != 1.0, true, true, FUSED)          \
     X(tied_embeddings, "tied embeddings", m->tied_embeddings, true, true, PRICED)        \
     X(attention_and_mlp_in_parallel, "attention and MLP in parallel", m->parallel_block, \
       true, true, PRICED)                                                                \
@@ -59,28 +59,27 @@ static bool has_not_executed(const ms_model *m)
       true, PRICED)                                                                      \
     X(sliding_windows, "sliding windows", has_windows(m), true, true, PRICED)            \
     X(query_pre_attn_scalar, "query_pre_attn_scalar", m->query_pre_attn_scalar > 0.0,    \
-      true, false, FUSED)                                                                \
+      true, true, FUSED)                                                                 \
     X(soft_cap_of_attention_scores, "soft cap of attention scores",                      \
-      m->attention_softcap > 0.0, true, false, FUSED)                                    \
-    X(soft_cap_of_logits, "soft cap of logits", m->logit_softcap > 0.0, true, false,     \
+      m->attention_softcap > 0.0, true, true, FUSED)                                     \
+    X(soft_cap_of_logits, "soft cap of logits", m->logit_softcap > 0.0, true, true,      \
       FUSED)                                                                             \
     X(learned_positions, "learned positions", m->position == MS_POSITION_LEARNED, true,  \
       true, PRICED)                                                                      \
     X(alibi, "ALiBi", m->position == MS_POSITION_ALIBI, false, false, FUSED)             \
     X(rotary_positions, "rotary positions", rotates(m), true, true, PRICED)              \
     X(partial_rotary_positions, "partial rotary positions",                              \
-      rotates(m) && m->rotary_dim > 0 && m->rotary_dim < m->head_dim, true, false,       \
-      FUSED)                                                                             \
+      rotates(m) && m->rotary_dim > 0 && m->rotary_dim < m->head_dim, true, true, FUSED) \
     X(interleaved_rotary_positions, "interleaved rotary positions",                      \
-      rotates(m) && m->rotary_interleaved, true, false, FUSED)                           \
+      rotates(m) && m->rotary_interleaved, true, true, FUSED)                            \
     X(rotary_base_of_layers_with_a_window, "rotary base of layers with a window",        \
-      rotates(m) && m->rotary_local_base > 0.0, true, false, FUSED)                      \
+      rotates(m) && m->rotary_local_base > 0.0, true, true, FUSED)                       \
     X(rotary_scaling_linear, "rotary scaling: linear",                                   \
-      scales(m, MS_ROTARY_SCALING_LINEAR), true, false, FUSED)                           \
+      scales(m, MS_ROTARY_SCALING_LINEAR), true, true, FUSED)                            \
     X(rotary_scaling_llama3, "rotary scaling: llama3",                                   \
-      scales(m, MS_ROTARY_SCALING_LLAMA3), true, false, FUSED)                           \
+      scales(m, MS_ROTARY_SCALING_LLAMA3), true, true, FUSED)                            \
     X(rotary_scaling_yarn, "rotary scaling: yarn", scales(m, MS_ROTARY_SCALING_YARN),    \
-      true, false, FUSED)                                                                \
+      true, true, FUSED)                                                                 \
     X(mixtures_of_experts, "mixtures of experts", m->moe.num_experts > 0, true, true,    \
       PRICED)                                                                            \
     X(shared_experts, "shared experts", m->moe.shared_ffn_hidden > 0, true, true,        \
@@ -90,13 +89,13 @@ static bool has_not_executed(const ms_model *m)
     X(sigmoid_router, "sigmoid router", is_sigmoid(m), true, true, PRICED)               \
     X(sigmoid_router_without_renormalised_weights,                                       \
       "sigmoid router without renormalised weights", is_sigmoid(m) && !m->moe.norm_topk, \
-      true, false, FUSED)                                                                \
+      true, true, FUSED)                                                                 \
     X(correction_bias_of_the_router, "correction bias of the router",                    \
       m->moe.router_bias, true, true, PRICED)                                            \
-    X(group_limited_routing, "group-limited routing", m->moe.num_groups > 1, true,       \
-      false, FUSED)                                                                      \
+    X(group_limited_routing, "group-limited routing", m->moe.num_groups > 1, true, true, \
+      FUSED)                                                                             \
     X(scaled_weights_of_experts, "scaled weights of experts",                            \
-      m->moe.routed_scaling > 0.0 && m->moe.routed_scaling != 1.0, true, false, FUSED)   \
+      m->moe.routed_scaling > 0.0 && m->moe.routed_scaling != 1.0, true, true, FUSED)    \
     X(multi_token_prediction, "multi-token prediction", m->num_nextn_predict_layers > 0, \
       false, false, PRICED)                                                              \
     X(dropout, "dropout", m->dropout, false, false, PRICED)                              \
