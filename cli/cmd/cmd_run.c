@@ -14,6 +14,7 @@
 #include "exec/backends/backends.h"
 #include "exec/launch/launch.h"
 #include "exec/measure/measure.h"
+#include "exec/runner/model_features.h"
 #include "exec/runner/outcome_collect.h"
 #include "sim/simulate/interference.h"
 
@@ -121,11 +122,14 @@ static ms_status read_request(request *r)
     return ms_run_choose(cx, &r->flags, &r->plan, &r->choice);
 }
 
-/* Refuses layers for which the runner has no kernels: only transformers are executed. */
-static ms_status check_layers(ms_ctx *cx, const ms_workload *workload)
+/* Refuses what the backend does not execute. Backends without values have no virtual
+ * clock for layers that are not transformers'. */
+static ms_status check_model(ms_ctx *cx, const request *r)
 {
-    const ms_model *model = workload->model;
-    bool trains_mtp = model->num_nextn_predict_layers > 0 && workload->stack->trains_mtp;
+    const ms_model *model = r->workload->model;
+    bool trains_mtp =
+        model->num_nextn_predict_layers > 0 && r->workload->stack->trains_mtp;
+    MS_TRY(ms_model_check_features(cx, model, r->choice.backend));
     if (!ms_model_is_hybrid(model) && !trains_mtp)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s has %s, which no backend executes",
@@ -139,7 +143,7 @@ static ms_status open_plan(request *r)
 {
     ms_ctx *cx = r->cx;
     MS_TRY(ms_plan_open_workload(cx, &r->plan, &r->workload));
-    MS_TRY(check_layers(cx, r->workload));
+    MS_TRY(check_model(cx, r));
     MS_TRY(ms_plan_fit_recompute(cx, r->workload, &r->plan));
     r->world = ms_world_make(cx->arena, &r->plan);
     r->world.ties_embeddings = r->workload->model->tied_embeddings;

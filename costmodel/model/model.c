@@ -281,16 +281,22 @@ static ms_status check_text(ms_ctx *cx, const char *what, const char *text, ms_l
     return MS_OK;
 }
 
-ms_status ms_model_check(ms_ctx *cx, const ms_model *model, ms_loc loc)
+static ms_status check_texts(ms_ctx *cx, const ms_model *model, ms_loc loc)
 {
     MS_TRY(check_text(cx, "name", model->name, loc));
     MS_TRY(check_text(cx, "family", model->family, loc));
-    MS_TRY(check_text(cx, "source", model->source, loc));
+    return check_text(cx, "source", model->source, loc);
+}
+
+ms_status ms_model_check(ms_ctx *cx, const ms_model *model, ms_loc loc)
+{
+    MS_TRY(check_texts(cx, model, loc));
     MS_TRY(check_shapes(cx, model, loc));
     MS_TRY(check_attention(cx, model, loc));
     MS_TRY(check_norms(cx, model, loc));
     MS_TRY(check_layers(cx, model, loc));
     MS_TRY(ms_model_check_hybrid(cx, model, loc));
+    MS_TRY(ms_model_check_values(cx, model, loc));
     if (model->head_bias && model->tied_embeddings)
         return ms_fail(cx, MS_EINPUT, loc, "a tied head has no bias");
     double num_params = ms_model_params(model).total;

@@ -45,6 +45,26 @@ typedef enum ms_router_kind {
     MS_ROUTER_SIGMOID
 } ms_router_kind;
 
+/* How the rotary frequencies of a model that was extended to longer sequences differ from
+ * base^(-2i / width) (huggingface transformers, modeling_rope_utils.py). */
+typedef enum ms_rotary_scaling_kind {
+    MS_ROTARY_SCALING_NONE,
+    MS_ROTARY_SCALING_LINEAR, /* divided by `factor` */
+    MS_ROTARY_SCALING_LLAMA3, /* low frequencies are divided, high ones are kept */
+    MS_ROTARY_SCALING_YARN    /* the same with a linear ramp (Peng et al. 2023) */
+} ms_rotary_scaling_kind;
+
+typedef struct ms_rotary_scaling {
+    ms_rotary_scaling_kind kind;
+    double factor;
+    double original_positions; /* context length before the extension */
+    double low_frequency_factor, high_frequency_factor; /* llama3 */
+    double beta_fast, beta_slow;                        /* yarn */
+    double mscale, mscale_all_dim;                      /* yarn of DeepSeek; 0: none */
+    /* yarn: factor of cosines and sines; 0: 0.1 ln(factor) + 1 */
+    double attention_factor;
+} ms_rotary_scaling;
+
 /* The part of a layer that mixes information between tokens. */
 typedef enum ms_mixer {
     MS_MIXER_ATTENTION,
@@ -114,6 +134,11 @@ typedef struct ms_model {
         ms_router_kind router;
         bool router_bias; /* DeepSeek-V3: one correction bias per expert for its choice */
         bool norm_topk;
+        /* DeepSeek: experts are chosen from `top_groups` of `num_groups` groups; 0 or 1:
+         * from all. A group's score is the sum of its best two (sigmoid router), or its
+         * best one. */
+        long num_groups, top_groups;
+        double routed_scaling; /* factor of the weights of the chosen experts; 0: none */
         /* biases of experts (GPT-OSS), priced as HBM traffic only */
         bool expert_bias;
     } moe;
@@ -132,6 +157,21 @@ typedef struct ms_model {
 
     double rotary_base, norm_epsilon;
     bool gelu_tanh;
+
+    /* Features that change values, not shapes; 0 or false: the model has none. */
+    bool norm_plus_one;           /* norms multiply by 1 + weight (Gemma, Nemotron) */
+    double embedding_scale;       /* factor of token embeddings (Gemma: sqrt(hidden)) */
+    double query_pre_attn_scalar; /* scores are divided by its root; 0: by head_dim's */
+    double attention_softcap;     /* c: scores become c tanh(score / c) (Gemma 2) */
+    double logit_softcap;         /* c: logits become c tanh(logit / c) (Gemma 2) */
+    long rotary_dim;              /* rotated entries of a head, the first ones; 0: all */
+    bool rotary_interleaved; /* pairs are neighbours, not the halves of a head (GPT-J) */
+    double
+        rotary_local_base; /* base in layers with a window, unscaled; 0: as elsewhere */
+    ms_rotary_scaling rotary_scaling;
+    /* Names of features that a model file cannot state otherwise, ended by NULL; the
+     * runner refuses them. NULL: none. */
+    const char *const *not_executed;
 } ms_model;
 
 /* Parameter counts of a whole model by kind: exact integers below 2^53. */
@@ -159,6 +199,11 @@ long ms_mamba_projected(const ms_model *model);
 
 /* Whether no layer has both a mixer and an MLP; in other models every layer has both. */
 bool ms_model_is_hybrid(const ms_model *model);
+
+/* Factor of the products of queries and keys of `width` entries: 1 /
+ * sqrt(query_pre_attn_scalar or width); with DeepSeek's yarn times (0.1 mscale_all_dim ln(factor) + 1)^2
+ * (transformers modeling_deepseek_v3.py). */
+double ms_model_attention_scale(const ms_model *model, long width);
 
 /* Number of the model's layers with this mixer. */
 long ms_model_mixers(const ms_model *model, ms_mixer mixer);

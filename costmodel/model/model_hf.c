@@ -29,6 +29,8 @@ static ms_status read_value(ms_ctx *cx, ms_jval value, const ms_hf_key *key, voi
         return ms_json_number(cx, value, 0.0, 1.0, member);
     case MS_HF_BASE:
         return ms_json_number(cx, value, 1.0, 1e15, member);
+    case MS_HF_SCALAR:
+        return ms_json_number(cx, value, 0.0, 1e15, member);
     case MS_HF_WORD:
         return ms_json_text(cx, value, member);
     }
@@ -46,6 +48,7 @@ static void use_default(const ms_hf_key *key, void *member)
         break;
     case MS_HF_RATE:
     case MS_HF_BASE:
+    case MS_HF_SCALAR:
         *(double *)member = key->fallback;
         break;
     case MS_HF_WORD:
@@ -257,23 +260,12 @@ static ms_status set_heads(ms_ctx *cx, ms_hf_import *import)
     return MS_OK;
 }
 
-/* Reads the rotary base of configs by transformers 5, which is in "rope_parameters". */
-static ms_status read_rope_parameters(ms_ctx *cx, ms_hf_import *import)
-{
-    ms_jval rope, base;
-    if (!ms_json_member(cx, import->root, "rope_parameters", &rope) ||
-        !ms_json_member(cx, rope, "rope_theta", &base))
-        return MS_OK;
-    return ms_json_number(cx, base, 1.0, 1e15, &import->config.model.rotary_base);
-}
-
 static ms_status complete(ms_ctx *cx, ms_hf_import *import)
 {
     ms_hf_config *config = &import->config;
     ms_model *model = &config->model;
     MS_TRY(set_activation(cx, import));
     MS_TRY(set_heads(cx, import));
-    MS_TRY(read_rope_parameters(cx, import));
     if (model->post_norms)
         model->norms_per_layer = 4;
     if (config->attention_bias) {
@@ -338,6 +330,7 @@ static ms_status import_model(ms_ctx *cx, ms_hf_import *import, ms_jval config,
     if (family->finish != NULL)
         MS_TRY(family->finish(cx, import));
     MS_TRY(complete(cx, import));
+    MS_TRY(ms_hf_read_values(cx, import, family));
     ms_model *model = &import->config.model;
     MS_TRY(read_name(cx, config, name, model));
     ms_loc loc = ms_json_loc(cx, import->root);

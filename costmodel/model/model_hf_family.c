@@ -23,6 +23,7 @@
 #define RATE(key, at, value)          KEY(key, NULL, RATE, DEFAULT, at, 0, value, NULL)
 #define EPSILON(key, value)           RATE(key, model.norm_epsilon, value)
 #define WORD(key, other, at, value)   KEY(key, other, WORD, DEFAULT, at, 0, 0, value)
+#define SCALAR(key, at, value)        KEY(key, NULL, SCALAR, NULLABLE, at, 0, value, NULL)
 #define BASE(key, other, value)                                                          \
     KEY(key, other, BASE, DEFAULT, model.rotary_base, 0, value, NULL)
 
@@ -142,6 +143,10 @@ static const ms_hf_key deepseek_moe_keys[] = {
     COUNT_OR_NULL("num_nextn_predict_layers", model.num_nextn_predict_layers, 0),
     WORD("scoring_func", NULL, scoring, NULL),
     WORD("topk_method", NULL, topk_method, NULL),
+    COUNT_OR_NULL("n_group", model.moe.num_groups, 0),
+    COUNT_OR_NULL("topk_group", model.moe.top_groups, 0),
+    SCALAR("routed_scaling_factor", model.moe.routed_scaling, 0),
+    FLAG("rope_interleave", model.rotary_interleaved, true),
     {0},
 };
 
@@ -153,6 +158,9 @@ static const ms_hf_key gemma2_keys[] = {
     FLAG("attention_bias", attention_bias, false),
     FLAG("tie_word_embeddings", model.tied_embeddings, true),
     COUNT_OR_NULL("sliding_window", sliding_window, 4096),
+    SCALAR("query_pre_attn_scalar", model.query_pre_attn_scalar, 256),
+    SCALAR("attn_logit_softcapping", model.attention_softcap, 50),
+    SCALAR("final_logit_softcapping", model.logit_softcap, 30),
     BASE("rope_theta", NULL, 10000),
     EPSILON("rms_norm_eps", 1e-6),
     {0},
@@ -174,6 +182,10 @@ static const ms_hf_key gemma3_keys[] = {
     COUNT_OR_NULL("sliding_window", sliding_window, 4096),
     KEY("sliding_window_pattern", "_sliding_window_pattern", SIZE, DEFAULT,
         sliding_period, 1, 6, NULL),
+    SCALAR("query_pre_attn_scalar", model.query_pre_attn_scalar, 256),
+    SCALAR("attn_logit_softcapping", model.attention_softcap, 0),
+    SCALAR("final_logit_softcapping", model.logit_softcap, 0),
+    SCALAR("rope_local_base_freq", model.rotary_local_base, 10000),
     BASE("rope_theta", NULL, 1e6),
     EPSILON("rms_norm_eps", 1e-6),
     {0},
@@ -204,6 +216,7 @@ static const ms_hf_key gpt_neox_keys[] = {
     RATE("attention_dropout", dropout_rates[1], 0.0),
     FLAG("tie_word_embeddings", model.tied_embeddings, false),
     BASE("rope_theta", "rotary_emb_base", 10000),
+    KEY("rotary_pct", "partial_rotary_factor", RATE, DEFAULT, rotary_frac, 0, 0.25, NULL),
     EPSILON("layer_norm_eps", 1e-5),
     {0},
 };
@@ -266,6 +279,9 @@ static const ms_hf_key nemotron_h_keys[] = {
     COUNT_OR_NULL("moe_intermediate_size", model.moe.ffn_hidden, 0),
     COUNT_OR_NULL("moe_shared_expert_intermediate_size", model.moe.shared_ffn_hidden, 0),
     FLAG("norm_topk_prob", model.moe.norm_topk, true),
+    COUNT_OR_NULL("n_group", model.moe.num_groups, 0),
+    COUNT_OR_NULL("topk_group", model.moe.top_groups, 0),
+    SCALAR("routed_scaling_factor", model.moe.routed_scaling, 0),
     WORD("mlp_hidden_act", NULL, activation, "relu2"),
     FLAG("attention_bias", attention_bias, false),
     FLAG("mlp_bias", model.mlp_bias, false),
@@ -306,6 +322,10 @@ static ms_status finish_deepseek(ms_ctx *cx, ms_hf_import *import)
     model->moe.router_bias =
         no_method ? v3 : strcmp(config->topk_method, "noaux_tc") == 0;
     model->moe.shared_ffn_hidden = config->num_shared_experts * model->moe.ffn_hidden;
+    if (v3 && model->moe.routed_scaling == 0.0)
+        model->moe.routed_scaling = 2.5; /* default of the class */
+    if (config->topk_method != NULL && strcmp(config->topk_method, "greedy") == 0)
+        model->moe.num_groups = 0;
     return MS_OK;
 }
 
@@ -385,6 +405,7 @@ static ms_status finish_nemotron_h(ms_ctx *cx, ms_hf_import *import)
 #define LIKE_LLAMA                                                                       \
     .norm = MS_NORM_RMS, .norms_per_layer = 2, .final_norm = true,                       \
     .activation = MS_ACT_SWIGLU, .position = MS_POSITION_ROTARY
+#define LIKE_GEMMA LIKE_LLAMA, .post_norms = true, .norm_plus_one = true
 /* Values of GPT-like classes: layer norms with biases, MLP without a gate. */
 #define LIKE_GPT                                                                         \
     .norm = MS_NORM_LAYER, .norm_bias = true, .norms_per_layer = 2, .final_norm = true,  \
@@ -424,17 +445,22 @@ const ms_hf_family ms_hf_families[] = {
      finish_deepseek},
     {"gemma2",
      {core_keys, gemma2_keys},
-     {.model = {LIKE_LLAMA, .post_norms = true},
+     {.model = {LIKE_GEMMA},
+      .scales_embedding = true,
       .layer_types = true,
       .sliding_period = 2},
      NULL},
     {"gemma3",
      {gemma3_keys},
-     {.model = {LIKE_LLAMA, .post_norms = true, .qk_norm = true}, .layer_types = true},
+     {.model = {LIKE_GEMMA, .qk_norm = true},
+      .scales_embedding = true,
+      .layer_types = true},
      NULL},
     {"gemma3_text",
      {gemma3_keys},
-     {.model = {LIKE_LLAMA, .post_norms = true, .qk_norm = true}, .layer_types = true},
+     {.model = {LIKE_GEMMA, .qk_norm = true},
+      .scales_embedding = true,
+      .layer_types = true},
      NULL},
     {"gpt2",
      {gpt2_keys},

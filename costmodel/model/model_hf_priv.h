@@ -32,6 +32,9 @@ typedef struct ms_hf_config {
     long word_embed_dim; /* OPT: width of the token embedding */
     bool norm_before, norm_affine, removed_final_norm;
 
+    double rotary_frac;    /* rotated part of a head; 0: not a key of the model class */
+    bool scales_embedding; /* token embeddings are multiplied by sqrt(hidden) */
+
     bool hybrid; /* the model class has "hybrid_override_pattern" */
     bool conv_bias;
 } ms_hf_config;
@@ -47,7 +50,8 @@ typedef enum ms_hf_type {
     MS_HF_SIZE,
     MS_HF_FLAG,
     MS_HF_RATE,
-    MS_HF_BASE, /* number of at least 1: rotary base */
+    MS_HF_BASE,   /* number of at least 1: rotary base */
+    MS_HF_SCALAR, /* number that is not negative */
     MS_HF_WORD
 } ms_hf_type;
 
@@ -76,6 +80,10 @@ typedef struct ms_hf_family {
     /* derives further values of the model; NULL: none */
     ms_status (*finish)(ms_ctx *cx, ms_hf_import *import);
 } ms_hf_family;
+
+/* Reads what changes values, not shapes: rotary angles, the embedding's scale, and keys
+ * that the family's tables do not have (model->not_executed). */
+ms_status ms_hf_read_values(ms_ctx *cx, ms_hf_import *import, const ms_hf_family *family);
 
 /* Model families by Hugging Face model_type; ended by a row without model_type. */
 extern const ms_hf_family ms_hf_families[];

@@ -12,6 +12,8 @@ const char *const ms_activation_words[] = {"swiglu", "geglu", "gelu",
 const char *const ms_position_words[] = {"rotary", "learned", "alibi", "none", NULL};
 const char *const ms_router_words[] = {"softmax-topk", "topk-softmax", "sigmoid", NULL};
 
+static const char *const scaling_words[] = {"none", "linear", "llama3", "yarn", NULL};
+
 /* Field tables write enum members through an int pointer. */
 static_assert(sizeof(ms_norm_kind) == sizeof(int), "enums are ints");
 
@@ -78,6 +80,19 @@ static const ms_field file_fields[] = {
     RANGE("norm_epsilon", norm_epsilon, 0.0, 1.0,
           "added to variances; default: 1e-6 for rms, 1e-5 for layer"),
     FLAG("gelu_tanh", AT(gelu_tanh), false, "GELU by its approximation with tanh"),
+    FLAG("norm_plus_one", AT(norm_plus_one), false, "norms multiply by 1 + weight"),
+    RANGE("embedding_scale", embedding_scale, 0.0, 1e6, "factor of token embeddings"),
+    RANGE("query_pre_attn_scalar", query_pre_attn_scalar, 0.0, 1e6,
+          "scores are divided by its root; default: the head size's"),
+    RANGE("attention_softcap", attention_softcap, 0.0, 1e6, "soft cap of scores"),
+    RANGE("logit_softcap", logit_softcap, 0.0, 1e6, "soft cap of logits"),
+    SIZE("rotary_dim", rotary_dim, false, 0, "rotated entries of a head; default: all"),
+    FLAG("rotary_interleaved", AT(rotary_interleaved), false,
+         "neighbouring entries of a head are rotated against each other"),
+    RANGE("rotary_local_base", rotary_local_base, 0.0, 1e15,
+          "base of the rotary angles in layers with a window"),
+    PART("rotary_scaling", "rotary angles of a model extended to longer sequences"),
+    PART("not_executed", "names of features that no other key states; run refuses them"),
     PART("mla", "multi-head latent attention"),
     PART("moe", "mixture of experts"),
     PART("mamba", "Mamba-2 mixers"),
@@ -106,8 +121,29 @@ static const ms_field moe_fields[] = {
     WORD("router", moe.router, ms_router_words, "kind of router"),
     FLAG("router_bias", AT(moe.router_bias), false, "a correction bias per expert"),
     FLAG("norm_topk", AT(moe.norm_topk), true, "weights of the chosen sum to 1"),
+    SIZE("num_groups", moe.num_groups, false, 0, "groups of experts"),
+    SIZE("top_groups", moe.top_groups, false, 0, "groups that a token may use"),
+    RANGE("routed_scaling", moe.routed_scaling, 0.0, 1e6,
+          "factor of the weights of the chosen experts"),
     FLAG("expert_bias", AT(moe.expert_bias), false,
          "GEMMs of experts have biases; their traffic is priced"),
+    {0},
+};
+
+#define SCALING(name, member, must, text)                                                \
+    ROW(NUMBER, name, AT(rotary_scaling.member), must, 0.0, 1e15, NULL, text)
+static const ms_field scaling_fields[] = {
+    WORD("type", rotary_scaling.kind, scaling_words, "kind of scaling"),
+    ROW(NUMBER, "factor", AT(rotary_scaling.factor), true, 1.0, 1e6, NULL,
+        "how much longer sequences are"),
+    SCALING("original_positions", original_positions, false, "context length before"),
+    SCALING("low_frequency_factor", low_frequency_factor, false, "llama3"),
+    SCALING("high_frequency_factor", high_frequency_factor, false, "llama3"),
+    SCALING("beta_fast", beta_fast, false, "yarn"),
+    SCALING("beta_slow", beta_slow, false, "yarn"),
+    SCALING("mscale", mscale, false, "yarn of DeepSeek"),
+    SCALING("mscale_all_dim", mscale_all_dim, false, "yarn of DeepSeek"),
+    SCALING("attention_factor", attention_factor, false, "yarn: factor of the angles"),
     {0},
 };
 
@@ -217,6 +253,21 @@ static void set_defaults(ms_ctx *cx, ms_jval root, ms_model *model)
         model->norms_per_layer = model->post_norms ? 4 : 2;
 }
 
+static ms_status read_not_executed(ms_ctx *cx, ms_jval root, ms_model *model)
+{
+    ms_jval list;
+    if (!ms_json_member(cx, root, "not_executed", &list))
+        return MS_OK;
+    if (!ms_json_is_array(list))
+        return ms_json_fail(cx, list, "\"not_executed\" must be an array of names");
+    for (int i = 0; i < ms_json_length(list); i++) {
+        const char *name = NULL;
+        MS_TRY(ms_json_text(cx, ms_json_element(cx, list, i), &name));
+        ms_model_add_not_executed(cx, model, name);
+    }
+    return MS_OK;
+}
+
 static ms_status check_schema(ms_ctx *cx, ms_jval root)
 {
     ms_jval schema;
@@ -230,9 +281,23 @@ static ms_status check_schema(ms_ctx *cx, ms_jval root)
     return MS_OK;
 }
 
+/* Reads the parts of a model file that are objects of their own. */
+static ms_status read_parts(ms_ctx *cx, ms_jval root, model_file *file)
+{
+    const struct {
+        const char *key;
+        const ms_field *fields;
+    } parts[] = {
+        {"moe", moe_fields}, {"mamba", mamba_fields}, {"rotary_scaling", scaling_fields}};
+    ms_jval part;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (ms_json_member(cx, root, parts[i].key, &part))
+            MS_TRY(ms_json_read(cx, part, parts[i].fields, file));
+    return read_not_executed(cx, root, &file->model);
+}
+
 ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
 {
-    ms_jval part;
     MS_TRY(check_schema(cx, root));
     model_file *file = MS_NEW(cx->arena, model_file);
     ms_model *model = &file->model;
@@ -241,10 +306,7 @@ ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
     MS_TRY(ms_json_read(cx, root, file_fields, file));
     set_defaults(cx, root, model);
     MS_TRY(read_mla(cx, root, file));
-    if (ms_json_member(cx, root, "moe", &part))
-        MS_TRY(ms_json_read(cx, part, moe_fields, file));
-    if (ms_json_member(cx, root, "mamba", &part))
-        MS_TRY(ms_json_read(cx, part, mamba_fields, file));
+    MS_TRY(read_parts(cx, root, file));
     MS_TRY(read_layers(cx, root, model));
     MS_TRY(ms_model_check(cx, model, ms_json_loc(cx, root)));
     *out = *model;
@@ -261,8 +323,30 @@ static void write_size(ms_jout *out, const char *key, long value)
 /* Whether model files omit the key when its value is 0 or false. */
 static bool is_omitted_when_zero(const char *key)
 {
-    static const char *const keys[] = {"head_dim", "ffn_hidden",
-                                       "num_nextn_predict_layers", "expert_bias", NULL};
+    static const char *const keys[] = {"head_dim",
+                                       "ffn_hidden",
+                                       "num_nextn_predict_layers",
+                                       "expert_bias",
+                                       "norm_plus_one",
+                                       "embedding_scale",
+                                       "query_pre_attn_scalar",
+                                       "attention_softcap",
+                                       "logit_softcap",
+                                       "rotary_dim",
+                                       "rotary_interleaved",
+                                       "rotary_local_base",
+                                       "num_groups",
+                                       "top_groups",
+                                       "routed_scaling",
+                                       "original_positions",
+                                       "low_frequency_factor",
+                                       "high_frequency_factor",
+                                       "beta_fast",
+                                       "beta_slow",
+                                       "mscale",
+                                       "mscale_all_dim",
+                                       "attention_factor",
+                                       NULL};
     return ms_choice_find(key, keys) >= 0;
 }
 
@@ -274,7 +358,8 @@ static void write_fields(ms_jout *out, const ms_field *field, const model_file *
         bool omits = is_omitted_when_zero(field->key);
         if (field->kind == MS_FIELD_TEXT)
             ms_jout_text_field(out, field->key, *(const char *const *)value);
-        else if (field->kind == MS_FIELD_NUMBER)
+        else if (field->kind == MS_FIELD_NUMBER &&
+                 (!omits || *(const double *)value > 0.0))
             ms_jout_number_field(out, field->key, *(const double *)value);
         else if (field->kind == MS_FIELD_CHOICE)
             ms_jout_text_field(out, field->key, field->choices[*(const int *)value]);
@@ -314,6 +399,16 @@ static void write_pattern(ms_jout *out, const ms_model *model)
     ms_jout_end_array(out);
 }
 
+static void write_not_executed(ms_jout *out, const ms_model *model)
+{
+    if (model->not_executed == NULL)
+        return;
+    ms_jout_begin_array_field(out, "not_executed");
+    for (int i = 0; model->not_executed[i] != NULL; i++)
+        ms_jout_text(out, model->not_executed[i]);
+    ms_jout_end_array(out);
+}
+
 static void write_architecture(ms_jout *out, const ms_model *model)
 {
     model_file file = {.schema = MS_MODEL_CONFIG_SCHEMA, .model = *model};
@@ -328,6 +423,9 @@ static void write_architecture(ms_jout *out, const ms_model *model)
         write_part(out, "moe", moe_fields, &file);
     if (model->mamba.num_heads > 0)
         write_part(out, "mamba", mamba_fields, &file);
+    if (model->rotary_scaling.kind != MS_ROTARY_SCALING_NONE)
+        write_part(out, "rotary_scaling", scaling_fields, &file);
+    write_not_executed(out, model);
     if (ms_model_is_hybrid(model)) {
         ms_arena *scratch = ms_arena_open();
         ms_jout_text_field(out, "hybrid_override_pattern",

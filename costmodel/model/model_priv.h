@@ -23,6 +23,11 @@ const char *ms_model_hybrid_text(ms_arena *arena, const ms_model *model);
 /* Checks sizes of Mamba-2 mixers; refuses hybrid layers with parallel_block. */
 ms_status ms_model_check_hybrid(ms_ctx *cx, const ms_model *model, ms_loc loc);
 
+/* Checks features that change values: rotary positions and groups of experts. */
+ms_status ms_model_check_values(ms_ctx *cx, const ms_model *model, ms_loc loc);
+/* Adds a feature to model->not_executed; the text must live as long as the model. */
+void ms_model_add_not_executed(ms_ctx *cx, ms_model *model, const char *name);
+
 /* Reads a model file of format meshsim.model-config/1. */
 ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out);
 

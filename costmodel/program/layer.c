@@ -144,6 +144,7 @@ static int rotary(ms_builder *b, const char *name, int x, long width)
         return x;
     ms_node node = operation(MS_OP_ROTARY, name, x, -1);
     node.rotary_width = width;
+    node.window_tokens = b->model->kinds[b->program->key.kind].window_tokens;
     return emit(b, node, b->tensors[x].dims);
 }
 
@@ -191,7 +192,8 @@ static int query_key(ms_builder *b, const char *name, int x)
 {
     if (b->model->qk_norm)
         x = norm_of(b, name, x, MS_NORM_RMS);
-    return rotary(b, name, x, b->model->head_dim);
+    long width = b->model->rotary_dim;
+    return rotary(b, name, x, width > 0 ? width : b->model->head_dim);
 }
 
 static int grouped_query_attention(ms_builder *b, int x)

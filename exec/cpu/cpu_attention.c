@@ -14,21 +14,24 @@ typedef struct attention {
     long num_batch, num_queries, num_keys, num_heads, num_kv_heads, value_width;
     long window;
     ms_real scale;
+    ms_real cap;               /* soft cap of scores (Gemma 2); 0: none */
     ms_real *scores, *gscores; /* scores and their gradients, (TILE, TILE) each */
+    ms_real *slopes; /* (TILE, TILE): derivatives of capped scores; NULL without a cap */
     /* saved probabilities (batch, heads, queries, keys); NULL if fused */
     const ms_local *stored;
 } attention;
 
 size_t MS_TYPED(ms_cpu_attention_bytes)(const ms_program *program, const ms_node *node)
 {
-    (void)program;
     (void)node;
-    return (size_t)2 * TILE * TILE * sizeof(ms_real);
+    size_t num_tiles = program->model->attention_softcap > 0 ? 3 : 2;
+    return num_tiles * TILE * TILE * sizeof(ms_real);
 }
 
 static attention attention_of_block(const ms_attention_block *block, void *workspace)
 {
     const ms_local *q = block->q, *k = block->k;
+    const ms_model *model = block->call->program->model;
     attention a = {.block = block,
                    .num_batch = q->shape[0],
                    .num_queries = q->shape[1],
@@ -37,9 +40,11 @@ static attention attention_of_block(const ms_attention_block *block, void *works
                    .num_kv_heads = k->shape[2],
                    .value_width = block->v->shape[3],
                    .window = block->call->node->window_tokens,
-                   .scale = (ms_real)(1 / sqrt((double)q->shape[3])),
+                   .scale = (ms_real)ms_model_attention_scale(model, q->shape[3]),
+                   .cap = (ms_real)model->attention_softcap,
                    .scores = workspace};
     a.gscores = a.scores + TILE * TILE;
+    a.slopes = a.cap > 0 ? a.gscores + TILE * TILE : NULL;
     return a;
 }
 
@@ -152,9 +157,20 @@ static void add_to_keys(const attention *a, const tile *t, const ms_real *p,
 
 /* ---- softmax of a row ---- */
 
-/* Multiplies a row of scores by the scale and sets masked keys to minus infinity. */
-MS_WIDE static void mask_row(const attention *a, const tile *t, long query,
-                             ms_real *restrict row)
+/* Replaces the scaled scores x of a row by cap tanh(x / cap), and saves the derivatives. */
+static void cap_row(const attention *a, const tile *t, long query)
+{
+    ms_real *row = a->scores + query * TILE, *slope = a->slopes + query * TILE;
+    for (long i = 0; i < t->num_keys; i++) {
+        ms_real y = MS_REAL_MATH(tanh)(row[i] * (a->scale / a->cap));
+        row[i] = a->cap * y;
+        slope[i] = 1 - y * y;
+    }
+}
+
+/* Multiplies a row of scores by `scale` and sets masked keys to minus infinity. */
+MS_WIDE static void scale_row(const attention *a, const tile *t, long query,
+                              ms_real scale, ms_real *restrict row)
 {
     int position = t->query[query];
     int oldest = a->window > 0 && a->window <= position ? position - (int)a->window : -1;
@@ -162,11 +178,19 @@ MS_WIDE static void mask_row(const attention *a, const tile *t, long query,
     const ms_real masked = (ms_real)-HUGE_VAL;
     if (t->is_whole)
         for (long i = 0; i < t->num_keys; i++)
-            row[i] *= a->scale;
+            row[i] *= scale;
     else
         for (long i = 0; i < t->num_keys; i++)
-            row[i] =
-                (key[i] <= position) & (key[i] > oldest) ? row[i] * a->scale : masked;
+            row[i] = (key[i] <= position) & (key[i] > oldest) ? row[i] * scale : masked;
+}
+
+/* Makes scores of the products of a query and keys, minus infinity for masked keys. */
+static void mask_row(const attention *a, const tile *t, long query)
+{
+    bool is_capped = a->slopes != NULL;
+    if (is_capped)
+        cap_row(a, t, query);
+    scale_row(a, t, query, is_capped ? 1 : a->scale, a->scores + query * TILE);
 }
 
 /* Replaces the elements of x by exp(x - shift) and returns their sum. */
@@ -203,7 +227,7 @@ static void exponentiate_tile(const attention *a, const tile *t, online_softmax 
     ms_real *o = query_rows(a, t, a->block->o);
     for (long i = 0; i < t->num_queries; i++) {
         ms_real *row = a->scores + i * TILE;
-        mask_row(a, t, i, row);
+        mask_row(a, t, i);
         ms_real max = largest_of(row, t->num_keys, r->max[i]);
         ms_real shift = isinf(max) ? 0 : max; /* -inf if no key is visible yet */
         ms_real sum = exp_of_row(row, t->num_keys, shift);
@@ -314,9 +338,8 @@ static void compute_probabilities(const attention *a, const tile *t, const row_s
 {
     queries_by_keys(a, t, a->block->q, a->block->k, a->scores);
     for (long i = 0; i < t->num_queries; i++) {
-        ms_real *row = a->scores + i * TILE;
-        mask_row(a, t, i, row);
-        exp_of_row(row, t->num_keys, s->lse[i]);
+        mask_row(a, t, i);
+        exp_of_row(a->scores + i * TILE, t->num_keys, s->lse[i]);
     }
 }
 
@@ -335,6 +358,9 @@ MS_WIDE static void score_gradient(const attention *a, const tile *t, const row_
         ms_real mean = s->mean[i], scale = a->scale;
         for (long j = 0; j < t->num_keys; j++)
             gp[j] = p[j] * (gp[j] - mean) * scale;
+        const ms_real *restrict slope = a->slopes;
+        for (long j = 0; slope != NULL && j < t->num_keys; j++)
+            gp[j] *= slope[i * TILE + j];
     }
 }
 
@@ -346,7 +372,7 @@ static void attend_tile_grad(const attention *a, tile *t)
     for (long key = 0; key < a->num_keys; key += TILE) {
         if (!move_to_keys(a, t, key))
             continue;
-        if (a->stored != NULL)
+        if (a->stored != NULL && a->slopes == NULL)
             load_probabilities(a, t);
         else
             compute_probabilities(a, t, &s);

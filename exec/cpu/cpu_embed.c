@@ -19,18 +19,28 @@ static long table_row(const ms_op_call *call, const ms_local *x, const ms_local 
     return at >= 0 && at < table->shape[0] ? at : -1;
 }
 
+/* Factor of the looked-up rows. */
+static double scale_of(const ms_op_call *call)
+{
+    double scale = call->program->model->embedding_scale;
+    return scale > 0 && !call->node->by_position ? scale : 1;
+}
+
 void MS_TYPED(ms_cpu_embed)(const ms_op_call *call)
 {
     const ms_local *x = call->out[0], *table = call->in[0];
     const ms_real *from = table->data;
     ms_real *to = x->data;
     long width = ms_local_last(x);
+    double scale = scale_of(call);
     for (long row = 0; row < ms_local_leading(x); row++, to += width) {
         long at = table_row(call, x, table, row);
         if (at >= 0)
             memcpy(to, from + at * width, (size_t)width * sizeof *to);
         else
             memset(to, 0, (size_t)width * sizeof *to);
+        if (scale != 1)
+            MS_TYPED(ms_cpu_vector_scale)(to, scale, width);
     }
 }
 
@@ -40,13 +50,14 @@ void MS_TYPED(ms_cpu_embed_grad)(const ms_op_call *call)
     const ms_real *from = gx->data;
     ms_real *to = gtable->data;
     long width = ms_local_last(gx);
+    const ms_real scale = (ms_real)scale_of(call);
     if (to == NULL)
         return;
     if (!ms_op_is_added(call, 0))
         memset(to, 0, (size_t)gtable->count * sizeof *to);
     for (long row = 0; row < ms_local_leading(gx); row++, from += width) {
         long at = table_row(call, gx, gtable, row);
-        if (at >= 0)
-            MS_TYPED(ms_cpu_vector_add)(to + at * width, from, width);
+        for (long i = 0; at >= 0 && i < width; i++)
+            to[at * width + i] += scale * from[i];
     }
 }

@@ -10,6 +10,7 @@ typedef struct rows {
     const ms_local *logits;
     long num_rows, width;
     long num_real; /* columns that are not vocabulary padding */
+    ms_real cap;   /* soft cap of logits (Gemma 2); 0: none */
 } rows;
 
 static rows read_rows(const ms_op_call *call)
@@ -21,7 +22,14 @@ static rows read_rows(const ms_op_call *call)
                   .logits = logits,
                   .num_rows = ms_local_leading(logits),
                   .width = width,
-                  .num_real = left < 0 ? 0 : ms_cpu_smaller(width, left)};
+                  .num_real = left < 0 ? 0 : ms_cpu_smaller(width, left),
+                  .cap = (ms_real)call->program->model->logit_softcap};
+}
+
+/* The logit x after the soft cap c: c tanh(x / c), which keeps the order. */
+static ms_real capped(const rows *r, ms_real x)
+{
+    return r->cap > 0 ? r->cap * MS_REAL_MATH(tanh)(x / r->cap) : x;
 }
 
 /* Column of the target token in a row of logits; -1 if another rank holds it. */
@@ -47,11 +55,19 @@ void MS_TYPED(ms_cpu_loss_max)(const ms_op_call *call)
     const ms_real *logits = ms_cpu_in(call, 0);
     ms_real *max = ms_cpu_out(call, 0);
     for (long row = 0; row < r.num_rows; row++)
-        max[row] = largest_of(logits + row * r.width, r.num_real);
+        max[row] = capped(&r, largest_of(logits + row * r.width, r.num_real));
 }
 
 /* Elements per piece of a row, so that exp and the sum are separate, vectorized loops. */
 #define PIECE 256
+
+static double capped_sum_of_exp(const rows *r, const ms_real *x, ms_real max)
+{
+    double total = 0;
+    for (long i = 0; i < r->num_real; i++)
+        total += (double)ms_real_exp(capped(r, x[i]) - max);
+    return total;
+}
 
 MS_WIDE static double sum_of_exp(const ms_real *x, ms_real max, long count)
 {
@@ -74,8 +90,9 @@ void MS_TYPED(ms_cpu_loss_sum)(const ms_op_call *call)
     for (long row = 0; row < r.num_rows; row++) {
         const ms_real *from = logits + row * r.width;
         long at = target_of(&r, row);
-        sum[row] = (ms_real)sum_of_exp(from, max[row], r.num_real);
-        target[row] = at >= 0 ? from[at] : 0;
+        sum[row] = (ms_real)(r.cap > 0 ? capped_sum_of_exp(&r, from, max[row])
+                                       : sum_of_exp(from, max[row], r.num_real));
+        target[row] = at >= 0 ? capped(&r, from[at]) : 0;
     }
 }
 
@@ -96,6 +113,17 @@ MS_WIDE static void softmax_row(ms_real *out, const ms_real *x, ms_real max,
         out[i] = ms_real_exp(x[i] - max) * factor;
 }
 
+/* The same with capped logits; the gradient of those is multiplied by 1 - tanh^2. */
+static void capped_gradient(const rows *r, ms_real *out, const ms_real *x, ms_real max,
+                            ms_real factor, long target)
+{
+    ms_real one = (ms_real)(1 / r->call->batch->num_tokens);
+    for (long i = 0; i < r->num_real; i++) {
+        ms_real y = capped(r, x[i]), slope = 1 - y / r->cap * (y / r->cap);
+        out[i] = (ms_real_exp(y - max) * factor - (i == target ? one : 0)) * slope;
+    }
+}
+
 void MS_TYPED(ms_cpu_loss_grad)(const ms_op_call *call)
 {
     rows r = read_rows(call);
@@ -106,11 +134,14 @@ void MS_TYPED(ms_cpu_loss_grad)(const ms_op_call *call)
     for (long row = 0; row < r.num_rows; row++) {
         ms_real *to = glogits + row * r.width;
         long at = target_of(&r, row);
-        softmax_row(to, logits + row * r.width, max[row],
-                    (ms_real)(1 / ((double)sum[row] * num_tokens)), r.num_real);
+        ms_real factor = (ms_real)(1 / ((double)sum[row] * num_tokens));
+        if (r.cap > 0)
+            capped_gradient(&r, to, logits + row * r.width, max[row], factor, at);
+        else
+            softmax_row(to, logits + row * r.width, max[row], factor, r.num_real);
         for (long i = r.num_real; i < r.width; i++)
             to[i] = 0;
-        if (at >= 0)
+        if (at >= 0 && !(r.cap > 0))
             to[at] -= (ms_real)(1 / num_tokens);
     }
 }

@@ -10,6 +10,7 @@ typedef struct norm {
     long width;
     bool is_centred; /* LayerNorm, which subtracts the mean */
     double epsilon;
+    ms_real offset; /* added to weights: 1 in norms that multiply by 1 + weight */
 } norm;
 
 static norm read_norm(const ms_op_call *call)
@@ -18,7 +19,8 @@ static norm read_norm(const ms_op_call *call)
     return (norm){.width = ms_local_last(call->in[0]),
                   .is_centred = model->norm == MS_NORM_LAYER,
                   .epsilon =
-                      model->norm_epsilon > 0 ? model->norm_epsilon : DEFAULT_EPSILON};
+                      model->norm_epsilon > 0 ? model->norm_epsilon : DEFAULT_EPSILON,
+                  .offset = model->norm_plus_one ? 1 : 0};
 }
 
 /* Computes a row's mean (RMSNorm: 0); returns 1 / sqrt(variance + epsilon). */
@@ -34,13 +36,13 @@ MS_WIDE static void normalise_row(const norm *n, const ms_real *restrict x,
                                   const ms_real *restrict bias, ms_real *restrict out)
 {
     double mean, scale = scale_of_row(n, x, &mean);
-    ms_real shift = (ms_real)mean, factor = (ms_real)scale;
+    ms_real shift = (ms_real)mean, factor = (ms_real)scale, offset = n->offset;
     if (bias != NULL)
         for (long i = 0; i < n->width; i++)
-            out[i] = (x[i] - shift) * factor * weight[i] + bias[i];
+            out[i] = (x[i] - shift) * factor * (weight[i] + offset) + bias[i];
     else
         for (long i = 0; i < n->width; i++)
-            out[i] = (x[i] - shift) * factor * weight[i];
+            out[i] = (x[i] - shift) * factor * (weight[i] + offset);
 }
 
 void MS_TYPED(ms_cpu_norm)(const ms_op_call *call)
@@ -55,7 +57,7 @@ void MS_TYPED(ms_cpu_norm)(const ms_op_call *call)
 
 /* ---- backward ---- */
 
-/* For a row x with y = (x - mean) scale, g = gout weight: of_g = mean of g (RMSNorm: 0),
+/* For a row x with y = (x - mean) scale, g = gout (weight + offset): of_g = mean of g (RMSNorm: 0),
  * of_g_y = mean of g y. The gradient of x is scale (g - of_g - y of_g_y). */
 typedef struct row_means {
     double mean, scale;
@@ -71,13 +73,13 @@ static inline row_means means_of_row(const norm *n, const ms_real *x,
     long i = 0;
     for (; i + MS_CPU_LANES <= n->width; i += MS_CPU_LANES) {
         for (int j = 0; j < MS_CPU_LANES; j++) {
-            double g = (double)gout[i + j] * (double)weight[i + j];
+            double g = (double)gout[i + j] * (double)(weight[i + j] + n->offset);
             g_lane[j] += g;
             y_lane[j] += g * (((double)x[i + j] - m.mean) * m.scale);
         }
     }
     for (; i < n->width; i++) {
-        double g = (double)gout[i] * (double)weight[i];
+        double g = (double)gout[i] * (double)(weight[i] + n->offset);
         g_lane[0] += g;
         y_lane[0] += g * (((double)x[i] - m.mean) * m.scale);
     }
@@ -98,11 +100,11 @@ MS_WIDE static void normalise_row_grad(const norm *n, const ms_real *restrict x,
 {
     row_means m = means_of_row(n, x, weight, gout);
     ms_real shift = (ms_real)m.mean, scale = (ms_real)m.scale, of_g = (ms_real)m.of_g,
-            of_g_y = (ms_real)m.of_g_y;
+            of_g_y = (ms_real)m.of_g_y, offset = n->offset;
     double *restrict gweight = sums.weight, *restrict gbias = sums.bias;
     for (long i = 0; i < n->width; i++) {
         ms_real y = (x[i] - shift) * scale;
-        gx[i] = scale * (gout[i] * weight[i] - of_g - y * of_g_y);
+        gx[i] = scale * (gout[i] * (weight[i] + offset) - of_g - y * of_g_y);
         gweight[i] += (double)(gout[i] * y);
     }
     for (long i = 0; i < n->width && gbias != NULL; i++)

@@ -1,15 +1,16 @@
 /* CPU kernels: rotary embedding (Su et al. 2021), keys of multi-head latent attention. */
+#include "exec/core/rotary.h"
 #include "exec/cpu/cpu.h"
 
 #include <math.h>
 #include <string.h>
 
-#define DEFAULT_BASE 10000.0
-#define EXACT_EVERY  32 /* positions after which cosines and sines are computed anew */
+#define EXACT_EVERY 32 /* positions after which cosines and sines are computed anew */
 
 /* Cosine and sine of position x frequency. Two products per value give those of the next
  * position; exact ones every EXACT_EVERY positions keep the error below 1e-14. */
 typedef struct angles {
+    ms_rotary how;
     long count;
     bool inverse;
     long position; /* -1 before the first position */
@@ -27,8 +28,8 @@ size_t MS_TYPED(ms_cpu_rotary_bytes)(const ms_program *program, const ms_node *n
 
 static angles first_angles(const ms_op_call *call)
 {
-    double base = call->program->model->rotary_base;
-    angles a = {.count = call->node->rotary_width / 2,
+    angles a = {.how = ms_rotary_of(call->program->model, call->node),
+                .count = call->node->rotary_width / 2,
                 .inverse = call->node->inverse,
                 .position = -1};
     double *memory = call->workspace;
@@ -38,8 +39,7 @@ static angles first_angles(const ms_op_call *call)
     a.real_cosine = (ms_real *)(memory + 5 * a.count);
     a.real_sine = (ms_real *)(memory + 6 * a.count);
     for (long i = 0; i < a.count; i++) {
-        a.frequency[i] =
-            1 / pow(base > 0 ? base : DEFAULT_BASE, (double)i / (double)a.count);
+        a.frequency[i] = ms_rotary_frequency(&a.how, i);
         a.step_cosine[i] = cos(a.frequency[i]);
         a.step_sine[i] = sin(a.frequency[i]);
     }
@@ -62,26 +62,48 @@ static void move_angles_to(angles *a, long position)
     }
     a->position = position;
     for (long i = 0; i < a->count; i++) {
-        a->real_cosine[i] = (ms_real)a->cosine[i];
-        a->real_sine[i] = (ms_real)(a->inverse ? -a->sine[i] : a->sine[i]);
+        double sine = a->how.amplitude * a->sine[i];
+        a->real_cosine[i] = (ms_real)(a->how.amplitude * a->cosine[i]);
+        a->real_sine[i] = (ms_real)(a->inverse ? -sine : sine);
     }
 }
 
-/* Rotates the last 2 x a->count elements of each row of `width` elements. */
-MS_WIDE static void rotate_rows(const angles *a, const ms_real *restrict x,
-                                ms_real *restrict out, long num_rows, long width)
+/* Rotates neighbours among the first 2 x a->count elements of a row. */
+static void rotate_neighbours(const angles *a, const ms_real *x, ms_real *out)
+{
+    for (long i = 0; i < a->count; i++) {
+        ms_real first = x[2 * i], second = x[2 * i + 1];
+        out[2 * i] = first * a->real_cosine[i] - second * a->real_sine[i];
+        out[2 * i + 1] = second * a->real_cosine[i] + first * a->real_sine[i];
+    }
+}
+
+/* Rotates the first 2 x a->count elements of a row, halves against each other. */
+MS_WIDE static void rotate_halves(const angles *a, const ms_real *restrict x,
+                                  ms_real *restrict out)
 {
     const ms_real *restrict cosine = a->real_cosine, *restrict sine = a->real_sine;
-    long num_unrotated = width - 2 * a->count;
+    const ms_real *high = x + a->count;
+    ms_real *to_high = out + a->count;
+    for (long i = 0; i < a->count; i++) {
+        ms_real first = x[i], second = high[i];
+        out[i] = first * cosine[i] - second * sine[i];
+        to_high[i] = second * cosine[i] + first * sine[i];
+    }
+}
+
+/* Rotates 2 x a->count elements of each row of `width`: the last, or the first ones. */
+static void rotate_rows(const angles *a, const ms_real *x, ms_real *out, long num_rows,
+                        long width)
+{
+    long rotated = 2 * a->count, kept = width - rotated;
+    long from = a->how.leading ? 0 : kept, kept_from = a->how.leading ? rotated : 0;
     for (long row = 0; row < num_rows; row++, x += width, out += width) {
-        memcpy(out, x, (size_t)num_unrotated * sizeof *out);
-        const ms_real *low = x + num_unrotated, *high = low + a->count;
-        ms_real *to_low = out + num_unrotated, *to_high = to_low + a->count;
-        for (long i = 0; i < a->count; i++) {
-            ms_real first = low[i], second = high[i];
-            to_low[i] = first * cosine[i] - second * sine[i];
-            to_high[i] = second * cosine[i] + first * sine[i];
-        }
+        memcpy(out + kept_from, x + kept_from, (size_t)kept * sizeof *out);
+        if (a->how.interleaved)
+            rotate_neighbours(a, x + from, out + from);
+        else
+            rotate_halves(a, x + from, out + from);
     }
 }
 

@@ -43,6 +43,41 @@ static void fill_selection_scores(const router *r, const ms_real *logits,
     }
 }
 
+/* Score of a group of experts (DeepSeek-V2, V3): its best, for sigmoids its best two. */
+static double score_of_group(const router *r, long group, long size)
+{
+    double best = -HUGE_VAL, second = -HUGE_VAL;
+    for (long e = group * size; e < (group + 1) * size; e++) {
+        if (r->scratch[e] > best) {
+            second = best;
+            best = r->scratch[e];
+        } else if (r->scratch[e] > second) {
+            second = r->scratch[e];
+        }
+    }
+    bool adds = r->model->moe.router == MS_ROUTER_SIGMOID && size > 1;
+    return adds ? best + second : best;
+}
+
+/* Sets scores to minus infinity except in the best groups; the lower index if equal. A
+ * group without scores is no better than one that is left out before it, so that scores
+ * may be cleared in turn. */
+static void leave_best_groups(const router *r)
+{
+    long num = r->model->moe.num_groups, size = num > 1 ? r->num_experts / num : 0;
+    for (long g = 0; g < num && num > 1; g++) {
+        double score = score_of_group(r, g, size);
+        long num_better = 0;
+        for (long other = 0; other < num; other++) {
+            double its = score_of_group(r, other, size);
+            num_better += its > score || (its == score && other < g);
+        }
+        for (long e = g * size;
+             num_better >= r->model->moe.top_groups && e < (g + 1) * size; e++)
+            r->scratch[e] = -HUGE_VAL;
+    }
+}
+
 static bool is_chosen(const ms_real *choice, long slots, long expert)
 {
     for (long i = 0; i < slots; i++)
@@ -77,11 +112,17 @@ static void choose_round_robin(const router *r, const ms_op_call *call, long row
 
 static bool is_renormalised(const ms_model *model)
 {
-    return model->moe.router != MS_ROUTER_SOFTMAX_TOPK || model->moe.norm_topk;
+    return model->moe.router == MS_ROUTER_TOPK_SOFTMAX || model->moe.norm_topk;
+}
+
+static double scaling_of(const ms_model *model)
+{
+    return model->moe.routed_scaling > 0 ? model->moe.routed_scaling : 1;
 }
 
 /* Sets r->scratch[e] to the score of expert e: sigmoid, or for softmax exp(logit -
- * largest). Returns the sum by which scores are divided to get weights. */
+ * largest). Returns the sum by which scores are divided to get weights; 1 for sigmoids
+ * that are not renormalised. */
 static double fill_scores(const router *r, const ms_real *logits, const ms_real *choice)
 {
     double largest = -HUGE_VAL, total = 0;
@@ -94,6 +135,8 @@ static double fill_scores(const router *r, const ms_real *logits, const ms_real 
     if (is_renormalised(r->model))
         for (long slot = 0; slot < r->num_chosen; slot++)
             total += r->scratch[(long)choice[slot]];
+    else if (r->model->moe.router == MS_ROUTER_SIGMOID)
+        total = 1;
     else
         for (long e = 0; e < r->num_experts; e++)
             total += r->scratch[e];
@@ -113,30 +156,32 @@ void MS_TYPED(ms_cpu_route)(const ms_op_call *call)
             choose_round_robin(&r, call, row, chosen);
         } else {
             fill_selection_scores(&r, from, bias);
+            leave_best_groups(&r);
             choose_experts(&r, chosen);
         }
         double total = fill_scores(&r, from, chosen);
         for (long slot = 0; slot < r.num_chosen; slot++)
             weight[row * r.num_chosen + slot] =
-                (ms_real)(r.scratch[(long)chosen[slot]] / total);
+                (ms_real)(scaling_of(r.model) * r.scratch[(long)chosen[slot]] / total);
     }
 }
 
-/* Sets `to` to the gradient of a token's logits. weight = score / total; d score / d
+/* Sets `to` to the gradient of a token's logits. weight = scaling x score / total; d score / d
  * logit is score for softmax, score (1 - score) for sigmoids; `choice` is constant. */
 static void route_grad(const router *r, const ms_real *weight, const ms_real *choice,
                        const ms_real *g, double total, ms_real *to)
 {
     bool renormalised = is_renormalised(r->model),
          is_sigmoid = r->model->moe.router == MS_ROUTER_SIGMOID;
+    double scaling = scaling_of(r->model);
     double mean = 0; /* sum of g x weight, which is -total x gradient of total */
     for (long slot = 0; slot < r->num_chosen; slot++)
         mean += (double)g[slot] * (double)weight[slot];
     for (long e = 0; e < r->num_experts; e++) {
-        double sum = renormalised ? 0 : -mean / total;
+        double sum = renormalised || is_sigmoid ? 0 : -mean / total;
         for (long slot = 0; slot < r->num_chosen; slot++)
             if ((long)choice[slot] == e)
-                sum += ((double)g[slot] - (renormalised ? mean : 0)) / total;
+                sum += (scaling * (double)g[slot] - (renormalised ? mean : 0)) / total;
         double score = r->scratch[e];
         to[e] = (ms_real)(sum * (is_sigmoid ? score * (1 - score) : score));
     }

@@ -23,7 +23,8 @@ static ms_cuda_attention_args read_block(const ms_cuda_call *call,
         .first_key = k->start[1],
         .window = call->op->node->window_tokens,
         .positions = call->batch != NULL ? call->batch->positions : NULL,
-        .scale = 1 / sqrt((double)q->shape[3]),
+        .scale = ms_model_attention_scale(call->op->program->model, q->shape[3]),
+        .cap = call->op->program->model->attention_softcap,
         .q = q->data,
         .k = k->data,
         .v = v->data,
@@ -58,13 +59,14 @@ static bool is_aligned(const ms_cuda_fused *a)
 }
 
 /* Whether a library may have kernels for the attention: bf16, all keys at once, tokens
- * stored in order, no effective window, no stored probabilities; the mask is none, or
+ * stored in order, no effective window, no stored probabilities, no soft cap; the mask is none, or
  * begins with query and key 0. */
 static bool can_be_fused(const ms_cuda_attention_args *a, bool is_causal)
 {
     long most_distance = a->first_query + a->num_queries - 1 - a->first_key;
-    return a->scalar == MS_SCALAR_BF16 && a->is_whole && a->positions == NULL &&
-           a->probabilities == NULL && (a->window == 0 || a->window > most_distance) &&
+    return a->scalar == MS_SCALAR_BF16 && a->is_whole && !(a->cap > 0) &&
+           a->positions == NULL && a->probabilities == NULL &&
+           (a->window == 0 || a->window > most_distance) &&
            (!is_causal || a->first_query == a->first_key) && a->num_batch > 0 &&
            a->num_queries > 0 && a->num_keys > 0 && is_fused_width(a->width) &&
            is_fused_width(a->value_width);

@@ -192,6 +192,30 @@ __device__ bool is_seen(const args &a, const tile &t, const shared_memory<S> &r,
            sees(a, r.query[query], r.key[key]);
 }
 
+/* The score of a product of query and key. */
+template <class S> __device__ S score_of(const args &a, S product)
+{
+    S scaled = product * (S)a.scale;
+    return a.cap > 0 ? (S)a.cap * tanh(scaled / (S)a.cap) : scaled;
+}
+
+/* Multiplies gradients of capped scores by the derivatives of the cap. */
+template <class T>
+__device__ void through_cap(const args &a, const tile &t, shared_memory<sum_of<T>> &r,
+                            sum_of<T> (&gradient)[PER][PER])
+{
+    using S = sum_of<T>;
+    S product[PER][PER] = {};
+    multiply<T>(r, query_rows<T>(a, t, a.q, a.width), key_rows<T>(a, t, a.k, a.width),
+                a.width, product);
+    for (int i = 0; i < PER; i++) {
+        for (int j = 0; j < PER; j++) {
+            S y = tanh(product[i][j] * (S)a.scale / (S)a.cap);
+            gradient[i][j] *= 1 - y * y;
+        }
+    }
+}
+
 /* Sets the thread's elements of p to exp(score - lse), 0 where masked. */
 template <class T>
 __device__ void probabilities(const args &a, const tile &t, shared_memory<sum_of<T>> &r,
@@ -201,7 +225,7 @@ __device__ void probabilities(const args &a, const tile &t, shared_memory<sum_of
     multiply<T>(r, query_rows<T>(a, t, a.q, a.width), key_rows<T>(a, t, a.k, a.width),
                 a.width, p);
     for_elements(p, [&](int query, int key, S &x) {
-        x = is_seen(a, t, r, query, key) ? exp(x * (S)a.scale - r.lse[query]) : 0;
+        x = is_seen(a, t, r, query, key) ? exp(score_of(a, x) - r.lse[query]) : 0;
     });
 }
 
@@ -225,7 +249,7 @@ __device__ void score_tile(const args &a, const tile &t, shared_memory<sum_of<T>
                 a.width, score);
     for_elements(score, [&](int query, int key, S x) {
         r.weight[query * PITCH + key] =
-            is_seen(a, t, r, query, key) ? x * (S)a.scale : -(S)INFINITY;
+            is_seen(a, t, r, query, key) ? score_of(a, x) : -(S)INFINITY;
     });
     __syncthreads();
 }
@@ -304,15 +328,14 @@ __device__ void weigh_tile(const args &a, const tile &t, shared_memory<sum_of<T>
     if (is_score_gradient)
         multiply<T>(r, query_rows<T>(a, t, a.go, a.value_width),
                     key_rows<T>(a, t, a.v, a.value_width), a.value_width, g);
-    for (int i = 0; i < PER; i++) {
-        for (int j = 0; j < PER; j++) {
-            int query = (int)threadIdx.y + i * SIDE, key = (int)threadIdx.x + j * SIDE;
-            S weight = p[i][j];
+    for (int i = 0; i < PER; i++)
+        for (int j = 0; j < PER; j++)
             if (is_score_gradient)
-                weight *= (g[i][j] - r.mean[query]) * (S)a.scale;
-            r.weight[query * PITCH + key] = weight;
-        }
-    }
+                p[i][j] *= (g[i][j] - r.mean[(int)threadIdx.y + i * SIDE]) * (S)a.scale;
+    if (is_score_gradient && a.cap > 0)
+        through_cap<T>(a, t, r, p);
+    for_elements(
+        p, [&](int query, int key, S weight) { r.weight[query * PITCH + key] = weight; });
 }
 
 template <class T, result R>

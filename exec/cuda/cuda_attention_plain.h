@@ -28,6 +28,7 @@ typedef struct ms_cuda_attention_args {
     long window;
     const int *positions; /* position of each stored token; NULL if stored in order */
     double scale;         /* factor of scores before the softmax */
+    double cap;           /* soft cap c: scores become c tanh(score / c); 0: none */
     /* Whether the block has all keys. If so, o, lse and gradients are overwritten. If
      * not, they are merged with, or added to, the present values, which have the type of
      * sums (fp32 for bf16). */

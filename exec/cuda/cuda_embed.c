@@ -9,6 +9,7 @@ static ms_cuda_embed_args read_rows(const ms_cuda_call *call, const ms_local *x,
     const ms_op_call *op = call->op;
     const ms_cuda_batch *batch = call->batch;
     bool by_token = !op->node->by_position;
+    double scale = op->program->model->embedding_scale;
     assert(batch != NULL);
     return (ms_cuda_embed_args){
         .scalar = (ms_scalar)x->scalar,
@@ -16,6 +17,7 @@ static ms_cuda_embed_args read_rows(const ms_cuda_call *call, const ms_local *x,
         .table = table->data,
         .num_rows = ms_local_leading(x),
         .width = ms_local_last(x),
+        .scale = by_token && scale > 0 ? scale : 1,
         .length = x->shape[1],
         .first_sequence = by_token ? x->start[0] - op->batch->first_sequence : 0,
         .first_stored = x->start[1],

@@ -30,6 +30,7 @@ __device__ long table_row(const ms_cuda_embed_args &args, long row)
 /* Copies table rows to x (0 for rows of other ranks), one thread block per row of x. */
 template <class T, int N> __global__ void copy_rows(ms_cuda_embed_args args)
 {
+    typedef typename number<T>::sum S;
     long row = blockIdx.x, at = table_row(args, row);
     T *to = (T *)args.x + row * args.width;
     const T *from = (const T *)args.table + at * args.width;
@@ -39,6 +40,8 @@ template <class T, int N> __global__ void copy_rows(ms_cuda_embed_args args)
             x.at[j] = stored<T>(0);
         if (at >= 0)
             x = load_lanes<N>(from + i);
+        for (int j = 0; j < N && args.scale != 1; j++)
+            x.at[j] = stored<T>(value(x.at[j]) * S(args.scale));
         store_lanes<N>(to + i, x);
     }
 }
@@ -91,7 +94,7 @@ __global__ void add_rows(ms_cuda_embed_args args, const int *rows, const int *so
     S *to = (S *)args.table + at * args.width + column;
     lanes<S, N> y = load_lanes<N>(to);
     for (int j = 0; j < N; j++)
-        y.at[j] += sum[j];
+        y.at[j] += S(args.scale) * sum[j];
     store_lanes<N>(to, y);
 }
 

@@ -23,6 +23,7 @@ typedef struct ms_cuda_embed_args {
     void *x;          /* (num_rows, width): the output, or its gradient */
     void *table;      /* (table_rows, width); its gradient is fp32 for bf16 */
     long num_rows, width;
+    double scale;         /* factor of the looked-up rows */
     long length;          /* rows of x per sequence */
     long first_sequence;  /* index in the batch of x's first sequence */
     long first_stored;    /* index of x's first token among those stored */

@@ -22,7 +22,8 @@ static ms_cuda_loss_args read_rows(const ms_cuda_call *call)
                                    logits->start[0] - op->batch->first_sequence,
                                .first_stored = logits->start[1],
                                .first_column = logits->start[2],
-                               .num_tokens = batch->num_tokens};
+                               .num_tokens = batch->num_tokens,
+                               .cap = op->program->model->logit_softcap};
 }
 
 ms_status ms_cuda_loss_max(const ms_cuda_call *call)

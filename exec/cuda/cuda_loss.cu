@@ -52,6 +52,18 @@ __device__ long target_of(const ms_cuda_loss_args &args, long row)
     return at >= 0 && at < args.num_real ? at : -1;
 }
 
+/* The logit x after the soft cap, which keeps the order. */
+template <class S> __device__ S capped(const ms_cuda_loss_args &args, S x)
+{
+    return args.cap > 0 ? S(args.cap) * tanh(x / S(args.cap)) : x;
+}
+
+/* Derivative of the soft cap where it gives y. */
+template <class S> __device__ S slope_at(const ms_cuda_loss_args &args, S y)
+{
+    return args.cap > 0 ? 1 - y / S(args.cap) * (y / S(args.cap)) : S(1);
+}
+
 template <class T> __global__ void row_max(ms_cuda_loss_args args)
 {
     typedef typename number<T>::sum S;
@@ -63,7 +75,7 @@ template <class T> __global__ void row_max(ms_cuda_loss_args args)
                 });
     most = block_max(most);
     if (threadIdx.x == 0)
-        ((S *)args.max)[blockIdx.x] = most;
+        ((S *)args.max)[blockIdx.x] = capped(args, most);
 }
 
 template <class T> __global__ void row_sum(ms_cuda_loss_args args)
@@ -73,14 +85,15 @@ template <class T> __global__ void row_sum(ms_cuda_loss_args args)
     S most = ((const S *)args.max)[blockIdx.x], sum = 0;
     for_columns(row, args.num_real, true, [&](auto x, long) {
         for (auto &at : x.at)
-            sum += exp_of(value(at) - most);
+            sum += exp_of(capped(args, value(at)) - most);
     });
     sum = block_sum(sum);
     if (threadIdx.x != 0)
         return;
     long target = target_of(args, blockIdx.x);
     ((S *)args.sum)[blockIdx.x] = sum;
-    ((S *)args.target)[blockIdx.x] = target >= 0 ? value(row[target]) : S(0);
+    ((S *)args.target)[blockIdx.x] =
+        target >= 0 ? capped(args, value(row[target])) : S(0);
 }
 
 /* Gradient of a row of logits, which it may overwrite: every thread writes what it has
@@ -97,8 +110,10 @@ template <class T> __global__ void row_grad(ms_cuda_loss_args args, bool packed)
                 [&](auto x, long column) {
                     long j = column;
                     for (auto &at : x.at) {
-                        S y = exp_of(value(at) - most) * factor;
-                        at = stored<T>(j++ == target ? y - one : y);
+                        S x_capped = capped(args, value(at)),
+                          y = exp_of(x_capped - most) * factor;
+                        at = stored<T>((j++ == target ? y - one : y) *
+                                       slope_at(args, x_capped));
                     }
                     store_lanes<sizeof x.at / sizeof *x.at>(to + column, x);
                 });

@@ -26,6 +26,7 @@ typedef struct ms_cuda_loss_args {
     long length, sequence_length, first_sequence, first_stored;
     long first_column; /* vocabulary index of the first column of logits */
     double num_tokens;
+    double cap;               /* soft cap c: logits become c tanh(logit / c); 0: none */
     void *max, *sum, *target; /* (num_rows) each: statistics of rows */
     void *gradient;           /* (num_rows, width) of type `scalar`; may be the logits */
 } ms_cuda_loss_args;

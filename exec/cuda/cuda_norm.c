@@ -14,6 +14,7 @@ static ms_cuda_norm_args read_norm(const ms_op_call *op)
                                .is_centred = model->norm == MS_NORM_LAYER,
                                .epsilon = model->norm_epsilon > 0 ? model->norm_epsilon
                                                                   : DEFAULT_EPSILON,
+                               .offset = model->norm_plus_one ? 1 : 0,
                                .num_rows = width > 0 ? x->count / width : 0,
                                .width = width,
                                .x = x->data,

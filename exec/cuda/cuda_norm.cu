@@ -22,7 +22,7 @@ namespace
 struct shape {
     long num_rows;
     int num_pieces;
-    double width, epsilon;
+    double width, epsilon, offset;
     bool is_centred;
 };
 
@@ -157,14 +157,15 @@ __global__ void __launch_bounds__(MOST_THREADS)
             b = load_lanes<N>(bias + at);
 #pragma unroll
         for (int j = 0; j < N; j++)
-            y.at[j] = stored<T>((value(y.at[j]) - mean) * scale * value(w.at[j]) +
+            y.at[j] = stored<T>((value(y.at[j]) - mean) * scale *
+                                    (value(w.at[j]) + static_cast<S>(s.offset)) +
                                 value(b.at[j]));
         store_lanes(out + first + at, y);
     });
 }
 
 /* ---- backward: gx = scale (g - [mean of g, if centred] - y mean of (g y)), where y = (x
- * - mean) scale and g = gout weight ---- */
+ * - mean) scale and g = gout (weight + offset) ---- */
 
 template <typename T> struct gradient {
     const T *x, *weight, *gout;
@@ -191,7 +192,7 @@ __device__ __forceinline__ row_means<S> means_of(
 #pragma unroll
         for (int j = 0; j < N; j++) {
             S centred = value(mine.at[j]) - m.mean,
-              g = value(grads.at[j]) * value(w.at[j]);
+              g = value(grads.at[j]) * (value(w.at[j]) + static_cast<S>(s.offset));
             sum[0] += centred * centred;
             sum[1] += g;
             sum[2] += g * centred;
@@ -268,8 +269,9 @@ __global__ void __launch_bounds__(IS_WARP ? WARP_ROWS *MS_WARP : MOST_THREADS, 1
 #pragma unroll
             for (int j = 0; j < N; j++) {
                 S y = (value(from.at[j]) - m.mean) * m.scale, go = value(grads.at[j]);
-                to.at[j] =
-                    stored<T>(m.scale * (go * value(w.at[j]) - m.of_g - y * m.of_g_y));
+                to.at[j] = stored<T>(m.scale *
+                                     (go * (value(w.at[j]) + static_cast<S>(s.offset)) -
+                                      m.of_g - y * m.of_g_y));
                 weight_sums.add(i, piece, j, go * y);
                 if (HAS_BIAS)
                     bias_sums.add(i, piece, j, go);
@@ -329,8 +331,12 @@ bool is_all_aligned(const ms_cuda_norm_args *a)
 template <typename T, int N, int KEEP, bool IS_WARP>
 void launch_norm(ms_cuda_stream *stream, const ms_cuda_norm_args *a, unsigned threads)
 {
-    shape s = {a->num_rows, static_cast<int>(a->width / N), static_cast<double>(a->width),
-               a->epsilon, a->is_centred};
+    shape s = {a->num_rows,
+               static_cast<int>(a->width / N),
+               static_cast<double>(a->width),
+               a->epsilon,
+               a->offset,
+               a->is_centred};
     long per_block = IS_WARP ? WARP_ROWS : 1;
     unsigned blocks = static_cast<unsigned>((a->num_rows + per_block - 1) / per_block);
     MS_LAUNCH((norm<T, N, KEEP, IS_WARP>), blocks, threads, 0, stream, s,
@@ -343,8 +349,12 @@ void launch_grad(ms_cuda_stream *stream, const ms_cuda_norm_args *a, unsigned th
                  unsigned blocks)
 {
     using S = typename number<T>::sum;
-    shape s = {a->num_rows, static_cast<int>(a->width / N), static_cast<double>(a->width),
-               a->epsilon, a->is_centred};
+    shape s = {a->num_rows,
+               static_cast<int>(a->width / N),
+               static_cast<double>(a->width),
+               a->epsilon,
+               a->offset,
+               a->is_centred};
     gradient<T> g = {static_cast<const T *>(a->x),      static_cast<const T *>(a->weight),
                      static_cast<const T *>(a->gout),   static_cast<T *>(a->gx),
                      static_cast<S *>(a->weight_parts), static_cast<S *>(a->bias_parts)};

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define DEFAULT_BASE 10000.0
-
 static int sequence_axis(const ms_program *program, int tensor)
 {
     const char *dims = program->tensors[tensor].dims;
@@ -25,11 +23,18 @@ size_t ms_cuda_rotary_bytes(const ms_program *program, const ms_node *node,
     return bytes_of_angles(precision->real, length, node->rotary_width / 2);
 }
 
+static bool has_equal_angles(const ms_rotary *x, const ms_rotary *y)
+{
+    return x->law == y->law && x->count == y->count && x->base == y->base &&
+           x->factor == y->factor && x->low == y->low && x->high == y->high &&
+           x->amplitude == y->amplitude;
+}
+
 static bool is_table_of(const ms_cuda_angle_table *table, const ms_cuda_rotary_args *a)
 {
     return table->scalar == a->scalar && table->length == a->length &&
-           table->first_stored == a->first_stored && table->count == a->count &&
-           table->base == a->base && table->positions == a->positions;
+           table->first_stored == a->first_stored &&
+           has_equal_angles(&table->how, &a->how) && table->positions == a->positions;
 }
 
 /* Sets args->angles: a table of the run, made at its first use, or the workspace. */
@@ -46,15 +51,14 @@ static void find_angles(const ms_cuda_call *call, ms_cuda_rotary_args *args)
     void *made = NULL;
     if (tables != NULL && tables->num < MS_CUDA_ANGLE_TABLES)
         made = tables->take(tables->state,
-                            bytes_of_angles(args->scalar, args->length, args->count));
+                            bytes_of_angles(args->scalar, args->length, args->how.count));
     if (made != NULL) {
         args->angles = made;
         tables->table[tables->num++] =
             (ms_cuda_angle_table){.scalar = args->scalar,
                                   .length = args->length,
                                   .first_stored = args->first_stored,
-                                  .count = args->count,
-                                  .base = args->base,
+                                  .how = args->how,
                                   .positions = args->positions,
                                   .angles = made};
     }
@@ -65,7 +69,6 @@ ms_status ms_cuda_rotary(const ms_cuda_call *call)
 {
     const ms_op_call *op = call->op;
     const ms_local *x = op->in[0];
-    double base = op->program->model->rotary_base;
     int axis = sequence_axis(op->program, op->node->in[0]);
     long outer = 1, inner = 1, width = ms_local_last(x);
     for (int i = 0; i < axis; i++)
@@ -79,10 +82,9 @@ ms_status ms_cuda_rotary(const ms_cuda_call *call)
                                 .length = x->shape[axis],
                                 .heads = (int)(inner / width),
                                 .width = (int)width,
-                                .count = (int)(op->node->rotary_width / 2),
                                 .x = x->data,
                                 .out = op->out[0]->data,
-                                .base = base > 0 ? base : DEFAULT_BASE,
+                                .how = ms_rotary_of(op->program->model, op->node),
                                 .is_inverse = op->node->inverse,
                                 .first_stored = x->start[axis],
                                 .positions =

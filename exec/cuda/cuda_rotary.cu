@@ -26,7 +26,9 @@ struct turn {
     int heads, kept,
         /* kept: unrotated elements of a head; count: rotated pairs */
         count;
-    double base;
+    int first_kept, first_turned;
+    int step, gap; /* from a pair to the next one; between the elements of a pair */
+    ms_rotary how;
     bool is_inverse;
     const int *positions;
 };
@@ -41,11 +43,11 @@ __global__ void __launch_bounds__(ANGLE_THREADS) make_angles(turn t, S *angles)
     int pair = static_cast<int>(i % t.count);
     double position =
         static_cast<double>(t.positions != NULL ? t.positions[stored_at] : stored_at);
-    double frequency = 1 / pow(t.base, static_cast<double>(pair) / t.count), sine, cosine;
-    sincos(position * frequency, &sine, &cosine);
+    double sine, cosine;
+    sincos(position * ms_rotary_frequency(&t.how, pair), &sine, &cosine);
     S *row = angles + i / t.count * 2 * t.count;
-    row[pair] = static_cast<S>(cosine);
-    row[t.count + pair] = static_cast<S>(sine);
+    row[pair] = static_cast<S>(t.how.amplitude * cosine);
+    row[t.count + pair] = static_cast<S>(t.how.amplitude * sine);
 }
 
 template <typename T, int N>
@@ -84,11 +86,12 @@ __global__ void __launch_bounds__(MOST_THREADS)
         int unit = i % units;
         long row = (token * t.heads + i / units) * width;
         if (unit < kept_units) {
-            store_lanes(out + row + unit * N, load_lanes<N>(x + row + unit * N));
+            long kept = row + t.first_kept + unit * N;
+            store_lanes(out + kept, load_lanes<N>(x + kept));
             continue;
         }
         int pair = (unit - kept_units) * N;
-        long low = row + t.kept + pair, high = low + t.count;
+        long low = row + t.first_turned + pair * t.step, high = low + t.gap;
         turn_piece<T, N>(out + low, out + high, x + low, x + high, cosine + pair,
                          sine + pair, t.is_inverse ? -1 : 1);
     }
@@ -107,8 +110,20 @@ void launch_rotate(ms_cuda_stream *stream, const ms_cuda_rotary_args *a, const t
 
 turn turn_of(const ms_cuda_rotary_args *a)
 {
-    return {a->length, a->first_stored, a->heads,      a->width - 2 * a->count,
-            a->count,  a->base,         a->is_inverse, a->positions};
+    int turned = 2 * a->how.count, kept = a->width - turned;
+    bool leads = a->how.leading, neighbours = a->how.interleaved;
+    return {a->length,
+            a->first_stored,
+            a->heads,
+            kept,
+            a->how.count,
+            leads ? turned : 0,
+            leads ? 0 : kept,
+            neighbours ? 2 : 1,
+            neighbours ? 1 : a->how.count,
+            a->how,
+            a->is_inverse,
+            a->positions};
 }
 
 template <typename T>
@@ -116,7 +131,8 @@ void rotate_all(ms_cuda_stream *stream, const ms_cuda_rotary_args *a)
 {
     constexpr int N = pack<T>::SIZE;
     turn t = turn_of(a);
-    if (is_aligned(a->x) && is_aligned(a->out) && t.kept % N == 0 && t.count % N == 0)
+    if (is_aligned(a->x) && is_aligned(a->out) && t.kept % N == 0 && t.count % N == 0 &&
+        t.step == 1)
         launch_rotate<T, N>(stream, a, t);
     else
         launch_rotate<T, 1>(stream, a, t);
@@ -231,12 +247,12 @@ void keys_by_type(ms_cuda_stream *stream, const ms_cuda_mla_args *a, bool is_bac
 
 void ms_cuda_make_angles(ms_cuda_stream *stream, const ms_cuda_rotary_args *args)
 {
-    if (args->length * args->count == 0)
+    long num_angles = args->length * args->how.count;
+    if (num_angles == 0)
         return;
     MS_BY_SCALAR(args->scalar, T, {
         using S = typename number<T>::sum;
-        MS_LAUNCH((make_angles<S>),
-                  ms_blocks(args->length * args->count, ANGLE_THREADS, MOST_BLOCKS),
+        MS_LAUNCH((make_angles<S>), ms_blocks(num_angles, ANGLE_THREADS, MOST_BLOCKS),
                   ANGLE_THREADS, 0, stream, turn_of(args),
                   static_cast<S *>(args->angles));
     });

@@ -2,6 +2,7 @@
 #ifndef MS_EXEC_CUDA_CUDA_ROTARY_H
 #define MS_EXEC_CUDA_CUDA_ROTARY_H
 
+#include "exec/core/rotary.h"
 #include "exec/core/scalar.h"
 
 #include <stdbool.h>
@@ -21,8 +22,7 @@ typedef struct ms_cuda_stream ms_cuda_stream;
 typedef struct ms_cuda_angle_table {
     ms_scalar scalar;
     long length, first_stored;
-    int count;
-    double base;
+    ms_rotary how;
     const int *positions;
     void *angles;
 } ms_cuda_angle_table;
@@ -38,19 +38,18 @@ typedef struct ms_cuda_angle_tables {
     void *state;
 } ms_cuda_angle_tables;
 
-/* Rotation of x (outer, length, heads, width). The last 2 count elements of each head are
- * rotated: element width - 2 count + i as a pair with element width - count + i. */
+/* Rotation of x (outer, length, heads, width) by `how`. */
 typedef struct ms_cuda_rotary_args {
     ms_scalar scalar;
     long outer, length;
-    int heads, width, count;
+    int heads, width;
     const void *x;
     void *out;
-    double base;
+    ms_rotary how;
     bool is_inverse;
     long first_stored;    /* index of x's first token among those stored */
     const int *positions; /* position of each stored token; NULL if in order */
-    void *angles;         /* (length, 2, count): cosines, sines; fp32, or fp64 for fp64 */
+    void *angles; /* (length, 2, how.count): cosines, sines; fp32, or fp64 for fp64 */
 } ms_cuda_rotary_args;
 
 /* Writes args->angles, which do not depend on x and is_inverse. */

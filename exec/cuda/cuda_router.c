@@ -13,7 +13,10 @@ static ms_cuda_router_args read_router(const ms_cuda_call *call)
         .num_chosen = (long)op->program->size[MS_DIM_CHOICES - '0'],
         .is_sigmoid = model->moe.router == MS_ROUTER_SIGMOID,
         .renormalised =
-            model->moe.router != MS_ROUTER_SOFTMAX_TOPK || model->moe.norm_topk,
+            model->moe.router == MS_ROUTER_TOPK_SOFTMAX || model->moe.norm_topk,
+        .scaling = model->moe.routed_scaling > 0 ? model->moe.routed_scaling : 1,
+        .num_groups = model->moe.num_groups,
+        .top_groups = model->moe.top_groups,
         .logits = logits->data,
         .is_balanced = op->balanced_routing,
         .length = logits->shape[1],

@@ -49,6 +49,38 @@ template <class T> __device__ void make_choice_scores(const token<T> &t)
     __syncwarp();
 }
 
+/* Score of a group of experts: its best, for sigmoids the sum of its best two. */
+template <class T> __device__ double score_of_group(const token<T> &t, long group)
+{
+    long size = t.args->num_experts / t.args->num_groups;
+    double best = -HUGE_VAL, second = -HUGE_VAL;
+    for (long e = group * size; e < (group + 1) * size; e++) {
+        second = fmax(second, fmin(best, t.score[e]));
+        best = fmax(best, t.score[e]);
+    }
+    return t.args->is_sigmoid && size > 1 ? best + second : best;
+}
+
+/* Sets scores to minus infinity except in the best groups; the lower index if equal. A
+ * lane decides on a group. Groups without scores are no better than those decided later,
+ * as the best groups keep theirs. */
+template <class T> __device__ void leave_best_groups(const token<T> &t)
+{
+    long num = t.args->num_groups;
+    for (long first = 0; first < num && num > 1; first += MS_WARP) {
+        long group = first + t.lane, size = t.args->num_experts / num, num_better = 0;
+        double score = group < num ? score_of_group(t, group) : 0;
+        for (long other = 0; other < num && group < num; other++) {
+            double its = score_of_group(t, other);
+            num_better += its > score || (its == score && other < group);
+        }
+        __syncwarp(); /* all lanes have read the scores */
+        for (long i = 0; i < size && num_better >= t.args->top_groups; i++)
+            t.score[group * size + i] = -HUGE_VAL;
+        __syncwarp();
+    }
+}
+
 template <class T> __device__ bool is_taken(const T *choice, long slots, long expert)
 {
     for (long i = 0; i < slots; i++)
@@ -120,7 +152,7 @@ template <class T> __device__ double make_scores(const token<T> &t)
     }
     __syncwarp();
     if (!a->renormalised)
-        return warp_sum(total);
+        return a->is_sigmoid ? 1 : warp_sum(total);
     total = 0;
     for (long slot = 0; slot < a->num_chosen; slot++)
         total += t.score[(long)t.choice[slot]];
@@ -154,15 +186,16 @@ template <class T> __global__ void route(ms_cuda_router_args args)
         choose_in_turn(t);
     } else {
         make_choice_scores(t);
+        leave_best_groups(t);
         choose(t);
     }
     double total = make_scores(t);
     for (long slot = t.lane; slot < args.num_chosen; slot += MS_WARP)
         ((T *)args.weight)[t.row * args.num_chosen + slot] =
-            (T)(t.score[(long)t.choice[slot]] / total);
+            (T)(args.scaling * t.score[(long)t.choice[slot]] / total);
 }
 
-/* Gradient of logits. weight = score / total; d score / d logit = score (softmax) or
+/* Gradient of logits. weight = scaling x score / total; d score / d logit = score (softmax) or
  * score (1 - score) (sigmoid). The choice of experts counts as constant. */
 template <class T> __global__ void route_grad(ms_cuda_router_args args)
 {
@@ -176,10 +209,12 @@ template <class T> __global__ void route_grad(ms_cuda_router_args args)
     for (long slot = 0; slot < args.num_chosen; slot++)
         mean += (double)g[slot] * (double)weight[slot];
     for (long e = t.lane; e < args.num_experts; e += MS_WARP) {
-        double sum = args.renormalised ? 0 : -mean / total, score = t.score[e];
+        double sum = args.renormalised || args.is_sigmoid ? 0 : -mean / total,
+               score = t.score[e];
         for (long slot = 0; slot < args.num_chosen; slot++)
             if ((long)t.choice[slot] == e)
-                sum += ((double)g[slot] - (args.renormalised ? mean : 0)) / total;
+                sum += (args.scaling * (double)g[slot] - (args.renormalised ? mean : 0)) /
+                       total;
         ((T *)args.glogits)[t.row * args.num_experts + e] =
             (T)(sum * (args.is_sigmoid ? score * (1 - score) : score));
     }

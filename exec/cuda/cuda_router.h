@@ -20,8 +20,11 @@ typedef struct ms_cuda_stream ms_cuda_stream;
 typedef struct ms_cuda_router_args {
     ms_scalar scalar, bias_scalar;
     long num_tokens, num_experts, num_chosen;
-    bool is_sigmoid;    /* scores are sigmoids, otherwise exponentials (softmax) */
-    bool renormalised;  /* weights of a token's experts add up to 1 */
+    bool is_sigmoid;   /* scores are sigmoids, otherwise exponentials (softmax) */
+    bool renormalised; /* scores are divided by the sum of those of chosen experts */
+    double scaling;    /* factor of the weights */
+    /* experts are chosen from the best `top_groups` of `num_groups` groups; 0: from all */
+    long num_groups, top_groups;
     const void *logits; /* (num_tokens, num_experts) */
     const void *bias;   /* (num_experts) added to scores to choose experts; or NULL */
     void *weight;       /* (num_tokens, num_chosen) weights of chosen experts */

@@ -299,6 +299,15 @@ static weight_row fallback_row(const ms_program *program, const ms_tensor *tenso
     return (weight_row){.weight = tensor->name, .name = name, .layout = layout};
 }
 
+/* Weights of norms that multiply by 1 + weight start at 0, like biases. */
+static void start_at_0(const ms_program *program, ms_weight_name *out)
+{
+    if (!out->is_norm || !program->model->norm_plus_one)
+        return;
+    out->is_norm = false;
+    out->is_bias = true;
+}
+
 void ms_weight_name_of(const ms_program *program, int weight, long layer,
                        ms_weight_name *out)
 {
@@ -321,6 +330,7 @@ void ms_weight_name_of(const ms_program *program, int weight, long layer,
     }
     write_name(row->name, layer, out->is_bias, out);
     set_layout(program, tensor, row, out);
+    start_at_0(program, out);
 }
 
 void ms_weight_name_text(const ms_weight_name *name, long expert, char out[MS_NAME_TEXT])

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "exec/cpu/gemm.h"
+#include "exec/runner/model_features.h"
 #include "exec/runner/outcome_collect.h"
 #include "exec/runner/whole_weights.h"
 
@@ -308,6 +309,7 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
                         const ms_runner_options *options, ms_outcome *out)
 {
     *out = (ms_outcome){0};
+    MS_TRY(ms_model_check_features(cx, planned->workload->model, job->backend));
     MS_TRY(check_sync(cx, job, planned));
     MS_TRY(check_heads(cx, job, planned));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};

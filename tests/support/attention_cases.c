@@ -37,6 +37,7 @@ typedef struct trial {
     const char *text;
     const attention_case *c;
     ms_precision precision;
+    ms_model model;
     ms_program program;
     ms_tensor tensors[NUM_TENSORS];
     ms_node node[2]; /* forward and backward node */
@@ -110,6 +111,8 @@ static void make_program(trial *t)
         t->program.size[letters[i] - '0'] = (double)sizes[i];
     for (int axis = 0; axis < MS_MESH_AXES; axis++)
         t->program.mesh_size[0][axis] = axis == 1 && c->num_ranks > 0 ? c->num_ranks : 1;
+    t->model.attention_softcap = (double)c->cap;
+    t->program.model = &t->model;
     t->program.tensors = t->tensors;
     t->program.num_tensors = NUM_TENSORS;
     const ms_node nodes[] = {{.op = MS_OP_ATTENTION,
@@ -222,6 +225,8 @@ static void add_pair(const trial *t, long b, long n, long query, long key)
     double score =
         product(values(&t->whole[Q]) + x.q, values(&t->whole[K]) + x.k, c->width, false) /
         sqrt((double)c->width);
+    if (c->cap > 0)
+        score = (double)c->cap * tanh(score / (double)c->cap);
     x.p = exp(score - values(&t->whole[LSE])[row]);
     add_terms(t, &x);
     if (c->is_unfused)

@@ -10,6 +10,7 @@
  * "b 2 s 17 n 4 g 2 d 8 w 6" (batch, sequence, query heads, key/value heads, head width,
  * width of values), followed by options:
  *     window N      attention window of N keys
+ *     cap N         soft cap N of scores
  *     ranks N       context parallelism: N ranks have a part of the queries each, and
  *                   attend to their own block of keys, then to those of earlier ranks
  *     gathered      each of those ranks attends to all keys at once

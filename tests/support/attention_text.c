@@ -16,6 +16,7 @@ static const struct {
     {"d", offsetof(attention_case, width), true},
     {"w", offsetof(attention_case, value_width), true},
     {"window", offsetof(attention_case, window), true},
+    {"cap", offsetof(attention_case, cap), true},
     {"ranks", offsetof(attention_case, num_ranks), true},
     {"gathered", offsetof(attention_case, is_gathered), false},
     {"head-tail", offsetof(attention_case, head_tail), false},

@@ -41,6 +41,7 @@ static const ms_model *draw_model(ms_ctx *cx, ms_rng *rng, const ms_run_toleranc
     ms_model *model = MS_NEW(cx->arena, ms_model);
     *model = which < MS_NUM_SMALL_DENSE ? ms_small_dense[which]()
                                         : ms_small_moe[which - MS_NUM_SMALL_DENSE]();
+    model->dropout = false; /* not executed */
     model->num_layers = layers < how->most_layers ? layers : how->most_layers;
     model->kind_of_layer = MS_NEW_ARRAY(cx->arena, model->num_layers, unsigned char);
     model->tied_embeddings = ms_rng_below(rng, 4) == 0;

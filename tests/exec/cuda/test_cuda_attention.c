@@ -61,6 +61,16 @@ static void probabilities_are_stored(void **state)
     run_in_all_types(cases);
 }
 
+static void scores_have_a_soft_cap(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {
+        "b 2 s 37 n 4 g 2 d 10 w 6 cap 2", "b 1 s 70 n 2 g 1 d 64 w 64 cap 1",
+        "b 1 s 68 n 1 g 1 d 64 w 64 cap 3 window 20 head-tail unfused",
+        "b 1 s 66 n 2 g 1 d 16 w 16 cap 2 ranks 2", NULL};
+    run_in_all_types(cases);
+}
+
 static void addresses_that_tensor_cores_cannot_use(void **state)
 {
     (void)state;
@@ -87,6 +97,10 @@ static void tensor_cores_are_used_where_they_can(void **state)
     a.gk = (char *)&a + 2;
     assert_false(ms_cuda_flash_can(&a));
     a.gk = NULL;
+    a.cap = 50;
+    assert_false(ms_cuda_flash_can(&a));
+    a.cap = 0;
+    assert_true(ms_cuda_flash_can(&a));
     a.probabilities = &a;
     assert_false(ms_cuda_flash_can(&a));
 }
@@ -116,6 +130,7 @@ int main(void)
         cmocka_unit_test(windows_and_rings),
         cmocka_unit_test(parts_of_queries_see_all_keys),
         cmocka_unit_test(probabilities_are_stored),
+        cmocka_unit_test(scores_have_a_soft_cap),
         cmocka_unit_test(addresses_that_tensor_cores_cannot_use),
         cmocka_unit_test(tensor_cores_are_used_where_they_can),
         cmocka_unit_test(attention_of_programs),

@@ -200,6 +200,19 @@ static ms_status rotate_without_table(const ms_cuda_call *call)
     return MS_OK;
 }
 
+/* Gives a model one of the laws by which rotary angles are scaled, in turn. */
+static void scale_angles(ms_model *model, size_t turn)
+{
+    model->rotary_scaling =
+        (ms_rotary_scaling){.kind = (ms_rotary_scaling_kind)(turn % 4),
+                            .factor = 8,
+                            .original_positions = 100,
+                            .low_frequency_factor = 1,
+                            .high_frequency_factor = 4,
+                            .beta_fast = 8,
+                            .beta_slow = 1};
+}
+
 static void rotary_positions(void **state)
 {
     (void)state;
@@ -210,9 +223,12 @@ static void rotary_positions(void **state)
     long positions[NUM_STORED];
     for (long i = 0; i < NUM_STORED; i++)
         positions[i] = (i * 5 + 3) % NUM_STORED * 9001;
-    for (size_t i = 0; i < 2 * (sizeof turns / sizeof *turns); i++) {
+    for (size_t i = 0; i < 4 * (sizeof turns / sizeof *turns); i++) {
         ms_cuda_case *c = ms_cuda_case_make(test_cx()->arena, MS_OP_ROTARY, i);
-        size_t at = i / 2;
+        size_t at = i / 4;
+        scale_angles(&c->model, i);
+        c->model.rotary_interleaved = i % 4 > 1;
+        c->model.rotary_dim = i % 3 == 1 ? turns[at].width : 0;
         c->node.rotary_width = turns[at].width;
         c->node.inverse = i % 2 == 1;
         c->model.rotary_base = turns[at].base;

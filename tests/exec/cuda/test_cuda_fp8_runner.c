@@ -49,6 +49,7 @@ static const ms_model *wide_model(ms_ctx *cx, ms_make_model *make)
 {
     ms_model *model = MS_NEW(cx->arena, ms_model);
     *model = make();
+    model->dropout = false; /* not executed */
     model->num_layers = NUM_LAYERS;
     model->kind_of_layer = MS_NEW_ARRAY(cx->arena, model->num_layers, unsigned char);
     model->hidden = 64;

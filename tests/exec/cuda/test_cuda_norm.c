@@ -54,6 +54,7 @@ static void norm_of_size(ms_arena *arena, int size, variant kind, bool is_gradie
     const char *rows = shape_of(arena, sizes[size].rows, sizes[size].width),
                *width = width_of(arena, sizes[size].width);
     c->model.norm = kind == RMS ? MS_NORM_RMS : MS_NORM_LAYER;
+    c->model.norm_plus_one = size % 3 == 1;
     c->model.norm_epsilon = size % 2 == 0 ? 1e-5 : 0;
     move(ms_cuda_case_in(c, "bsh", rows, MS_CASE_REAL), 0.5);
     move(ms_cuda_case_in(c, "h", width, MS_CASE_REAL), 1);

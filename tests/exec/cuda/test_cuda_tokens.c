@@ -93,6 +93,7 @@ static ms_cuda_case *table_node(ms_arena *arena, const table_case *t, ms_op op)
     rows->start[0] = 5 + 2;
     rows->start[1] = 1;
     c->node.by_position = t->by_position;
+    c->model.embedding_scale = t->sequences == 2 ? 59.5 : 0;
     c->batch = make_batch(c, t);
     return c;
 }
@@ -136,6 +137,7 @@ static ms_cuda_case *loss_node(ms_arena *arena, ms_op op, long width, long start
     ms_local *logits =
         ms_cuda_case_in(c, "bsv", shape_of(arena, 2, 3, width), MS_CASE_REAL);
     c->model.vocab = vocab;
+    c->model.logit_softcap = width % 3 == 1 ? 18 : 0;
     c->batch = make_batch(c, &t);
     int *targets = MS_NEW_ARRAY(arena, 4 * 6, int);
     /* some targets lie in the padding of the vocabulary, on no rank */
@@ -257,16 +259,23 @@ typedef struct router_case {
     ms_router_kind kind;
     bool norm_topk, has_bias, has_ties;
     long sequences, length, experts, chosen;
+    long groups, top_groups; /* 0: experts are chosen from all */
+    double scaling;          /* 0: none */
 } router_case;
 
 static const router_case routers[] = {
-    {MS_ROUTER_SOFTMAX_TOPK, false, false, false, 2, 9, 8, 2},
-    {MS_ROUTER_SOFTMAX_TOPK, true, false, true, 1, 33, 40, 6},
-    {MS_ROUTER_TOPK_SOFTMAX, false, false, true, 3, 5, 7, 7},
-    {MS_ROUTER_SIGMOID, false, true, false, 1, 21, 256, 8},
-    {MS_ROUTER_SIGMOID, false, true, true, 2, 4, 33, 5},
-    {MS_ROUTER_SIGMOID, false, false, false, 1, 1, 1, 1},
-    {MS_ROUTER_SOFTMAX_TOPK, false, false, true, 1, 3, MS_CUDA_ROUTER_EXPERTS, 3},
+    {MS_ROUTER_SOFTMAX_TOPK, false, false, false, 2, 9, 8, 2, 0, 0, 0},
+    {MS_ROUTER_SOFTMAX_TOPK, true, false, true, 1, 33, 40, 6, 0, 0, 0},
+    {MS_ROUTER_TOPK_SOFTMAX, false, false, true, 3, 5, 7, 7, 0, 0, 0},
+    {MS_ROUTER_SIGMOID, false, true, false, 1, 21, 256, 8, 0, 0, 0},
+    {MS_ROUTER_SIGMOID, false, true, true, 2, 4, 33, 5, 0, 0, 0},
+    {MS_ROUTER_SIGMOID, false, false, false, 1, 1, 1, 1, 0, 0, 0},
+    {MS_ROUTER_SOFTMAX_TOPK, false, false, true, 1, 3, MS_CUDA_ROUTER_EXPERTS, 3, 0, 0,
+     0},
+    {MS_ROUTER_SOFTMAX_TOPK, false, false, true, 2, 9, 24, 3, 8, 2, 16},
+    {MS_ROUTER_SIGMOID, true, true, false, 1, 21, 256, 8, 8, 4, 2.5},
+    {MS_ROUTER_SIGMOID, true, false, true, 1, 9, 80, 5, 40, 4, 0.5},
+    {MS_ROUTER_SIGMOID, false, false, false, 1, 5, 7, 3, 7, 6, 2},
 };
 
 static ms_cuda_case *router_node(ms_arena *arena, const router_case *r, ms_op op)
@@ -277,6 +286,9 @@ static ms_cuda_case *router_node(ms_arena *arena, const router_case *r, ms_op op
                         MS_CASE_STATISTIC);
     c->model.moe.router = r->kind;
     c->model.moe.norm_topk = r->norm_topk;
+    c->model.moe.num_groups = r->groups;
+    c->model.moe.top_groups = r->top_groups;
+    c->model.moe.routed_scaling = r->scaling;
     c->program.size['k' - '0'] = (double)r->chosen;
     for (long i = 0; i < logits->count; i++) {
         double *x = ms_cuda_case_values(logits) + i;

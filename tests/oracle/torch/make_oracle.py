@@ -118,11 +118,11 @@ def initial(name, shape):
     return torch.tensor(values, dtype=torch.float64).reshape(shape)
 
 
-def batch_of(vocab):
+def batch_of(vocab, step=0):
     symbols = min(vocab, 256)
     inputs, labels = [], []
     for sequence in range(BATCH):
-        stream = Stream(split(split(SEED, 0), sequence))
+        stream = Stream(split(split(SEED, step), sequence))
         tokens = [stream.below(symbols)]
         for _ in range(SEQUENCE):
             symbol = (5 * tokens[-1] + 7) % symbols

@@ -467,6 +467,20 @@ static void a_written_model_reads_back_the_same(void **state)
                     ms_model_flop_per_token(model, 8192.0).causal_flop, 0.0);
         ASSERT_INT(again.moe.router, model->moe.router);
         ASSERT_INT(again.dropout, model->dropout);
+        assert_memory_equal(&again.rotary_scaling, &model->rotary_scaling,
+                            sizeof model->rotary_scaling);
+        ASSERT_NEAR(again.embedding_scale, model->embedding_scale, 0.0);
+        ASSERT_NEAR(again.query_pre_attn_scalar, model->query_pre_attn_scalar, 0.0);
+        ASSERT_NEAR(again.attention_softcap, model->attention_softcap, 0.0);
+        ASSERT_NEAR(again.logit_softcap, model->logit_softcap, 0.0);
+        ASSERT_NEAR(again.rotary_local_base, model->rotary_local_base, 0.0);
+        ASSERT_NEAR(again.moe.routed_scaling, model->moe.routed_scaling, 0.0);
+        ASSERT_INT(again.norm_plus_one, model->norm_plus_one);
+        ASSERT_INT(again.rotary_dim, model->rotary_dim);
+        ASSERT_INT(again.rotary_interleaved, model->rotary_interleaved);
+        ASSERT_INT(again.moe.num_groups, model->moe.num_groups);
+        ASSERT_INT(again.moe.top_groups, model->moe.top_groups);
+        ASSERT_INT(again.not_executed != NULL, model->not_executed != NULL);
         ASSERT_NEAR(again.rotary_base, model->rotary_base, 0.0);
         ASSERT_NEAR(again.norm_epsilon, model->norm_epsilon, 0.0);
         ASSERT_INT(again.gelu_tanh, model->gelu_tanh);

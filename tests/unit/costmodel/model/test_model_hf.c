@@ -93,6 +93,30 @@ static void assert_same_shapes(const ms_model *got, const ms_model *want)
                         (size_t)want->num_layers);
 }
 
+static void assert_same_values(const ms_model *got, const ms_model *want)
+{
+    const ms_rotary_scaling *x = &got->rotary_scaling, *y = &want->rotary_scaling;
+    ASSERT_INT(got->norm_plus_one, want->norm_plus_one);
+    ASSERT_NEAR(got->embedding_scale, want->embedding_scale, 0.0);
+    ASSERT_NEAR(got->query_pre_attn_scalar, want->query_pre_attn_scalar, 0.0);
+    ASSERT_NEAR(got->attention_softcap, want->attention_softcap, 0.0);
+    ASSERT_NEAR(got->logit_softcap, want->logit_softcap, 0.0);
+    ASSERT_INT(got->rotary_dim, want->rotary_dim);
+    ASSERT_INT(got->rotary_interleaved, want->rotary_interleaved);
+    ASSERT_NEAR(got->rotary_local_base, want->rotary_local_base, 0.0);
+    ASSERT_INT(x->kind, y->kind);
+    ASSERT_NEAR(x->factor, y->factor, 0.0);
+    ASSERT_NEAR(x->low_frequency_factor, y->low_frequency_factor, 0.0);
+    ASSERT_NEAR(x->high_frequency_factor, y->high_frequency_factor, 0.0);
+    if (y->original_positions > 0.0)
+        ASSERT_NEAR(x->original_positions, y->original_positions, 0.0);
+    ASSERT_NEAR(x->mscale, y->mscale, 0.0);
+    ASSERT_NEAR(x->mscale_all_dim, y->mscale_all_dim, 0.0);
+    ASSERT_NEAR(got->moe.routed_scaling, want->moe.routed_scaling, 0.0);
+    ASSERT_INT(got->moe.num_groups > 1 ? got->moe.top_groups : 0, want->moe.top_groups);
+    assert_null(got->not_executed);
+}
+
 static void an_import_equals_the_model_file_of_that_name(void **state)
 {
     (void)state;
@@ -107,7 +131,19 @@ static void an_import_equals_the_model_file_of_that_name(void **state)
         const ms_model *want = NULL;
         ASSERT_OK(ms_model_load(cx, names[i], &want), cx);
         assert_same_shapes(load(names[i]), want);
+        assert_same_values(load(names[i]), want);
     }
+}
+
+static void gemma_3_has_two_rotary_bases(void **state)
+{
+    (void)state;
+    const ms_model *model = load("gemma-3-4b");
+    const ms_model *want = NULL;
+    ASSERT_OK(ms_model_load(test_cx(), "gemma-3-4b", &want), test_cx());
+    ASSERT_NEAR(model->rotary_base, 1e6, 0.0);
+    ASSERT_NEAR(model->rotary_local_base, 1e4, 0.0);
+    assert_same_values(model, want);
 }
 
 static void gemma_3_has_one_full_layer_in_six(void **state)
@@ -331,6 +367,47 @@ static void experts_follow_step_list_and_alias(void **state)
     ASSERT_INT(model.ffn_hidden, 128);
 }
 
+/* What a family's tables do not read is a feature by name, unless it changes nothing. */
+static void keys_that_are_not_read_are_not_dropped(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *keys, *name;
+    } cases[] = {
+        {"\"attention_dropout\": 0.1", "attention_dropout"},
+        {"\"attention_dropout\": 0.0", NULL},
+        {"\"logit_scale\": null", NULL},
+        {"\"residual_multiplier\": 0.22", "residual_multiplier"},
+        {"\"residual_multiplier\": 1.0", NULL},
+        {"\"partial_rotary_factor\": 0.5", "partial_rotary_factor"},
+        {"\"use_bidirectional_attention\": true", "use_bidirectional_attention"},
+        {"\"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 4.0}",
+         "rotary scaling \"dynamic\""},
+        {"\"rope_scaling\": {\"type\": \"linear\", \"factor\": 4.0}", NULL},
+        {"\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 5000.0, "
+         "\"partial_rotary_factor\": 0.5}",
+         "partial_rotary_factor"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_ctx *cx = test_cx();
+        ms_model model;
+        const char *text = ms_arena_printf(
+            cx->arena,
+            "{\"model_type\": \"llama\", \"hidden_size\": 16, \"num_hidden_layers\": 1, "
+            "\"num_attention_heads\": 4, \"vocab_size\": 32, "
+            "\"max_position_embeddings\": 16, \"intermediate_size\": 24, %s}",
+            cases[i].keys);
+        ASSERT_OK(import(cx, text, &model), cx);
+        if (cases[i].name == NULL) {
+            assert_null(model.not_executed);
+            continue;
+        }
+        assert_non_null(model.not_executed);
+        ASSERT_TEXT(model.not_executed[0], cases[i].name);
+        assert_null(model.not_executed[1]);
+    }
+}
+
 /* A Falcon config with the names of the older model class, key-value heads for each
  * head, and sequential blocks with two norms and biases. */
 static void falcon_without_parallel_attention(void **state)
@@ -367,6 +444,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(totals_are_those_of_the_checkpoints),
         cmocka_unit_test(an_import_equals_the_model_file_of_that_name),
         cmocka_unit_test(gemma_3_has_one_full_layer_in_six),
+        cmocka_unit_test(gemma_3_has_two_rotary_bases),
+        cmocka_unit_test(keys_that_are_not_read_are_not_dropped),
         cmocka_unit_test(the_name_is_that_of_the_config_or_its_folder),
         cmocka_unit_test(an_unknown_type_names_what_was_found),
         cmocka_unit_test(a_missing_key_names_what_was_found),

@@ -1,0 +1,198 @@
+/* Reads from Hugging Face configs what changes a model's values, not its shapes. */
+#include "costmodel/model/model_hf_priv.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- rotary angles ---- */
+
+static ms_status optional_number(ms_ctx *cx, ms_jval object, const char *key, double *out)
+{
+    ms_jval value;
+    if (!ms_json_member(cx, object, key, &value) || ms_json_is_null(value))
+        return MS_OK;
+    return ms_json_number(cx, value, 0.0, 1e15, out);
+}
+
+static ms_status read_kind(ms_ctx *cx, ms_jval rope, const char **kind)
+{
+    ms_jval value;
+    *kind = "default";
+    if (!ms_json_member(cx, rope, "rope_type", &value) &&
+        !ms_json_member(cx, rope, "type", &value))
+        return MS_OK;
+    return ms_json_text(cx, value, kind);
+}
+
+/* Kinds without values here (dynamic, longrope, mrope) become features by name. */
+static ms_status set_kind(ms_ctx *cx, ms_model *model, const char *kind)
+{
+    static const char *const words[] = {"default", "linear", "llama3", "yarn", NULL};
+    int known = ms_choice_find(kind, words);
+    if (known < 0)
+        ms_model_add_not_executed(
+            cx, model, ms_arena_printf(cx->arena, "rotary scaling \"%s\"", kind));
+    else
+        model->rotary_scaling.kind = (ms_rotary_scaling_kind)known;
+    return MS_OK;
+}
+
+/* Keys of "rope_scaling", and of "rope_parameters" by transformers 5. */
+static ms_status read_scaling(ms_ctx *cx, ms_jval rope, ms_model *model)
+{
+    ms_rotary_scaling *s = &model->rotary_scaling;
+    const struct {
+        const char *key;
+        double *to, fallback;
+    } keys[] = {{"factor", &s->factor, 1.0},
+                {"original_max_position_embeddings", &s->original_positions,
+                 (double)model->max_positions},
+                {"low_freq_factor", &s->low_frequency_factor, 0.0},
+                {"high_freq_factor", &s->high_frequency_factor, 0.0},
+                {"beta_fast", &s->beta_fast, 32.0},
+                {"beta_slow", &s->beta_slow, 1.0},
+                {"mscale", &s->mscale, 0.0},
+                {"mscale_all_dim", &s->mscale_all_dim, 0.0},
+                {"attention_factor", &s->attention_factor, 0.0}};
+    const char *kind;
+    ms_jval truncates;
+    bool whole = true;
+    MS_TRY(read_kind(cx, rope, &kind));
+    if (strcmp(kind, "default") == 0)
+        return MS_OK;
+    MS_TRY(set_kind(cx, model, kind));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        *keys[i].to = keys[i].fallback;
+        MS_TRY(optional_number(cx, rope, keys[i].key, keys[i].to));
+    }
+    if (ms_json_member(cx, rope, "truncate", &truncates))
+        MS_TRY(ms_json_bool(cx, truncates, &whole));
+    if (!whole)
+        ms_model_add_not_executed(cx, model, "yarn without truncation");
+    return MS_OK;
+}
+
+/* Gemma 3's "rope_parameters" by transformers 5 has an object for each kind of layer. */
+static ms_status read_rope(ms_ctx *cx, ms_hf_import *import)
+{
+    ms_model *model = &import->config.model;
+    ms_jval rope, part;
+    if (ms_json_member(cx, import->root, "rope_scaling", &rope) &&
+        ms_json_is_object(rope))
+        MS_TRY(read_scaling(cx, rope, model));
+    if (!ms_json_member(cx, import->root, "rope_parameters", &rope) ||
+        !ms_json_is_object(rope))
+        return MS_OK;
+    if (ms_json_member(cx, rope, "sliding_attention", &part))
+        MS_TRY(optional_number(cx, part, "rope_theta", &model->rotary_local_base));
+    if (ms_json_member(cx, rope, "full_attention", &part))
+        rope = part;
+    if (ms_json_member(cx, rope, "rope_theta", &part))
+        MS_TRY(ms_json_number(cx, part, 1.0, 1e15, &model->rotary_base));
+    double rotated = 1.0;
+    MS_TRY(optional_number(cx, rope, "partial_rotary_factor", &rotated));
+    if (import->config.rotary_frac > 0.0)
+        import->config.rotary_frac = rotated;
+    else if (rotated != 1.0)
+        ms_model_add_not_executed(cx, model, "partial_rotary_factor");
+    return read_scaling(cx, rope, model);
+}
+
+static void set_rotary_dim(ms_hf_config *config)
+{
+    ms_model *model = &config->model;
+    double rotated = config->rotary_frac * (double)model->head_dim;
+    if (config->rotary_frac > 0.0 && rotated < (double)model->head_dim)
+        model->rotary_dim = (long)rotated;
+}
+
+/* ---- keys that the family does not read ---- */
+
+/* Keys of Hugging Face configs that change values, with the number that changes nothing.
+ * A family whose tables do not have such a key would leave its effect out. */
+static const struct {
+    const char *key;
+    double neutral;
+} value_keys[] = {
+    {"attention_dropout", 0.0},
+    {"hidden_dropout", 0.0},
+    {"resid_pdrop", 0.0},
+    {"embd_pdrop", 0.0},
+    {"attn_pdrop", 0.0},
+    {"dropout", 0.0},
+    {"activation_dropout", 0.0},
+    {"residual_dropout", 0.0},
+    {"embedding_dropout", 0.0},
+    {"partial_rotary_factor", 1.0},
+    {"rotary_pct", 1.0},
+    {"rope_interleave", 0.0},
+    {"attn_logit_softcapping", 0.0},
+    {"final_logit_softcapping", 0.0},
+    {"query_pre_attn_scalar", 0.0},
+    {"rope_local_base_freq", 0.0},
+    {"embedding_multiplier", 1.0},
+    {"residual_multiplier", 1.0},
+    {"attention_multiplier", 0.0},
+    {"logits_scaling", 1.0},
+    {"logit_scale", 1.0},
+    {"scale_emb", 1.0},
+    {"scale_depth", 0.0},
+    {"clip_qkv", 0.0},
+    {"routed_scaling_factor", 1.0},
+    {"n_group", 1.0},
+    {"attention_chunk_size", 0.0},
+    {"attn_temperature_tuning", 0.0},
+    {"no_rope_layer_interval", 0.0},
+    {"use_bidirectional_attention", 0.0},
+    {"output_router_logits", 0.0},
+    {"attn_output_gate", 0.0},
+    {"num_nextn_predict_layers", 0.0},
+    {"layerdrop", 0.0},
+};
+
+static bool reads_key(const ms_hf_family *family, const char *key)
+{
+    size_t num_tables = sizeof family->keys / sizeof family->keys[0];
+    for (size_t i = 0; i < num_tables && family->keys[i] != NULL; i++)
+        for (const ms_hf_key *k = family->keys[i]; k->name != NULL; k++)
+            if (strcmp(k->name, key) == 0 || (k->alias && strcmp(k->alias, key) == 0))
+                return true;
+    return false;
+}
+
+/* The number of a JSON value, true being 1; false if it has none. */
+static bool number_of(ms_ctx *cx, ms_jval value, double *out)
+{
+    ms_ctx quiet = {.arena = cx->arena, .verbosity = -1};
+    bool flag = false;
+    if (ms_json_bool(&quiet, value, &flag) == MS_OK) {
+        *out = flag;
+        return true;
+    }
+    return ms_json_number(&quiet, value, -1e300, 1e300, out) == MS_OK;
+}
+
+static void note_unread_keys(ms_ctx *cx, ms_hf_import *import, const ms_hf_family *family)
+{
+    for (size_t i = 0; i < sizeof value_keys / sizeof *value_keys; i++) {
+        const char *key = value_keys[i].key;
+        ms_jval value;
+        double number = 0.0;
+        if (reads_key(family, key) || !ms_json_member(cx, import->root, key, &value) ||
+            ms_json_is_null(value) ||
+            (number_of(cx, value, &number) && number == value_keys[i].neutral))
+            continue;
+        ms_model_add_not_executed(cx, &import->config.model, key);
+    }
+}
+
+ms_status ms_hf_read_values(ms_ctx *cx, ms_hf_import *import, const ms_hf_family *family)
+{
+    ms_model *model = &import->config.model;
+    MS_TRY(read_rope(cx, import));
+    set_rotary_dim(&import->config);
+    if (import->config.scales_embedding)
+        model->embedding_scale = sqrt((double)model->hidden);
+    note_unread_keys(cx, import, family);
+    return MS_OK;
+}
