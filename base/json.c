@@ -495,6 +495,8 @@ ms_status ms_json_quantity(ms_ctx *cx, ms_jval value, ms_unit unit, double *out)
 
 ms_loc ms_json_loc(ms_ctx *cx, ms_jval value)
 {
+    if (value.doc == NULL)
+        return MS_NOWHERE;
     ms_loc loc = loc_of(value.doc, node_of(value), value.path, false);
     /* copied: the error outlives the document */
     loc.file = ms_arena_strdup(cx->arena, loc.file);
@@ -504,7 +506,7 @@ ms_loc ms_json_loc(ms_ctx *cx, ms_jval value)
 ms_loc ms_json_key_loc(ms_ctx *cx, ms_jval object, const char *key)
 {
     ms_jval member;
-    if (!ms_json_member(cx, object, key, &member))
+    if (object.doc == NULL || !ms_json_member(cx, object, key, &member))
         return ms_json_loc(cx, object);
     ms_loc loc = loc_of(member.doc, node_of(member), member.path, true);
     loc.file = ms_arena_strdup(cx->arena, loc.file);

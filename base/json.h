@@ -51,7 +51,8 @@ ms_status ms_json_integer(ms_ctx *cx, ms_jval value, long low, long high, long *
 /* Reads a string with a unit, "80 GiB"; MS_UNIT_COUNT needs no unit. */
 ms_status ms_json_quantity(ms_ctx *cx, ms_jval value, ms_unit unit, double *out);
 
-/* The place of a value in the source; for a member of an object, the place of its key. */
+/* The place of a value in the source; for a member of an object, the place of its key.
+ * MS_NOWHERE for a value that is all zero, of no document. */
 ms_loc ms_json_loc(ms_ctx *cx, ms_jval value);
 ms_loc ms_json_key_loc(ms_ctx *cx, ms_jval object, const char *key);
 

@@ -81,3 +81,14 @@ const char *ms_printable(ms_arena *arena, const char *text)
     (void)escape(escaped, text, text);
     return escaped;
 }
+
+void ms_print_csv_text(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '"')
+            fputc('"', out);
+        fputc(*c, out);
+    }
+    fputc('"', out);
+}

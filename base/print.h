@@ -14,5 +14,7 @@ int ms_vprint(FILE *out, const char *format, va_list args)
 
 /* A text with control characters and invalid UTF-8 as \xNN, copied if it has any. */
 const char *ms_printable(ms_arena *arena, const char *text);
+/* A text as a cell of a CSV file, in quotes. */
+void ms_print_csv_text(FILE *out, const char *text);
 
 #endif

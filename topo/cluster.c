@@ -358,6 +358,16 @@ ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out)
     return status;
 }
 
+ms_status ms_cluster_check_levels(ms_ctx *cx, const ms_cluster *cluster)
+{
+    const ms_jval nowhere = {0};
+    for (int i = 0; i < cluster->num_levels; i++) {
+        MS_TRY(check_nesting(cx, nowhere, cluster, i));
+        MS_TRY(check_topology(cx, nowhere, cluster, i));
+    }
+    return check_node(cx, nowhere, cluster);
+}
+
 ms_status ms_cluster_load(ms_ctx *cx, const char *name_or_path, const ms_cluster **out)
 {
     const char *path = NULL;

@@ -98,6 +98,9 @@ typedef struct ms_cluster {
 ms_status ms_cluster_load(ms_ctx *cx, const char *name_or_path, const ms_cluster **out);
 /* Reads a cluster from a JSON object. MS_EINPUT with all errors recorded. */
 ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out);
+/* Checks the nesting, topology and rails of levels, and the node, of a cluster that was
+ * changed. MS_EINPUT. */
+ms_status ms_cluster_check_levels(ms_ctx *cx, const ms_cluster *cluster);
 void ms_cluster_print(FILE *out, const ms_cluster *cluster);
 void ms_cluster_write_json(ms_jout *out, const ms_cluster *cluster);
 /* Lists a cluster file's numbers by path: "device.hbm", "levels.nvlink.bandwidth". */

@@ -91,5 +91,6 @@ ms_status ms_cmd_stack(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_sweep(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_version(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_whatif(ms_ctx *cx, ms_args *args);
 
 #endif

@@ -219,17 +219,6 @@ void ms_sweep_report_write_json(ms_jout *out, ms_arena *arena, const ms_plan_swe
 
 /* ---- CSV ---- */
 
-static void write_quoted(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (const char *c = text; *c != '\0'; c++) {
-        if (*c == '"')
-            fputc('"', out);
-        fputc(*c, out);
-    }
-    fputc('"', out);
-}
-
 void ms_sweep_report_write_csv(FILE *out, const ms_plan_sweep *sweep)
 {
     char text[32];
@@ -240,9 +229,9 @@ void ms_sweep_report_write_csv(FILE *out, const ms_plan_sweep *sweep)
     for (int p = 0; p < ms_plan_sweep_num(sweep); p++) {
         const ms_plan *base = &sweep->questions[p].base;
         const ms_best_plan *a = &sweep->answers[p];
-        write_quoted(out, base->model);
+        ms_print_csv_text(out, base->model);
         fputc(',', out);
-        write_quoted(out, base->cluster);
+        ms_print_csv_text(out, base->cluster);
         ms_print(out, ",%ld,%ld,%ld", base->gpus, base->sequence_length,
                  base->global_batch);
         for (size_t i = 0; i < NUM_FIGURES; i++) {
@@ -251,10 +240,10 @@ void ms_sweep_report_write_csv(FILE *out, const ms_plan_sweep *sweep)
         }
         fputc(',', out);
         ms_arena *scratch = ms_arena_open();
-        write_quoted(out, a->found ? ms_plan_text(scratch, &a->plan) : "");
+        ms_print_csv_text(out, a->found ? ms_plan_text(scratch, &a->plan) : "");
         ms_arena_close(scratch);
         fputc(',', out);
-        write_quoted(out, reason_of(sweep, p) != NULL ? reason_of(sweep, p) : "");
+        ms_print_csv_text(out, reason_of(sweep, p) != NULL ? reason_of(sweep, p) : "");
         fputc('\n', out);
     }
 }

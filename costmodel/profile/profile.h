@@ -145,6 +145,11 @@ void ms_profile_write_json(ms_jout *out, const ms_profile *profile, const char *
 /* Appends the profile's coefficients by name: "gemm.bf16.efficiency", "link.step"; data
  * types, kernels and networks that it lacks are left out. */
 void ms_profile_figures(const ms_profile *profile, ms_figures *list);
+/* Largest legal value of a coefficient of ms_profile_figures in a profile for the device
+ * of a cluster: that of its field, and what ms_profile_load_for refuses; infinite:
+ * no limit. */
+double ms_profile_most(const ms_profile *profile, const ms_cluster *cluster,
+                       const ms_figure *figure);
 /* The profile's coefficients of a network by name; NULL if it has none. */
 const ms_network_profile *ms_profile_network(const ms_profile *profile,
                                              const char *network);

@@ -1,6 +1,8 @@
 /* Refuses profiles that imply rates above those that are listed. */
 #include "costmodel/profile/profile_priv.h"
 
+#include "base/number.h"
+
 #include <math.h>
 
 /* Refuses shares of a listed rate above 1 among the coefficients of an object. */
@@ -132,4 +134,41 @@ ms_status ms_profile_check_peaks(ms_ctx *cx, ms_jval root, const ms_profile *pro
                      MS_UNIT_BYTES_PER_S,
                      "twice the innermost links' rate"};
     return check_rate(cx, cluster, &at);
+}
+
+/* Largest legal value of a member of an attention kernel: rate x sustained is at most the
+ * dense peak. */
+static double attention_most(const ms_attention_profile *kernel, size_t member,
+                             double peak_flop_per_s)
+{
+    double rate =
+        ms_max(kernel->forward_flop_per_s.value, kernel->backward_flop_per_s.value);
+    if (member == offsetof(ms_attention_profile, forward_flop_per_s) ||
+        member == offsetof(ms_attention_profile, backward_flop_per_s))
+        return peak_flop_per_s / kernel->sustained_frac.value;
+    return member == offsetof(ms_attention_profile, sustained_frac)
+               ? peak_flop_per_s / rate
+               : (double)INFINITY;
+}
+
+double ms_profile_most(const ms_profile *profile, const ms_cluster *cluster,
+                       const ms_figure *figure)
+{
+    double most = figure->low < figure->high ? figure->high : (double)INFINITY;
+    if (profile->measured != NULL)
+        return most;
+    if (figure->high == MS_MOST_RATE_FRAC)
+        return 1.0;
+    size_t first = offsetof(ms_profile, attention), at = figure->offset;
+    if (at >= first && at < first + sizeof profile->attention) {
+        const ms_attention_profile *kernel =
+            &profile->attention[(at - first) / sizeof *kernel];
+        ms_dtype type = ms_profile_attention_type(profile, &cluster->device);
+        return ms_min(most, attention_most(kernel, (at - first) % sizeof *kernel,
+                                           cluster->device.peak_flop_per_s[type]));
+    }
+    if (at == offsetof(ms_profile, nvls_bytes_per_s) &&
+        cluster->levels[0].topology == MS_SWITCH)
+        return ms_min(most, 2.0 * cluster->levels[0].bandwidth_bytes_per_s);
+    return most;
 }

@@ -2,6 +2,7 @@
 
 #include "base/number.h"
 #include "sim/step/prediction_text.h"
+#include "topo/allocation.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,6 +21,20 @@ static const char *reason_for_no_plan(ms_ctx *cx, const ms_workload *workload,
     return ms_arena_printf(cx->arena, "needs %.1f of %.1f GiB",
                            ms_gib(result->least_needed_bytes),
                            ms_gib(workload->memory.limit_bytes));
+}
+
+static ms_status open_workload(ms_ctx *cx, const ms_best_question *question,
+                               const ms_plan *plan, ms_workload **out)
+{
+    const ms_best_files *files = question->files;
+    if (files == NULL)
+        return ms_workload_open(cx, plan, out);
+    ms_workload_inputs inputs = {.model = files->others->model,
+                                 .profile = files->profile,
+                                 .stack = files->others->stack};
+    MS_TRY(ms_cluster_for_job(cx, files->cluster, plan->gpus, plan->ranks_per_domain,
+                              &inputs.cluster));
+    return ms_workload_make_like(cx, files->others, &inputs, plan, out);
 }
 
 static ms_status complete(ms_ctx *cx, ms_workload *workload,
@@ -81,7 +96,7 @@ ms_status ms_best_plan_find(ms_ctx *cx, const ms_best_question *question,
                             const ms_search_options *options, ms_best_plan *out)
 {
     ms_workload *workload;
-    MS_TRY(ms_workload_open(cx, &question->base, &workload));
+    MS_TRY(open_workload(cx, question, &question->base, &workload));
     ms_status status = ms_best_plan_in(cx, workload, question, options, out);
     ms_workload_close(workload);
     return status;
@@ -108,7 +123,7 @@ ms_status ms_best_plan_again(ms_ctx *cx, const ms_best_question *question,
                        "the plan is not of %s on %ld GPUs of %s", base->model, base->gpus,
                        base->cluster);
     known.profile = base->profile; /* plan files do not have it */
-    MS_TRY(ms_workload_open(cx, &known, &workload));
+    MS_TRY(open_workload(cx, question, &known, &workload));
     ms_workload_set_memory_rule(workload, &question->limits->memory);
     ms_status status = ms_plan_check(cx, &known, workload->model, MS_NOWHERE);
     if (status == MS_OK)

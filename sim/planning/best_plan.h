@@ -13,8 +13,17 @@ typedef struct ms_plan_limits {
     ms_memory_rule memory;    /* plans must fit by this rule */
 } ms_plan_limits;
 
+/* A cluster and a profile in place of those that a job names; its other files are those
+ * of a workload. */
+typedef struct ms_best_files {
+    const ms_workload *others; /* open as long as questions are answered */
+    const ms_cluster *cluster; /* whole, not as a job sees it */
+    const ms_profile *profile;
+} ms_best_files;
+
 typedef struct ms_best_question {
-    ms_plan base; /* the job: model, cluster, GPUs, batch, stack */
+    ms_plan base;               /* the job: model, cluster, GPUs, batch, stack */
+    const ms_best_files *files; /* NULL: those that `base` names */
     const ms_plan_limits *limits;
     const ms_space
         *space; /* space of `base`, to be limited; NULL: all plans of the stack */

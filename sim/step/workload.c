@@ -96,6 +96,18 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
     return MS_OK;
 }
 
+ms_status ms_workload_make_like(ms_ctx *cx, const ms_workload *like,
+                                const ms_workload_inputs *inputs, const ms_plan *plan,
+                                ms_workload **out)
+{
+    MS_TRY(ms_workload_make(cx, inputs, plan, out));
+    (*out)->rules = like->rules;
+    (*out)->spread = like->spread;
+    (*out)->peak_spread = like->peak_spread;
+    ms_workload_set_memory_rule(*out, &(ms_memory_rule){0});
+    return MS_OK;
+}
+
 /* Loads the errors of predictions of published runs. NULL for CPUs and calibrated
  * profiles, with which no published run was predicted. */
 static ms_status load_spread(ms_ctx *cx, const ms_workload_inputs *inputs,

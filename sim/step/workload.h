@@ -113,6 +113,10 @@ typedef struct ms_workload_inputs {
 } ms_workload_inputs;
 ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
                            const ms_plan *plan, ms_workload **out);
+/* ms_workload_make with the rules and the prediction errors of another workload. */
+ms_status ms_workload_make_like(ms_ctx *cx, const ms_workload *like,
+                                const ms_workload_inputs *inputs, const ms_plan *plan,
+                                ms_workload **out);
 void ms_workload_close(ms_workload *workload);
 /* Frees the cache of priced programs and splits, which fills again when it is needed:
  * nothing may refer to it. */

@@ -1,0 +1,220 @@
+/* A what-if study as a whole: the job as it is, then all changed jobs side by side. */
+#include "sim/planning/what_if_priv.h"
+
+#include "sim/step/prediction_text.h"
+
+#include <math.h>
+
+const char *const ms_what_if_good_names[] = {"GPU", "NIC", "GiB", NULL};
+const char *const ms_what_if_measure_names[] = {"step_s", "elapsed_s", "cost", NULL};
+
+double ms_what_if_value_of(ms_what_if_measure measure, const ms_best_plan *plan)
+{
+    const ms_campaign *c = &plan->campaign.campaign;
+    if (!plan->found || (measure != MS_WHAT_IF_STEP && !plan->has_campaign))
+        return (double)NAN;
+    return measure == MS_WHAT_IF_STEP   ? plan->prediction.step_s
+           : measure == MS_WHAT_IF_TIME ? c->elapsed_s
+                                        : c->cost;
+}
+
+double ms_what_if_gain_frac(const ms_best_plan *before, const ms_best_plan *plan)
+{
+    ms_what_if_measure time = before->has_campaign ? MS_WHAT_IF_TIME : MS_WHAT_IF_STEP;
+    return ms_what_if_value_of(time, before) / ms_what_if_value_of(time, plan) - 1.0;
+}
+
+bool ms_what_if_is_faster(const ms_best_plan *a, const ms_best_plan *b)
+{
+    if (!a->found || !b->found)
+        return a->found;
+    return a->prediction.step_s < b->prediction.step_s * (1.0 - MS_WHAT_IF_ROUNDING);
+}
+
+/* ---- changed jobs ---- */
+
+ms_best_question ms_what_if_changed(const ms_what_if_study *study,
+                                    const ms_cluster *cluster, const ms_profile *profile)
+{
+    ms_best_question changed = study->question->job;
+    ms_best_files *files = MS_NEW(study->cx->arena, ms_best_files);
+    *files = (ms_best_files){study->workload, cluster != NULL ? cluster : study->cluster,
+                             profile != NULL ? profile : study->workload->profile};
+    changed.files = files;
+    return changed;
+}
+
+/* A plan that does not fit counts as none. */
+static void refuse_unfit(ms_arena *arena, ms_best_plan *plan)
+{
+    const ms_prediction *p = &plan->prediction;
+    if (!plan->found || p->fits)
+        return;
+    plan->found = false;
+    plan->reason = ms_arena_printf(arena, "needs %.1f of %.1f GiB",
+                                   ms_gib(p->needed_bytes), ms_gib(p->limit.limit_bytes));
+}
+
+static void predict(const ms_what_if_study *study, const ms_best_question *question,
+                    const ms_best_plan *plan, ms_best_plan *out)
+{
+    ms_ctx scratch = {.arena = study->cx->arena, .verbosity = -1};
+    if (!plan->found || question->base.gpus != plan->plan.gpus) {
+        *out = (ms_best_plan){.reason = plan->found ? "for another number of GPUs"
+                                                    : plan->reason};
+        return;
+    }
+    if (ms_best_plan_again(&scratch, question, &plan->plan, out) != MS_OK)
+        *out = (ms_best_plan){.reason = scratch.first->message};
+    refuse_unfit(study->cx->arena, out);
+}
+
+void ms_what_if_keep(const ms_what_if_study *study, const ms_best_question *question,
+                     ms_what_if_outcome *outcome)
+{
+    predict(study, question, &study->out->kept, &outcome->kept);
+    if (study->question->given == NULL)
+        outcome->former = outcome->kept;
+    else
+        predict(study, question, &study->out->best, &outcome->former);
+}
+
+void ms_what_if_ask(ms_what_if_study *study, const ms_best_question *question,
+                    ms_what_if_outcome *outcome)
+{
+    MS_MAKE_ROOM(study->cx->arena, study->searches, study->num_searches, study->capacity,
+                 64);
+    study->searches[study->num_searches++] = (ms_what_if_search){*question, outcome};
+}
+
+ms_status ms_what_if_search_now(const ms_what_if_study *study,
+                                const ms_best_question *question, ms_best_plan *out)
+{
+    ms_search_options options = {.num_threads = study->question->num_threads,
+                                 .interrupted = study->question->interrupted};
+    return ms_best_plan_find(study->cx, question, &options, out);
+}
+
+/* ---- all searches ---- */
+
+typedef struct answering {
+    const ms_what_if_study *study;
+    int num_done;
+} answering;
+
+/* Takes a plan in place of a searched one, of which the proof stays true. */
+static void take(const ms_best_plan *plan, const ms_best_plan *searched,
+                 ms_best_plan *out)
+{
+    *out = *plan;
+    out->optimal = searched->optimal;
+    out->open_bound_s = searched->open_bound_s;
+}
+
+static ms_status note_answer(void *payload, int index, const ms_best_plan *answer)
+{
+    answering *a = payload;
+    const ms_what_if_question *question = a->study->question;
+    ms_what_if_outcome *outcome = a->study->searches[index].outcome;
+    outcome->searched = true;
+    outcome->best = *answer;
+    if (ms_what_if_is_faster(&outcome->former, &outcome->best))
+        take(&outcome->former, answer, &outcome->best);
+    if (ms_what_if_is_faster(&outcome->kept, &outcome->best))
+        take(&outcome->kept, answer, &outcome->best);
+    outcome->plan_changes = ms_what_if_is_faster(&outcome->best, &outcome->former);
+    a->num_done++;
+    if (question->progress != NULL)
+        question->progress(question->payload, a->num_done, a->study->num_searches);
+    return MS_OK;
+}
+
+static ms_status answer_searches(const ms_what_if_study *study)
+{
+    int num = study->num_searches, num_answered;
+    ms_arena *arena = study->cx->arena;
+    ms_best_question *questions = MS_NEW_ARRAY(arena, num, ms_best_question);
+    for (int i = 0; i < num; i++)
+        questions[i] = study->searches[i].question;
+    answering a = {.study = study};
+    ms_best_batch batch = {.num = num,
+                           .questions = questions,
+                           .num_threads = study->question->num_threads,
+                           .interrupted = study->question->interrupted,
+                           .answered = note_answer,
+                           .payload = &a};
+    return ms_best_batch_answer(study->cx, &batch, MS_NEW_ARRAY(arena, num, ms_best_plan),
+                                &num_answered);
+}
+
+/* ---- the job as it is ---- */
+
+static ms_status find_best(ms_what_if_study *study)
+{
+    ms_what_if *out = study->out;
+    ms_ctx *cx = study->cx;
+    ms_best_question question = ms_what_if_changed(study, NULL, NULL);
+    MS_TRY(ms_what_if_search_now(study, &question, &out->best));
+    if (study->question->given == NULL) {
+        out->kept = out->best;
+    } else {
+        MS_TRY(ms_best_plan_again(cx, &question, study->question->given, &out->kept));
+        refuse_unfit(cx->arena, &out->kept);
+        if (ms_what_if_is_faster(&out->kept, &out->best))
+            out->best = out->kept; /* beyond the space of the search */
+    }
+    if (out->kept.found)
+        return MS_OK;
+    ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "%s: %s",
+            out->is_given ? "the plan does not fit" : "no plan fits", out->kept.reason);
+    return ms_hint(cx, "\"meshsim %s\" says what would fit",
+                   out->is_given ? "predict" : "search");
+}
+
+static void set_measure(ms_what_if_study *study)
+{
+    ms_what_if *out = study->out;
+    double price = study->question->gpu_hour_price;
+    out->gpu_hour_price = isnan(price) ? study->cluster->usd_per_gpu_hour : price;
+    out->measure = !out->kept.has_campaign                   ? MS_WHAT_IF_STEP
+                   : isnan(out->kept.campaign.campaign.cost) ? MS_WHAT_IF_TIME
+                                                             : MS_WHAT_IF_COST;
+}
+
+static ms_status study_job(ms_what_if_study *study)
+{
+    MS_TRY(find_best(study));
+    set_measure(study);
+    ms_what_if_list_numbers(study);
+    ms_what_if_list_hardware(study);
+    ms_what_if_tries *tries = ms_what_if_list_steps(study);
+    ms_status status = answer_searches(study);
+    if (status != MS_OK && status != MS_EINTERRUPTED)
+        return status;
+    ms_what_if_order_numbers(study);
+    ms_what_if_judge_hardware(study);
+    ms_status judged = ms_what_if_judge_steps(study, tries);
+    return status != MS_OK ? status : judged;
+}
+
+ms_status ms_what_if_find(ms_ctx *cx, const ms_what_if_question *question,
+                          ms_what_if *out)
+{
+    ms_workload *workload;
+    const ms_cluster *cluster;
+    const ms_plan *base = &question->job.base;
+    *out = (ms_what_if){.change_frac = question->change_frac,
+                        .job = *base,
+                        .is_given = question->given != NULL};
+    MS_TRY(ms_cluster_load(cx, base->cluster, &cluster));
+    MS_TRY(ms_workload_open(cx, base, &workload));
+    out->profile = workload->profile->name;
+    ms_what_if_study study = {.cx = cx,
+                              .question = question,
+                              .workload = workload,
+                              .cluster = cluster,
+                              .out = out};
+    ms_status status = study_job(&study);
+    ms_workload_close(workload);
+    return status;
+}
