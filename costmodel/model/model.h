@@ -51,7 +51,7 @@ typedef enum ms_rotary_scaling_kind {
     MS_ROTARY_SCALING_NONE,
     MS_ROTARY_SCALING_LINEAR, /* divided by `factor` */
     MS_ROTARY_SCALING_LLAMA3, /* low frequencies are divided, high ones are kept */
-    MS_ROTARY_SCALING_YARN    /* the same with a linear ramp (Peng et al. 2023) */
+    MS_ROTARY_SCALING_YARN    /* a linear ramp between both (Peng et al. 2023) */
 } ms_rotary_scaling_kind;
 
 typedef struct ms_rotary_scaling {

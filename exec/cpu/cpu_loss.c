@@ -113,7 +113,7 @@ MS_WIDE static void softmax_row(ms_real *out, const ms_real *x, ms_real max,
         out[i] = ms_real_exp(x[i] - max) * factor;
 }
 
-/* The same with capped logits; the gradient of those is multiplied by 1 - tanh^2. */
+/* Gradient of a row of logits before the soft cap, whose derivative is 1 - tanh^2. */
 static void capped_gradient(const rows *r, ms_real *out, const ms_real *x, ms_real max,
                             ms_real factor, long target)
 {

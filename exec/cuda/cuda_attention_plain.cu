@@ -314,8 +314,9 @@ enum result {
     VALUE_GRADIENT
 };
 
-/* Sets r.weight of a tile: probabilities; for gq and gk the gradients of scores. */
-template <class T, result R>
+/* Sets r.weight of a tile: probabilities; for gq and gk the gradients of scores, which
+ * have a soft cap if CAPPED. */
+template <class T, result R, bool CAPPED>
 __device__ void weigh_tile(const args &a, const tile &t, shared_memory<sum_of<T>> &r)
 {
     using S = sum_of<T>;
@@ -332,7 +333,7 @@ __device__ void weigh_tile(const args &a, const tile &t, shared_memory<sum_of<T>
         for (int j = 0; j < PER; j++)
             if (is_score_gradient)
                 p[i][j] *= (g[i][j] - r.mean[(int)threadIdx.y + i * SIDE]) * (S)a.scale;
-    if (is_score_gradient && a.cap > 0)
+    if constexpr (CAPPED)
         through_cap<T>(a, t, r, p);
     for_elements(
         p, [&](int query, int key, S weight) { r.weight[query * PITCH + key] = weight; });
@@ -412,7 +413,7 @@ __device__ void move_to(const args &a, tile &t, long head, long outer, long inne
 
 /* Computes R (o, gq, gk or gv). Grid: (tile, head, sequence and columns). For gk and gv,
  * blockIdx.y is a KV head, and the block sums over the query heads that share it. */
-template <class T, result R> __global__ void sum_rows(args a)
+template <class T, result R, bool CAPPED> __global__ void sum_rows(args a)
 {
     using S = sum_of<T>;
     constexpr bool by_keys = R == KEY_GRADIENT || R == VALUE_GRADIENT;
@@ -433,7 +434,7 @@ template <class T, result R> __global__ void sum_rows(args a)
             if (!begin_tile(a, t, r))
                 continue;
             read_statistics<T, R>(a, t, r);
-            weigh_tile<T, R>(a, t, r);
+            weigh_tile<T, R, CAPPED>(a, t, r);
             const void *from = source<R>(a);
             rows<T> x = by_keys ? query_rows<T>(a, t, from, width)
                                 : key_rows<T>(a, t, from, width);
@@ -504,8 +505,14 @@ template <class T, result R> void launch_sum(ms_cuda_stream *stream, const args 
               (unsigned)a.num_batch * chunks);
     if (grid.x == 0 || grid.y == 0 || grid.z == 0)
         return;
-    MS_LAUNCH((sum_rows<T, R>), grid, dim3(SIDE, SIDE), sizeof(shared_memory<sum_of<T>>),
-              stream, a);
+    size_t shared = sizeof(shared_memory<sum_of<T>>);
+    if constexpr (R == QUERY_GRADIENT || R == KEY_GRADIENT) {
+        if (a.cap > 0) {
+            MS_LAUNCH((sum_rows<T, R, true>), grid, dim3(SIDE, SIDE), shared, stream, a);
+            return;
+        }
+    }
+    MS_LAUNCH((sum_rows<T, R, false>), grid, dim3(SIDE, SIDE), shared, stream, a);
 }
 
 template <class T> void attend(ms_cuda_stream *stream, const args &a)

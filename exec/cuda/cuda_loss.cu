@@ -61,7 +61,7 @@ template <class S> __device__ S capped(const ms_cuda_loss_args &args, S x)
 /* Derivative of the soft cap where it gives y. */
 template <class S> __device__ S slope_at(const ms_cuda_loss_args &args, S y)
 {
-    return args.cap > 0 ? 1 - y / S(args.cap) * (y / S(args.cap)) : S(1);
+    return 1 - y / S(args.cap) * (y / S(args.cap));
 }
 
 template <class T> __global__ void row_max(ms_cuda_loss_args args)
@@ -98,7 +98,8 @@ template <class T> __global__ void row_sum(ms_cuda_loss_args args)
 
 /* Gradient of a row of logits, which it may overwrite: every thread writes what it has
  * read. `packed`: logits and gradient are equally far from 16-byte boundaries. */
-template <class T> __global__ void row_grad(ms_cuda_loss_args args, bool packed)
+template <class T, bool CAPPED>
+__global__ void row_grad(ms_cuda_loss_args args, bool packed)
 {
     typedef typename number<T>::sum S;
     long row = blockIdx.x, target = target_of(args, row);
@@ -110,10 +111,10 @@ template <class T> __global__ void row_grad(ms_cuda_loss_args args, bool packed)
                 [&](auto x, long column) {
                     long j = column;
                     for (auto &at : x.at) {
-                        S x_capped = capped(args, value(at)),
-                          y = exp_of(x_capped - most) * factor;
-                        at = stored<T>((j++ == target ? y - one : y) *
-                                       slope_at(args, x_capped));
+                        S x_capped = CAPPED ? capped(args, value(at)) : value(at),
+                          y = exp_of(x_capped - most) * factor,
+                          slope = CAPPED ? slope_at(args, x_capped) : S(1);
+                        at = stored<T>((j++ == target ? y - one : y) * slope);
                     }
                     store_lanes<sizeof x.at / sizeof *x.at>(to + column, x);
                 });
@@ -166,8 +167,14 @@ void ms_cuda_loss_row_grad(ms_cuda_stream *stream, const ms_cuda_loss_args *args
 {
     bool packed =
         ((uintptr_t)args->gradient - (uintptr_t)args->logits) % MS_PACK_BYTES == 0;
-    if (args->num_rows > 0)
-        MS_BY_SCALAR(args->scalar, T,
-                     MS_LAUNCH((row_grad<T>), (unsigned)args->num_rows, THREADS, 0,
-                               stream, *args, packed));
+    if (args->num_rows <= 0)
+        return;
+    MS_BY_SCALAR(args->scalar, T, {
+        if (args->cap > 0)
+            MS_LAUNCH((row_grad<T, true>), (unsigned)args->num_rows, THREADS, 0, stream,
+                      *args, packed);
+        else
+            MS_LAUNCH((row_grad<T, false>), (unsigned)args->num_rows, THREADS, 0, stream,
+                      *args, packed);
+    });
 }

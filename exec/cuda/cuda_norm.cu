@@ -22,7 +22,8 @@ namespace
 struct shape {
     long num_rows;
     int num_pieces;
-    double width, epsilon, offset;
+    double width, epsilon;
+    float offset; /* 0 or 1 */
     bool is_centred;
 };
 

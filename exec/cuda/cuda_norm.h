@@ -21,7 +21,7 @@ typedef struct ms_cuda_norm_args {
     ms_scalar scalar; /* type of all arrays but the partial sums */
     bool is_centred;  /* LayerNorm, which subtracts the mean; otherwise RMSNorm */
     double epsilon;
-    double offset; /* added to weights: 1 in norms that multiply by 1 + weight */
+    float offset; /* added to weights: 1 in norms that multiply by 1 + weight */
     long num_rows, width;
     const void *x, *weight;
     const void *bias; /* (width); NULL if the norm has no bias */

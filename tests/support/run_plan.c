@@ -9,6 +9,7 @@ const ms_model *ms_pubrun_model(ms_arena *arena, ms_make_model *make)
 {
     ms_model *model = MS_NEW(arena, ms_model);
     *model = make();
+    model->dropout = false; /* not executed */
     model->num_layers = 4;
     model->kind_of_layer = MS_NEW_ARRAY(arena, model->num_layers, unsigned char);
     return model;

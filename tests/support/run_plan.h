@@ -8,7 +8,7 @@
 #include "tests/support/faulty_backend.h"
 #include "tests/support/small_models.h"
 
-/* Makes a model with four layers, which lives in the arena; the base plan is one rank
+/* Makes a model with four layers, without dropout, which lives in the arena; the base plan is one rank
  * with 8 sequences of 16 tokens a step. */
 const ms_model *ms_pubrun_model(ms_arena *arena, ms_make_model *make);
 ms_plan ms_run_base_plan(void);

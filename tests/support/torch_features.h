@@ -13,8 +13,8 @@ extern const char *const ms_feature_models[];
 
 typedef struct ms_feature_oracle {
     const ms_model *model;
-    ms_safe_file gradients; /* of the first step, by weight name */
-    const double *losses;   /* of all steps */
+    ms_safe_file gradients; /* gradients of the first step, by weight name */
+    const double *losses;   /* losses of all steps */
 } ms_feature_oracle;
 
 ms_feature_oracle ms_feature_oracle_load(ms_ctx *cx, const char *name);

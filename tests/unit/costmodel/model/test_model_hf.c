@@ -367,7 +367,7 @@ static void experts_follow_step_list_and_alias(void **state)
     ASSERT_INT(model.ffn_hidden, 128);
 }
 
-/* What a family's tables do not read is a feature by name, unless it changes nothing. */
+/* Keys that a family's tables lack are features by name, unless they change nothing. */
 static void keys_that_are_not_read_are_not_dropped(void **state)
 {
     (void)state;
