@@ -208,18 +208,28 @@ static void csv_outcome(FILE *out, ms_arena *arena, const ms_what_if_outcome *o,
     fputc('\n', out);
 }
 
-static void csv_numbers(FILE *out, ms_arena *arena, const ms_what_if *w)
+static void csv_side(FILE *out, ms_arena *arena, const ms_what_if_number *n, int side)
 {
-    for (int i = 0; i < w->num_numbers; i++)
-        for (int side = 0; side < MS_WHAT_IF_SIDES; side++) {
-            const ms_what_if_number *n = &w->numbers[i];
-            ms_print_csv_text(out, "number");
-            csv_text(out, ms_arena_printf(arena, "%s %s", n->file, n->key));
-            csv_text(out, side_names[side]);
-            csv_number(out, n->value);
-            csv_number(out, n->changed[side]);
-            csv_outcome(out, arena, &n->sides[side], NULL);
-        }
+    ms_print_csv_text(out, "number");
+    csv_text(out, ms_arena_printf(arena, "%s %s", n->file, n->key));
+    csv_text(out, side_names[side]);
+    csv_number(out, n->value);
+    csv_number(out, n->changed[side]);
+    csv_outcome(out, arena, &n->sides[side], NULL);
+}
+
+/* Steps of goods: from none to the smallest with which the best plan is faster. */
+static void csv_value(FILE *out, ms_arena *arena, const ms_what_if_value *v,
+                      const char *good)
+{
+    ms_what_if_outcome outcome = {
+        .searched = v->found, .best = v->best, .plan_changes = v->found};
+    ms_print_csv_text(out, "value");
+    csv_text(out, good);
+    csv_text(out, "");
+    csv_number(out, 0.0);
+    csv_number(out, v->step);
+    csv_outcome(out, arena, &outcome, v->found ? "" : v->reason);
 }
 
 void ms_whatif_report_write_csv(FILE *out, ms_arena *arena, const ms_what_if *w)
@@ -227,7 +237,8 @@ void ms_whatif_report_write_csv(FILE *out, ms_arena *arena, const ms_what_if *w)
     fputs("kind,name,side,from,to,kept_step_s,kept_elapsed_s,kept_cost,best_step_s,"
           "best_elapsed_s,best_cost,plan_changes,plan,reason\n",
           out);
-    csv_numbers(out, arena, w);
+    for (int i = 0; i < MS_WHAT_IF_SIDES * w->num_numbers; i++)
+        csv_side(out, arena, &w->numbers[i / MS_WHAT_IF_SIDES], i % MS_WHAT_IF_SIDES);
     for (int i = 0; i < w->num_hardware; i++) {
         const ms_what_if_hardware *h = &w->hardware[i];
         ms_print_csv_text(out, "hardware");
@@ -237,4 +248,6 @@ void ms_whatif_report_write_csv(FILE *out, ms_arena *arena, const ms_what_if *w)
         csv_number(out, h->num_edits > 0 ? h->edits[0].to : (double)NAN);
         csv_outcome(out, arena, &h->outcome, h->reason);
     }
+    for (ms_what_if_good good = 0; good < MS_WHAT_IF_GOODS && w->kept.found; good++)
+        csv_value(out, arena, &w->values[good], ms_what_if_good_names[good]);
 }

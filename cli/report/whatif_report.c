@@ -215,14 +215,14 @@ static ms_table *number_table(ms_arena *arena, const ms_what_if *w)
 static void print_limits(FILE *out, ms_arena *arena, const ms_what_if *w, int num)
 {
     const char *text = "";
-    for (int i = 0; i < num; i++)
-        for (int side = 0; side < MS_WHAT_IF_SIDES; side++) {
-            const ms_what_if_number *n = &w->numbers[i];
-            if (n->limited[side])
-                text = ms_arena_printf(arena, "%s%s%s to %s", text,
-                                       text[0] == '\0' ? "" : ", ", n->key,
-                                       value_text(arena, n->changed[side], n->unit));
-        }
+    for (int i = 0; i < MS_WHAT_IF_SIDES * num; i++) {
+        const ms_what_if_number *n = &w->numbers[i / MS_WHAT_IF_SIDES];
+        int side = i % MS_WHAT_IF_SIDES;
+        if (n->limited[side])
+            text =
+                ms_arena_printf(arena, "%s%s%s to %s", text, text[0] == '\0' ? "" : ", ",
+                                n->key, value_text(arena, n->changed[side], n->unit));
+    }
     if (text[0] != '\0')
         print_sentence(out,
                        ms_arena_printf(arena, "* only as far as is legal: %s", text));
@@ -369,14 +369,13 @@ static void print_other_plans(FILE *out, ms_arena *arena, const ms_what_if *w, b
     }
     ms_table *table =
         MS_TABLE(arena, "lrrL", "with", "before (s)", "best (s)", "best plan");
-    for (int i = 0; i < num; i++)
-        for (int side = 0; side < MS_WHAT_IF_SIDES; side++) {
-            const ms_what_if_number *n = &w->numbers[i];
-            const char *label =
-                ms_arena_printf(arena, "%s %+.3g %%", n->key,
-                                100.0 * (n->changed[side] / n->value - 1.0));
-            print_other_plan(table, arena, label, &n->sides[side]);
-        }
+    for (int i = 0; i < MS_WHAT_IF_SIDES * num; i++) {
+        const ms_what_if_number *n = &w->numbers[i / MS_WHAT_IF_SIDES];
+        int side = i % MS_WHAT_IF_SIDES;
+        const char *label = ms_arena_printf(arena, "%s %+.3g %%", n->key,
+                                            100.0 * (n->changed[side] / n->value - 1.0));
+        print_other_plan(table, arena, label, &n->sides[side]);
+    }
     for (int i = 0; i < w->num_hardware; i++)
         print_other_plan(table, arena, w->hardware[i].name, &w->hardware[i].outcome);
     ms_print(out, "\nchanges that call for another plan\n\n");

@@ -113,7 +113,7 @@ typedef struct ms_what_if {
     ms_plan job;         /* the job's base plan */
     const char *profile; /* name of the profile in use */
     bool is_given;       /* `kept` is a user's plan, not the fastest */
-    ms_best_plan best;   /* the fastest plan of the job as it is; may be not found */
+    ms_best_plan best;   /* the fastest of the job as it is; may be not found */
     ms_best_plan kept;   /* not found if `best` is not and no plan was given */
     int num_numbers;
     ms_what_if_number *numbers; /* (num_numbers): largest swing first */
