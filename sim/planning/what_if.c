@@ -174,8 +174,6 @@ static ms_status find_best(ms_what_if_study *study)
 static void set_measure(ms_what_if_study *study)
 {
     ms_what_if *out = study->out;
-    double price = study->question->gpu_hour_price;
-    out->gpu_hour_price = isnan(price) ? study->cluster->usd_per_gpu_hour : price;
     out->measure = !out->kept.has_campaign                   ? MS_WHAT_IF_STEP
                    : isnan(out->kept.campaign.campaign.cost) ? MS_WHAT_IF_TIME
                                                              : MS_WHAT_IF_COST;
@@ -209,6 +207,8 @@ ms_status ms_what_if_find(ms_ctx *cx, const ms_what_if_question *question,
     MS_TRY(ms_cluster_load(cx, base->cluster, &cluster));
     MS_TRY(ms_workload_open(cx, base, &workload));
     out->profile = workload->profile->name;
+    out->gpu_hour_price = isnan(question->gpu_hour_price) ? cluster->usd_per_gpu_hour
+                                                          : question->gpu_hour_price;
     ms_what_if_study study = {.cx = cx,
                               .question = question,
                               .workload = workload,

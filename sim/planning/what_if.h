@@ -1,4 +1,4 @@
-/* What if: how a step, and with a campaign days and money, change when hardware,
+/* Sensitivity: how a step, and with a campaign days and money, change when hardware,
  * efficiencies or prices are different, with a plan that is kept and with the best plan
  * searched again; and what the next GPU, NIC and GiB are worth (docs/formulas 14.4). */
 #ifndef MS_SIM_PLANNING_WHAT_IF_H
@@ -8,7 +8,7 @@
 #include "sim/planning/best_plan.h"
 
 typedef struct ms_what_if_question {
-    ms_best_question job; /* without files */
+    ms_best_question job; /* a job without files */
     const ms_plan *given; /* legal plan of the job to keep; NULL: its fastest plan */
     double change_frac;   /* numbers become 1 - this and 1 + this times as large */
     bool search_all;      /* search again for every number, not those of largest effect */
@@ -20,7 +20,7 @@ typedef struct ms_what_if_question {
     void *payload;
 } ms_what_if_question;
 
-/* What a change makes of a job. Plans that are illegal then, or do not fit, are not found,
+/* A job after a change. Plans that are illegal then, or do not fit, are not found,
  * and `reason` says why. */
 typedef struct ms_what_if_outcome {
     ms_best_plan kept;   /* the plan that is kept */
@@ -43,7 +43,7 @@ typedef struct ms_what_if_number {
     const char *file; /* "cluster hgx-h100", "profile h100-sxm" or "campaign" */
     const char *key, *help;
     ms_unit unit;
-    double value;                     /* as it is */
+    double value;                     /* value now */
     double changed[MS_WHAT_IF_SIDES]; /* values on each side */
     bool limited[MS_WHAT_IF_SIDES]; /* less was changed than asked: the rest is illegal */
     ms_what_if_outcome sides[MS_WHAT_IF_SIDES];
@@ -74,21 +74,21 @@ typedef struct ms_what_if_hardware {
 
 typedef enum ms_what_if_good {
     MS_WHAT_IF_GPU,
-    MS_WHAT_IF_NIC, /* of a node */
-    MS_WHAT_IF_GIB, /* of a GPU's memory */
+    MS_WHAT_IF_NIC, /* one NIC of a node */
+    MS_WHAT_IF_GIB, /* memory of one GPU */
     MS_WHAT_IF_GOODS
 } ms_what_if_good;
 /* "GPU" "NIC" "GiB", NULL-ended */
 extern const char *const ms_what_if_good_names[];
 
-/* What more of a good is worth: the smallest step of it with which the best plan gets
+/* Value of more of a good: the smallest step of it with which the best plan gets
  * faster. */
 typedef struct ms_what_if_value {
     bool found;         /* there is such a step, below the largest that was tried */
     const char *reason; /* why there is none; NULL */
     double tried;       /* largest step that was tried: GPUs, NICs a node, GiB a GPU */
     double step;        /* GPUs, NICs a node, GiB a GPU */
-    double units;       /* of the good in the whole job by this step */
+    double units;       /* number of the good in the whole job by this step */
     ms_best_plan best;
     double gain_frac;         /* throughput with / without the step - 1 */
     double gpu_hours_per_day; /* GPU-hours a day that give as much */
@@ -96,7 +96,7 @@ typedef struct ms_what_if_value {
     double net_gpu_hours_per_day, net_money_per_day; /* less what added GPUs cost */
 } ms_what_if_value;
 
-/* By what numbers are ordered: the money of a campaign if it is known, otherwise its days
+/* Measure that orders the numbers: the money of a campaign if it is known, otherwise its days
  * or, without a campaign, the step. */
 typedef enum ms_what_if_measure {
     MS_WHAT_IF_STEP,

@@ -5,7 +5,7 @@
 
 /* A cluster and profile while one named change is applied to them. */
 typedef struct changing {
-    ms_ctx *cx; /* of this change alone */
+    ms_ctx *cx; /* context of this change */
     ms_cluster cluster;
     ms_profile profile;
     ms_what_if_hardware *out;

@@ -20,8 +20,9 @@ typedef enum file_kind {
 /* A number before it is known to have an effect. */
 typedef struct candidate {
     ms_what_if_number number;
-    double step_swing_frac; /* of the kept plan; infinite: it does not fit on a side */
-    bool always_searched;   /* what the kept plan does not tell */
+    double
+        step_swing_frac; /* swing of the kept plan; infinite: it does not fit on a side */
+    bool always_searched; /* the kept plan does not show its effect */
     ms_best_question questions[MS_WHAT_IF_SIDES];
 } candidate;
 
@@ -146,7 +147,7 @@ static void add_figure(listing *l, file_kind file, const ms_figure *figure,
 typedef struct term {
     const char *key, *help;
     ms_unit unit;
-    size_t offset; /* of a double in ms_campaign_terms */
+    size_t offset; /* place of a double in ms_campaign_terms */
 } term;
 
 #define TERM(key, help, unit, member)                                                    \

@@ -10,7 +10,7 @@
 /* One step of a good that is tried. */
 typedef struct step_try {
     double step;  /* GPUs, NICs a node, GiB a GPU */
-    double units; /* of the good in the whole job */
+    double units; /* number of the good in the whole job */
     ms_what_if_outcome outcome;
 } step_try;
 
@@ -50,7 +50,7 @@ static ms_best_question with_memory(const ms_what_if_study *study, double added_
     return ms_what_if_changed(study, cluster, NULL);
 }
 
-/* ---- what is tried ---- */
+/* ---- steps to try ---- */
 
 static void try_step(ms_what_if_study *study, ms_what_if_tries *tries,
                      ms_what_if_good good, const ms_best_question *question,
@@ -117,7 +117,7 @@ ms_what_if_tries *ms_what_if_list_steps(ms_what_if_study *study)
     return tries;
 }
 
-/* ---- what it is worth ---- */
+/* ---- values ---- */
 
 static void set_value(const ms_what_if_study *study, ms_what_if_good good,
                       const step_try *step, ms_what_if_value *out)

@@ -1,4 +1,4 @@
-/* What-if studies of several jobs: faster hardware never makes the best plan slower, and
+/* Sensitivity studies of several jobs: faster hardware never makes the best plan slower, and
  * the best plan is never slower than one that is kept. */
 #include "sim/planning/what_if.h"
 #include "tests/test.h"

@@ -1,4 +1,4 @@
-/* What-if studies against cluster files changed by hand, and values reckoned apart. */
+/* Sensitivity studies against cluster files changed by hand, and values reckoned apart. */
 #include "sim/planning/what_if.h"
 #include "tests/test.h"
 
@@ -182,7 +182,7 @@ static void memory_is_a_staircase(void **state)
         assert_non_null(gib->reason);
         return;
     }
-    double steps_s[2]; /* with one GiB less than the step, and with the step */
+    double steps_s[2]; /* seconds with one GiB less than the step, and with the step */
     for (int i = 0; i < 2; i++) {
         char memory[64];
         double kept_s;
