@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#define LEAST_WIDTH 760.0 /* of the cells together, pixels */
+#define LEAST_WIDTH 760.0 /* least width of all cells together, pixels */
 #define CELL_WIDTH  84.0
 #define MOST_CELL   190.0 /* largest width of a cell */
 #define CELL_HEIGHT 44.0

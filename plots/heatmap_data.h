@@ -5,7 +5,7 @@
 #include "plots/script.h"
 #include "sim/planning/best_plan.h"
 
-/* What a cell shows of its plan. */
+/* Figure of its plan that a cell shows. */
 typedef enum ms_heatmap_value {
     MS_HEATMAP_TIME,
     MS_HEATMAP_MFU,
@@ -24,7 +24,7 @@ typedef struct ms_heatmap_axis {
 
 typedef struct ms_heatmap {
     ms_arena *arena; /* arena for captions */
-    const char *job; /* what is the same in all cells: "8b on 64 × H100 · tp<=8" */
+    const char *job; /* the job that cells share: "8b on 64 × H100 · tp<=8" */
     ms_heatmap_value value;
     ms_heatmap_axis x, y;
     const ms_best_plan *cells; /* (y.num * x.num), a row for each value of y */

@@ -11,7 +11,7 @@ MS_PLOTTED_FUNCTIONS(ms_heatmap, (out, plot))
 typedef struct heatmap {
     const ms_plot_request *r;
     ms_grid_axis x, y;
-    ms_plan_limits limits; /* of all cells */
+    ms_plan_limits limits; /* limits of every cell */
     const ms_model *model;
     const ms_cluster *cluster;
 } heatmap;
@@ -109,7 +109,7 @@ static ms_status make_searches(heatmap *h, ms_plan_sweep *out)
     return status;
 }
 
-/* What all cells have in common: model, GPUs, device, batch, limits. */
+/* Text of model, GPUs, device, batch and limits, where all cells have the same. */
 static const char *common_text(const heatmap *h, const ms_plan *base)
 {
     ms_arena *arena = h->r->cx->arena;
