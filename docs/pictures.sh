@@ -7,3 +7,4 @@ set -eu
 "$1" plot breakdown configs/plans/llama-3.1-70b-512.json -o docs/breakdown.png
 "$1" plot topology configs/plans/llama-3.1-70b-512.json -o docs/topology.png
 "$1" plot scaling --model 70b --gpus 64..4096 -o docs/scaling.png
+"$1" plot heatmap --model 405b --x gpus=64..4096 --y tp=2..16 -o docs/heatmap.png

@@ -1,9 +1,15 @@
 #include "plots/script.h"
 
+#include "base/number.h"
 #include "base/paths.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <string.h>
+
+/* pixels per letter of DejaVu Sans in style.gp's sizes, on average */
+#define TITLE_LETTER    10.8
+#define SUBTITLE_LETTER 6.8
 
 const char *const ms_picture_format_names[] = {"png", "svg", "pdf", NULL};
 
@@ -42,6 +48,13 @@ void ms_script_text(FILE *out, const char *name, const char *value)
     fprintf(out, "%s = ", name);
     write_quoted(out, value, "\\^_{}@&~");
     fputc('\n', out);
+}
+
+double ms_script_title_width(const char *title, const char *subtitle)
+{
+    double head = TITLE_LETTER * (double)ms_utf8_width(title),
+           below = SUBTITLE_LETTER * (double)ms_utf8_width(subtitle);
+    return ms_max(head, below);
 }
 
 void ms_script_begin(FILE *out, const ms_script *script)

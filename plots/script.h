@@ -34,6 +34,8 @@ typedef struct ms_script {
     const char *title, *subtitle;
 } ms_script;
 
+/* Width of title or subtitle, whichever is longer, in pixels. */
+double ms_script_title_width(const char *title, const char *subtitle);
 /* Writes the head of a script: name, format, size and titles. */
 void ms_script_begin(FILE *out, const ms_script *script);
 /* Writes "name = value" into a script; ms_script_text quotes and escapes the value. */

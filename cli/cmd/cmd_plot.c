@@ -4,6 +4,7 @@
 #include "cli/options/plan_flags.h"
 #include "cli/options/searched_plan.h"
 #include "costmodel/tensor/collective.h"
+#include "plots/heatmap_data.h"
 #include "plots/memory_data.h"
 
 #include <string.h>
@@ -19,8 +20,24 @@ static const ms_option plot_table[] = {
 static const ms_option scaling_table[] = {
     MS_OPT_TEXT(ms_plot_options, gpus, "--gpus", "A..B|A,B,...",
                 "numbers of GPUs: 64..4096 doubles from 64, 64,96,128 is a list"),
+    {0},
+};
+
+static const ms_option limit_table[] = {
     MS_OPT_LIST(ms_plot_options, limit, "--limit", "CHOICE<=VALUE,...",
                 "narrow the searches: tp<=8, pp=4, recompute=none"),
+    {0},
+};
+
+static const ms_option heatmap_table[] = {
+    MS_OPT_TEXT(
+        ms_plot_options, x, "--x", "CHOICE=A,B,...",
+        "a choice and its values: tp=1,2,4, tp=1..8, gpus=64..512; a choice alone: "
+        "all values of the search"),
+    MS_OPT_TEXT(ms_plot_options, y, "--y", "CHOICE=A,B,...", "the other choice"),
+    MS_OPT_CHOICE(ms_plot_options, value, "--value", ms_heatmap_value_names,
+                  "what a cell shows of its fastest plan (default time; mfu where GPUs, "
+                  "batch or sequences vary)"),
     {0},
 };
 
@@ -55,12 +72,15 @@ typedef enum plot_set {
     SET_PLOT,
     SET_MEMORY,
     SET_SCALING,
+    SET_HEATMAP,
+    SET_LIMIT,
     SET_RISK,
     SET_SIMULATION,
     SET_INTERRUPTIONS,
     SET_COLLECTIVES,
-    SET_PLAN, /* the last three exclude each other */
+    SET_PLAN, /* this one and those after it exclude each other */
     SET_SEARCHED_PLAN,
+    SET_JOB,
     SET_DEVICE,
     NUM_SETS
 } plot_set;
@@ -85,8 +105,11 @@ static const plot_kind plot_kinds[] = {
      1 + MS_MAX_PLOT_PLANS, "at most 12 plans",
      "peak memory of every pipeline rank, of several plans; or of one rank over time"},
     {"scaling", ms_plot_scaling,
-     WITH(SET_SCALING) | WITH(SET_RISK) | WITH(SET_SEARCHED_PLAN), 1, "options only",
-     "the fastest plan on each of several numbers of GPUs"},
+     WITH(SET_SCALING) | WITH(SET_LIMIT) | WITH(SET_RISK) | WITH(SET_SEARCHED_PLAN), 1,
+     "options only", "the fastest plan on each of several numbers of GPUs"},
+    {"heatmap", ms_plot_heatmap,
+     WITH(SET_HEATMAP) | WITH(SET_LIMIT) | WITH(SET_RISK) | WITH(SET_JOB), 1,
+     "options only", "two choices, each cell the fastest plan with both of them fixed"},
     {"breakdown", ms_plot_breakdown, WITH(SET_PLAN), 1 + MS_MAX_PLOT_PLANS,
      "at most 12 plans",
      "where the step goes: compute, communication by axis, bubble, optimizer, host"},
@@ -194,12 +217,17 @@ static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
     static const char *const searched[] = {"--plan",  "--model",        "--cluster",
                                            "--seq",   "--global-batch", "--precision",
                                            "--stack", "--profile",      NULL};
+    static const char *const of_job[] = {
+        "--plan",         "--model",     "--cluster", "--gpus",    "--seq",
+        "--global-batch", "--precision", "--stack",   "--profile", NULL};
     const ms_option_set sets[NUM_SETS] = {
         [SET_KINDS] = {"kinds of plot", kind_table(cx), r},
         [SET_PLOT] = {"plot", plot_table, &r->options},
         [SET_MEMORY] = {"plot memory", memory_table, &r->options},
         [SET_SCALING] = {"plot scaling", scaling_table, &r->options},
-        [SET_RISK] = {"plot scaling", ms_memory_option_table, &r->memory},
+        [SET_HEATMAP] = {"plot heatmap", heatmap_table, &r->options},
+        [SET_LIMIT] = {"searches of plots", limit_table, &r->options},
+        [SET_RISK] = {"searches of plots", ms_memory_option_table, &r->memory},
         [SET_SIMULATION] = {"plot timeline, plot memory --over-time", r->simulate_table,
                             &r->simulate},
         [SET_INTERRUPTIONS] = {"plot goodput", interruption_table(cx), &r->campaign},
@@ -207,10 +235,11 @@ static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
         [SET_PLAN] = {"plan", ms_plan_option_table(), &r->plan},
         [SET_SEARCHED_PLAN] = {"plan", ms_searched_plan_table(cx, searched, NULL),
                                &r->plan},
+        [SET_JOB] = {"plan", ms_searched_plan_table(cx, of_job, NULL), &r->plan},
         [SET_DEVICE] = {"plot calibration", device_table(cx), &r->plan},
     };
-    unsigned wanted = kind == NULL ? ~(WITH(SET_SEARCHED_PLAN) | WITH(SET_DEVICE))
-                                   : kind->sets | WITH(SET_PLOT);
+    unsigned wanted =
+        kind == NULL ? WITH(SET_SEARCHED_PLAN) - 1 : kind->sets | WITH(SET_PLOT);
     ms_option_set chosen[NUM_SETS];
     int num = 0;
     for (int i = 0; i < NUM_SETS; i++)

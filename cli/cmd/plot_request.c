@@ -9,7 +9,8 @@
 
 /* ---- results ---- */
 
-ms_status ms_plot_write_json(const ms_plot_request *r, const ms_plotted *p)
+static ms_status write_json(const ms_plot_request *r, const ms_plotted *p,
+                            ms_status status)
 {
     ms_output out;
     MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
@@ -18,7 +19,7 @@ ms_status ms_plot_write_json(const ms_plot_request *r, const ms_plotted *p)
     ms_jout_text_field(&out.json, "kind", r->kind);
     p->write_json(&out.json, p->writer.plot);
     ms_jout_end_object(&out.json);
-    return ms_output_close(r->cx, &out, MS_OK);
+    return ms_output_close(r->cx, &out, status);
 }
 
 static ms_status draw(const ms_plot_request *r, const ms_plotted *p)
@@ -42,7 +43,21 @@ static ms_status draw(const ms_plot_request *r, const ms_plotted *p)
 
 ms_status ms_plot_show(const ms_plot_request *r, const ms_plotted *p)
 {
-    return r->args->common.json ? ms_plot_write_json(r, p) : draw(r, p);
+    return r->args->common.json ? write_json(r, p, MS_OK) : draw(r, p);
+}
+
+ms_status ms_plot_show_found(const ms_plot_request *r, const ms_plotted *p, bool found,
+                             const char *message)
+{
+    if (found)
+        return ms_plot_show(r, p);
+    ms_fail(r->cx, MS_ENOFIT, MS_NOWHERE, "%s", message);
+    if (r->args->common.json)
+        return write_json(r, p, MS_ENOFIT);
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, NULL, &out));
+    p->print(out.file, r->cx->arena, p->writer.plot);
+    return ms_output_close(r->cx, &out, MS_ENOFIT);
 }
 
 ms_status ms_plot_check_outputs(const ms_plot_request *r, const ms_plan_options *opts,

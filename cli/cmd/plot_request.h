@@ -14,12 +14,14 @@
 typedef struct ms_plot_options {
     ms_opt_choice format;
     bool keep;
-    const char *gpus; /* `gpus` and `limit` belong to plot scaling */
-    ms_opt_list limit;
-    bool over_time; /* `over_time` and `rank` belong to plot memory */
+    const char *gpus;  /* numbers of GPUs of plot scaling */
+    ms_opt_list limit; /* limits of searches */
+    bool over_time;    /* `over_time` and `rank` belong to plot memory */
     ms_opt_integer rank;
     ms_opt_choice collective; /* `collective` and `measured` belong to plot collectives */
     const char *measured;
+    const char *x, *y; /* `x`, `y` and `value` belong to plot heatmap */
+    ms_opt_choice value;
 } ms_plot_options;
 
 typedef struct ms_plot_request {
@@ -31,7 +33,7 @@ typedef struct ms_plot_request {
     ms_simulate_flags simulate;
     const ms_option *simulate_table;
     ms_plot_target target;
-    ms_memory_options memory;     /* memory rule of plot scaling's searches */
+    ms_memory_options memory;     /* memory rule of searches */
     ms_campaign_options campaign; /* interruptions of plot goodput */
 } ms_plot_request;
 
@@ -64,7 +66,10 @@ typedef struct ms_plotted {
 
 /* Writes the picture and prints a summary, or with --json writes the data of the plot. */
 ms_status ms_plot_show(const ms_plot_request *r, const ms_plotted *p);
-ms_status ms_plot_write_json(const ms_plot_request *r, const ms_plotted *p);
+/* ms_plot_show for plots of searches. Without any plan (`found` false) there is no
+ * picture: MS_ENOFIT with `message`, after the summary or JSON. */
+ms_status ms_plot_show_found(const ms_plot_request *r, const ms_plotted *p, bool found,
+                             const char *message);
 /* MS_EINPUT when an output would replace a file that the plan is read from. */
 ms_status ms_plot_check_outputs(const ms_plot_request *r, const ms_plan_options *opts,
                                 const ms_plan *plan);
@@ -98,6 +103,7 @@ ms_status ms_plot_collectives(ms_plot_request *r);
 ms_status ms_plot_topology(ms_plot_request *r);
 ms_status ms_plot_goodput(ms_plot_request *r);
 ms_status ms_plot_calibration(ms_plot_request *r);
+ms_status ms_plot_heatmap(ms_plot_request *r);
 ms_status ms_plot_validation(ms_plot_request *r);
 
 #endif

@@ -59,22 +59,6 @@ static const char *limits_text(const ms_plot_request *r)
     return text;
 }
 
-static ms_status show_scaling(const ms_plot_request *r, const ms_scaling *scaling)
-{
-    ms_plotted p = MS_PLOTTED(ms_scaling, scaling);
-    if (ms_scaling_first(scaling) != NULL)
-        return ms_plot_show(r, &p);
-    ms_fail(r->cx, MS_ENOFIT, MS_NOWHERE, "no plan fits on any of these numbers of GPUs");
-    if (r->args->common.json) {
-        MS_TRY(ms_plot_write_json(r, &p));
-        return MS_ENOFIT;
-    }
-    ms_output out;
-    MS_TRY(ms_output_open(r->cx, NULL, &out));
-    ms_scaling_print(out.file, scaling);
-    return ms_output_close(r->cx, &out, MS_ENOFIT);
-}
-
 ms_status ms_plot_scaling(ms_plot_request *r)
 {
     ms_ctx *cx = r->cx;
@@ -97,5 +81,7 @@ ms_status ms_plot_scaling(ms_plot_request *r)
     }
     show_progress(r, &sizes, sizes.num);
     MS_TRY(status);
-    return show_scaling(r, &scaling);
+    return ms_plot_show_found(r, &(ms_plotted)MS_PLOTTED(ms_scaling, &scaling),
+                              ms_scaling_first(&scaling) != NULL,
+                              "no plan fits on any of these numbers of GPUs");
 }

@@ -71,6 +71,8 @@ static ms_status search(ms_ctx *cx, ms_workload *workload,
     if (result.num_found > 0)
         return complete(cx, workload, question, &result.found[0].plan, out);
     out->reason = reason_for_no_plan(cx, workload, &result);
+    out->too_large = isfinite(result.least_needed_bytes);
+    out->needed_bytes = out->too_large ? result.least_needed_bytes : (double)NAN;
     return MS_OK;
 }
 

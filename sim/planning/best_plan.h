@@ -33,11 +33,14 @@ typedef struct ms_best_question {
 typedef struct ms_best_plan {
     bool found;          /* a plan fits */
     const char *reason;  /* why no plan was found, in a few words; NULL if one was */
+    bool too_large;      /* none was found by a search, but legal ones that do not fit */
     bool optimal;        /* the search covered its whole space */
     double open_bound_s; /* least step time that an open plan may have; NaN: none open */
     ms_plan plan;        /* the fastest plan, with its layers per stage */
     ms_prediction prediction;
-    double needed_bytes; /* device memory that the plan needs to fit by the rule */
+    /* device memory that the plan needs to fit by the rule; the least of all legal plans
+     * if they are too large */
+    double needed_bytes;
     bool has_campaign;
     ms_campaign_answer campaign;
 } ms_best_plan;

@@ -55,8 +55,7 @@ static const char *const *choice_names(ms_arena *arena, int *num_names)
     return names;
 }
 
-/* Index of the choice with this name or short name; -1: none. */
-static int find_choice(const char *name)
+int ms_space_find_choice(const char *name)
 {
     for (int i = 0; i < MS_NUM_CHOICES; i++) {
         const ms_plan_field *field = &ms_plan_fields[i];
@@ -201,7 +200,7 @@ ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text)
         ms_hint(cx, "write tp=8, tp<=8 or tp>=2");
         return MS_EINPUT;
     }
-    int choice = find_choice(name);
+    int choice = ms_space_find_choice(name);
     if (choice < 0)
         return fail_choice(cx, name, text);
     long value;

@@ -36,6 +36,9 @@ ms_space ms_space_all(const ms_plan *base, const ms_stack *stack);
  * words only take =. zero is 0 to 3, sizes are at least 1. Errors: MS_EINPUT. */
 ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text);
 
+/* Index of the choice that a search tries with this name or short name; -1: none. */
+int ms_space_find_choice(const char *name);
+
 /* Intersection of two spaces; fields other than ranges of choices are those of `a`.
  * `*empty`: the first choice of which no value is left; MS_NUM_CHOICES: there is none. */
 ms_space ms_space_both(const ms_space *a, const ms_space *b, ms_choice *empty);
