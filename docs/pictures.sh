@@ -8,3 +8,5 @@ set -eu
 "$1" plot topology configs/plans/llama-3.1-70b-512.json -o docs/topology.png
 "$1" plot scaling --model 70b --gpus 64..4096 -o docs/scaling.png
 "$1" plot heatmap --model 405b --x gpus=64..4096 --y tp=2..16 -o docs/heatmap.png
+"$1" plot cost --models 70b --clusters hgx-h100,gb200-nvl72 --gpus 64..1024 --tokens 1T --prices hgx-h100=2,gb200-nvl72=5 \
+    --deadline 60d -o docs/cost.png

@@ -41,6 +41,16 @@ static const ms_option heatmap_table[] = {
     {0},
 };
 
+static const char *const against_names[] = {"days", "gpus", NULL};
+
+static const ms_option cost_table[] = {
+    MS_OPT_CHOICE(ms_plot_options, against, "--against", against_names,
+                  "what the cost is drawn against (default days)"),
+    MS_OPT_TEXT(ms_plot_options, state, "--state", "FILE",
+                "keep finished searches in FILE, and take those that are there already"),
+    {0},
+};
+
 static const ms_option memory_table[] = {
     MS_OPT_FLAG(ms_plot_options, over_time, "--over-time",
                 "memory of one rank over the step, instead of the peaks of all"),
@@ -74,6 +84,7 @@ typedef enum plot_set {
     SET_SCALING,
     SET_HEATMAP,
     SET_LIMIT,
+    SET_COST,
     SET_RISK,
     SET_SIMULATION,
     SET_INTERRUPTIONS,
@@ -82,9 +93,11 @@ typedef enum plot_set {
     SET_SEARCHED_PLAN,
     SET_JOB,
     SET_DEVICE,
-    NUM_SETS
+    SET_SWEEP, /* the first of MS_NUM_SWEEP_SETS */
+    NUM_SETS = SET_SWEEP + MS_NUM_SWEEP_SETS
 } plot_set;
-#define WITH(set) (1U << (set))
+#define WITH(set)  (1U << (set))
+#define WITH_SWEEP (((1U << MS_NUM_SWEEP_SETS) - 1U) << SET_SWEEP)
 
 #define MAX_FILES 17 /* the kind of plot and 16 files */
 
@@ -110,6 +123,8 @@ static const plot_kind plot_kinds[] = {
     {"heatmap", ms_plot_heatmap,
      WITH(SET_HEATMAP) | WITH(SET_LIMIT) | WITH(SET_RISK) | WITH(SET_JOB), 1,
      "options only", "two choices, each cell the fastest plan with both of them fixed"},
+    {"cost", ms_plot_cost, WITH(SET_COST) | WITH_SWEEP, 1, "options only",
+     "money or GPU-hours of a training against days, on clusters and numbers of GPUs"},
     {"breakdown", ms_plot_breakdown, WITH(SET_PLAN), 1 + MS_MAX_PLOT_PLANS,
      "at most 12 plans",
      "where the step goes: compute, communication by axis, bubble, optimizer, host"},
@@ -220,13 +235,14 @@ static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
     static const char *const of_job[] = {
         "--plan",         "--model",     "--cluster", "--gpus",    "--seq",
         "--global-batch", "--precision", "--stack",   "--profile", NULL};
-    const ms_option_set sets[NUM_SETS] = {
+    ms_option_set sets[NUM_SETS] = {
         [SET_KINDS] = {"kinds of plot", kind_table(cx), r},
         [SET_PLOT] = {"plot", plot_table, &r->options},
         [SET_MEMORY] = {"plot memory", memory_table, &r->options},
         [SET_SCALING] = {"plot scaling", scaling_table, &r->options},
         [SET_HEATMAP] = {"plot heatmap", heatmap_table, &r->options},
         [SET_LIMIT] = {"searches of plots", limit_table, &r->options},
+        [SET_COST] = {"plot cost, with the options of sweep", cost_table, &r->options},
         [SET_RISK] = {"searches of plots", ms_memory_option_table, &r->memory},
         [SET_SIMULATION] = {"plot timeline, plot memory --over-time", r->simulate_table,
                             &r->simulate},
@@ -238,6 +254,7 @@ static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
         [SET_JOB] = {"plan", ms_searched_plan_table(cx, of_job, NULL), &r->plan},
         [SET_DEVICE] = {"plot calibration", device_table(cx), &r->plan},
     };
+    ms_sweep_options_sets(cx, &r->sweep, sets + SET_SWEEP);
     unsigned wanted =
         kind == NULL ? WITH(SET_SEARCHED_PLAN) - 1 : kind->sets | WITH(SET_PLOT);
     ms_option_set chosen[NUM_SETS];

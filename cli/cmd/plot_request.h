@@ -9,6 +9,7 @@
 #include "cli/options/commands.h"
 #include "cli/options/memory_options.h"
 #include "cli/options/plan_options.h"
+#include "cli/options/sweep_options.h"
 #include "plots/priced_plan.h"
 
 typedef struct ms_plot_options {
@@ -22,6 +23,8 @@ typedef struct ms_plot_options {
     const char *measured;
     const char *x, *y; /* `x`, `y` and `value` belong to plot heatmap */
     ms_opt_choice value;
+    const char *state; /* `state` and `against` belong to plot cost */
+    ms_opt_choice against;
 } ms_plot_options;
 
 typedef struct ms_plot_request {
@@ -35,6 +38,7 @@ typedef struct ms_plot_request {
     ms_plot_target target;
     ms_memory_options memory;     /* memory rule of searches */
     ms_campaign_options campaign; /* interruptions of plot goodput */
+    ms_sweep_options sweep;       /* jobs of plot cost */
 } ms_plot_request;
 
 /* A plot with the functions that write its files, its JSON and its summary. */
@@ -104,6 +108,7 @@ ms_status ms_plot_topology(ms_plot_request *r);
 ms_status ms_plot_goodput(ms_plot_request *r);
 ms_status ms_plot_calibration(ms_plot_request *r);
 ms_status ms_plot_heatmap(ms_plot_request *r);
+ms_status ms_plot_cost(ms_plot_request *r);
 ms_status ms_plot_validation(ms_plot_request *r);
 
 #endif

@@ -1,4 +1,5 @@
-/* Plots of many searches: heatmaps, from data made for them. */
+/* Plots of many searches: heatmaps and costs, from data made for them. */
+#include "plots/cost_data.h"
 #include "plots/heatmap_data.h"
 #include "tests/unit/plots/picture.h"
 
@@ -6,6 +7,7 @@
 #include <string.h>
 
 MS_PLOT_WRITER_FUNCTIONS(ms_heatmap)
+MS_PLOT_WRITER_FUNCTIONS(ms_cost_plot)
 
 static const char *const sizes[] = {"1", "2",  "3",  "4",  "5",  "6",  "7",  "8",
                                     "9", "10", "11", "12", "13", "14", "15", "16"};
@@ -76,11 +78,72 @@ static void heatmaps_render(void **state)
     check_picture(cx, &writer, "Least memory with", 12);
 }
 
+/* ---- costs ---- */
+
+#define NUM_COSTS 14
+
+typedef struct cost_case {
+    ms_campaign_question campaign;
+    ms_best_question questions[NUM_COSTS];
+    ms_best_plan answers[NUM_COSTS];
+    bool answered[NUM_COSTS];
+    ms_plan_sweep sweep;
+} cost_case;
+
+/* `each` jobs on each of two clusters, which take half as long on twice as many GPUs and
+ * cost a little more; the price is unknown if `price` is NaN. */
+static cost_case *costs_of(ms_ctx *cx, int each, double price)
+{
+    static const char *const clusters[] = {"hgx-h100", "gb200-nvl72"};
+    cost_case *c = MS_NEW(cx->arena, cost_case);
+    c->campaign = (ms_campaign_question){.deadline_s = NAN, .budget = NAN};
+    for (int i = 0; i < 2 * each; i++) {
+        double days = 100.0 / (double)(1 << i % each);
+        c->questions[i].base = ms_plan_default(8L << i % each);
+        c->questions[i].base.cluster = clusters[i / each];
+        c->questions[i].campaign = &c->campaign;
+        c->answered[i] = true;
+        ms_best_plan *answer = &c->answers[i];
+        *answer = (ms_best_plan){.found = true, .has_campaign = true, .reason = NULL};
+        answer->plan = c->questions[i].base;
+        answer->campaign.deadline_s = answer->campaign.budget = NAN;
+        answer->campaign.terms.tokens = 1e12;
+        ms_campaign *to = &answer->campaign.campaign;
+        to->elapsed_s = 86400.0 * days;
+        to->elapsed_low_s = 0.9 * to->elapsed_s;
+        to->elapsed_high_s = 1.9 * to->elapsed_s;
+        to->goodput_frac = 0.95;
+        to->gpu_hours = 1e5 * (1.0 + 0.05 * i);
+        to->cost = price * to->gpu_hours;
+    }
+    c->sweep = (ms_plan_sweep){1, 2 * each, c->questions, c->answered, c->answers};
+    return c;
+}
+
+static void costs_render(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    cost_case *c = costs_of(cx, 7, 2.0);
+    ms_cost_plot plot = ms_cost_plot_make(cx->arena, &c->sweep, 2, "llama");
+    const ms_plot_writer writer = MS_PLOT_WRITER(ms_cost_plot, &plot);
+    check_picture(cx, &writer, "Cheapest: 8 × hgx-h100, 100.0 days, 200k", 14);
+    c->campaign.deadline_s = 30.0 * 86400.0;
+    plot.against_gpus = true;
+    check_picture(cx, &writer, "within 30 days", 14);
+    c = costs_of(cx, 1, (double)NAN);
+    c->answers[1].found = false;
+    plot = ms_cost_plot_make(cx->arena, &c->sweep, 2, "llama");
+    ASSERT_INT(ms_cost_plot_num_points(&plot), 1);
+    check_picture(cx, &writer, "no price known", 2); /* the other is a line of nan */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(best_cell_is_of_the_value),
         cmocka_unit_test(heatmaps_render),
+        cmocka_unit_test(costs_render),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
