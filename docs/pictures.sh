@@ -10,3 +10,4 @@ set -eu
 "$1" plot heatmap --model 405b --x gpus=64..4096 --y tp=2..16 -o docs/heatmap.png
 "$1" plot cost --models 70b --clusters hgx-h100,gb200-nvl72 --gpus 64..1024 --tokens 1T --prices hgx-h100=2,gb200-nvl72=5 \
     --deadline 60d -o docs/cost.png
+"$1" plot sensitivity --model 70b --gpus 512 -o docs/sensitivity.png

@@ -93,11 +93,14 @@ typedef enum plot_set {
     SET_SEARCHED_PLAN,
     SET_JOB,
     SET_DEVICE,
-    SET_SWEEP, /* the first of MS_NUM_SWEEP_SETS */
-    NUM_SETS = SET_SWEEP + MS_NUM_SWEEP_SETS
+    SET_SWEEP,                                  /* the first of MS_NUM_SWEEP_SETS */
+    SET_WHATIF = SET_SWEEP + MS_NUM_SWEEP_SETS, /* the first of MS_NUM_WHATIF_SETS */
+    NUM_SETS = SET_WHATIF + MS_NUM_WHATIF_SETS
 } plot_set;
-#define WITH(set)  (1U << (set))
-#define WITH_SWEEP (((1U << MS_NUM_SWEEP_SETS) - 1U) << SET_SWEEP)
+#define WITH(set)             (1U << (set))
+#define WITH_SEVERAL(num, at) (((1U << (num)) - 1U) << (at))
+#define WITH_SWEEP            WITH_SEVERAL(MS_NUM_SWEEP_SETS, SET_SWEEP)
+#define WITH_WHATIF           WITH_SEVERAL(MS_NUM_WHATIF_SETS, SET_WHATIF)
 
 #define MAX_FILES 17 /* the kind of plot and 16 files */
 
@@ -125,6 +128,8 @@ static const plot_kind plot_kinds[] = {
      "options only", "two choices, each cell the fastest plan with both of them fixed"},
     {"cost", ms_plot_cost, WITH(SET_COST) | WITH_SWEEP, 1, "options only",
      "money or GPU-hours of a training against days, on clusters and numbers of GPUs"},
+    {"sensitivity", ms_plot_sensitivity, WITH_WHATIF, 2, "one plan",
+     "how step, days or money change when each number is lower and higher: a tornado"},
     {"breakdown", ms_plot_breakdown, WITH(SET_PLAN), 1 + MS_MAX_PLOT_PLANS,
      "at most 12 plans",
      "where the step goes: compute, communication by axis, bubble, optimizer, host"},
@@ -208,6 +213,14 @@ static const ms_option *drawn_simulate_table(ms_ctx *cx)
     return table;
 }
 
+/* Sets of options of a what-if study that affect a plot. */
+static void make_whatif_sets(ms_ctx *cx, ms_whatif_options *options, ms_option_set *sets)
+{
+    static const char *const kept[] = {"--change", "--limit", NULL};
+    ms_whatif_options_sets(cx, options, sets);
+    sets[0].options = rows_named(cx, ms_whatif_option_table, kept);
+}
+
 /* Options of a campaign that affect its goodput. */
 static const ms_option *interruption_table(ms_ctx *cx)
 {
@@ -255,6 +268,7 @@ static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
         [SET_DEVICE] = {"plot calibration", device_table(cx), &r->plan},
     };
     ms_sweep_options_sets(cx, &r->sweep, sets + SET_SWEEP);
+    make_whatif_sets(cx, &r->whatif, sets + SET_WHATIF);
     unsigned wanted =
         kind == NULL ? WITH(SET_SEARCHED_PLAN) - 1 : kind->sets | WITH(SET_PLOT);
     ms_option_set chosen[NUM_SETS];

@@ -1,16 +1,8 @@
 /* meshsim whatif: what would change with other hardware, efficiencies or prices. */
-#include "cli/options/interrupt.h"
 #include "cli/options/output.h"
+#include "cli/options/whatif_answer.h"
 #include "cli/options/whatif_options.h"
 #include "cli/report/whatif_report.h"
-
-#include <unistd.h>
-
-static void show_progress(void *payload, int num_done, int num)
-{
-    (void)payload;
-    fprintf(stderr, "\r%d of %d searches done\033[K", num_done, num);
-}
 
 static ms_status check_outputs(ms_ctx *cx, const ms_args *args,
                                const ms_whatif_options *options)
@@ -21,19 +13,6 @@ static ms_status check_outputs(ms_ctx *cx, const ms_args *args,
         return ms_hint(cx, "leave out one of them");
     }
     return ms_output_check_differ(cx, options->plan.plan_file, args->common.output);
-}
-
-static ms_status answer(ms_ctx *cx, const ms_args *args, ms_what_if_question *question,
-                        ms_what_if *out)
-{
-    bool shows = cx->verbosity >= 0 && isatty(STDERR_FILENO);
-    question->num_threads = ms_args_threads(args);
-    question->interrupted = &ms_interrupted;
-    question->progress = shows ? show_progress : NULL;
-    ms_status status = ms_what_if_find(cx, question, out);
-    if (shows)
-        fputs("\r\033[K", stderr);
-    return status;
 }
 
 /* Whether an answer has a result to report. */
@@ -57,7 +36,7 @@ ms_status ms_cmd_whatif(ms_ctx *cx, ms_args *args)
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     ms_what_if w;
-    ms_status status = answer(cx, args, &question, &w);
+    ms_status status = ms_whatif_answer(cx, args, &question, &w);
     if (!has_result(status)) {
         ms_output_drop(cx, &out);
         return status;

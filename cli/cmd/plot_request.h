@@ -10,6 +10,7 @@
 #include "cli/options/memory_options.h"
 #include "cli/options/plan_options.h"
 #include "cli/options/sweep_options.h"
+#include "cli/options/whatif_options.h"
 #include "plots/priced_plan.h"
 
 typedef struct ms_plot_options {
@@ -39,6 +40,7 @@ typedef struct ms_plot_request {
     ms_memory_options memory;     /* memory rule of searches */
     ms_campaign_options campaign; /* interruptions of plot goodput */
     ms_sweep_options sweep;       /* jobs of plot cost */
+    ms_whatif_options whatif;     /* job of plot sensitivity */
 } ms_plot_request;
 
 /* A plot with the functions that write its files, its JSON and its summary. */
@@ -108,6 +110,7 @@ ms_status ms_plot_topology(ms_plot_request *r);
 ms_status ms_plot_goodput(ms_plot_request *r);
 ms_status ms_plot_calibration(ms_plot_request *r);
 ms_status ms_plot_heatmap(ms_plot_request *r);
+ms_status ms_plot_sensitivity(ms_plot_request *r);
 ms_status ms_plot_cost(ms_plot_request *r);
 ms_status ms_plot_validation(ms_plot_request *r);
 

@@ -97,16 +97,6 @@ static void print_best_hardware(FILE *out, ms_arena *arena, const ms_what_if *w)
 
 /* ---- cells ---- */
 
-static const char *value_text(ms_arena *arena, double value, ms_unit unit)
-{
-    char text[48];
-    if (unit == MS_UNIT_COUNT)
-        return value >= 1e6 ? ms_large_text(arena, value, "")
-                            : ms_arena_printf(arena, "%.4g", value);
-    return ms_arena_printf(arena, "%s",
-                           ms_format_quantity(text, sizeof text, value, unit));
-}
-
 /* Change of a measure in per cent: "+3.1". */
 static const char *change_text(ms_arena *arena, double before, double after)
 {
@@ -172,7 +162,7 @@ static void print_number(ms_table *table, ms_arena *arena, const ms_what_if *w,
     const ms_what_if_outcome *sides = number->sides;
     ms_table_cell(table, "%s", number->key);
     ms_table_cell(table, "%.*s", (int)strcspn(number->file, " "), number->file);
-    ms_table_cell(table, "%s", value_text(arena, number->value, number->unit));
+    ms_table_cell(table, "%s", ms_quantity_text(arena, number->value, number->unit));
     for (int side = 0; side < MS_WHAT_IF_SIDES; side++)
         print_kept_side(table, arena, w, number, side);
     for (int side = 0; side < MS_WHAT_IF_SIDES; side++)
@@ -219,9 +209,9 @@ static void print_limits(FILE *out, ms_arena *arena, const ms_what_if *w, int nu
         const ms_what_if_number *n = &w->numbers[i / MS_WHAT_IF_SIDES];
         int side = i % MS_WHAT_IF_SIDES;
         if (n->limited[side])
-            text =
-                ms_arena_printf(arena, "%s%s%s to %s", text, text[0] == '\0' ? "" : ", ",
-                                n->key, value_text(arena, n->changed[side], n->unit));
+            text = ms_arena_printf(arena, "%s%s%s to %s", text,
+                                   text[0] == '\0' ? "" : ", ", n->key,
+                                   ms_quantity_text(arena, n->changed[side], n->unit));
     }
     if (text[0] != '\0')
         print_sentence(out,
@@ -261,8 +251,8 @@ static const char *edits_text(ms_arena *arena, const ms_what_if_hardware *h)
         if (strncmp(key, "levels.", 7) == 0)
             key += 7;
         text = ms_arena_printf(arena, "%s%s%s %s -> %s", text, i > 0 ? ", " : "", key,
-                               value_text(arena, e->from, e->unit),
-                               value_text(arena, e->to, e->unit));
+                               ms_quantity_text(arena, e->from, e->unit),
+                               ms_quantity_text(arena, e->to, e->unit));
     }
     const ms_best_plan *best = &h->outcome.best;
     if (h->outcome.searched && !best->found)

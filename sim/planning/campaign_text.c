@@ -23,3 +23,12 @@ const char *ms_long_time_text(ms_arena *arena, double seconds)
     return ms_arena_printf(
         arena, "%s", ms_format_quantity(text, sizeof text, seconds, MS_UNIT_SECONDS));
 }
+
+const char *ms_quantity_text(ms_arena *arena, double value, ms_unit unit)
+{
+    char text[48];
+    if (unit != MS_UNIT_COUNT)
+        return ms_arena_strdup(arena, ms_format_quantity(text, sizeof text, value, unit));
+    return value >= 1e6 ? ms_large_text(arena, value, "")
+                        : ms_arena_printf(arena, "%.4g", value);
+}

@@ -1,6 +1,7 @@
-/* Plots of many searches: heatmaps and costs, from data made for them. */
+/* Plots of many searches: heatmaps, costs and tornados, from data made for them. */
 #include "plots/cost_data.h"
 #include "plots/heatmap_data.h"
+#include "plots/sensitivity_data.h"
 #include "tests/unit/plots/picture.h"
 
 #include <math.h>
@@ -8,6 +9,7 @@
 
 MS_PLOT_WRITER_FUNCTIONS(ms_heatmap)
 MS_PLOT_WRITER_FUNCTIONS(ms_cost_plot)
+MS_PLOT_WRITER_FUNCTIONS(ms_tornado)
 
 static const char *const sizes[] = {"1", "2",  "3",  "4",  "5",  "6",  "7",  "8",
                                     "9", "10", "11", "12", "13", "14", "15", "16"};
@@ -138,12 +140,59 @@ static void costs_render(void **state)
     check_picture(cx, &writer, "no price known", 2); /* the other is a line of nan */
 }
 
+/* ---- tornados ---- */
+
+static ms_best_plan step_of(double step_s)
+{
+    return (ms_best_plan){.found = step_s > 0.0,
+                          .plan = ms_plan_default(8),
+                          .prediction = {.step_s = step_s}};
+}
+
+/* A study of `num` numbers, the first with the largest effect; step 10 s. */
+static ms_what_if *study_of(ms_ctx *cx, int num)
+{
+    ms_what_if *study = MS_NEW(cx->arena, ms_what_if);
+    *study = (ms_what_if){.change_frac = 0.2, .num_numbers = num};
+    study->kept = study->best = step_of(10.0);
+    study->kept.plan.model = "8b";
+    study->kept.plan.cluster = "hgx-h100";
+    study->numbers = MS_NEW_ARRAY(cx->arena, num, ms_what_if_number);
+    for (int i = 0; i < num; i++) {
+        study->numbers[i] = (ms_what_if_number){
+            .file = "cluster", .key = "hbm", .value = 5.0, .changed = {4.0, 6.0}};
+        for (int side = 0; side < MS_WHAT_IF_SIDES; side++) {
+            ms_what_if_outcome *o = &study->numbers[i].sides[side];
+            o->kept = step_of(10.0 + (side == 0 ? 3.0 : -2.0) / (i + 1));
+            o->searched = i < 3;
+            o->best = o->kept;
+        }
+    }
+    return study;
+}
+
+static void tornados_render(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_what_if *study = study_of(cx, 20);
+    ms_tornado plot = {cx->arena, study};
+    const ms_plot_writer writer = MS_PLOT_WRITER(ms_tornado, &plot);
+    ASSERT_INT(ms_tornado_num_rows(&plot), MS_MAX_TORNADO_ROWS);
+    check_picture(cx, &writer, "depends most on hbm: 20 % more, -20.0 %", 32);
+    study->numbers[1].sides[0].kept = step_of(0.0);
+    check_picture(cx, &writer, "none: the plan does not fit any more", 32);
+    plot.study = study_of(cx, 1);
+    check_picture(cx, &writer, "8b on 8 GPUs of hgx-h100", 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(best_cell_is_of_the_value),
         cmocka_unit_test(heatmaps_render),
         cmocka_unit_test(costs_render),
+        cmocka_unit_test(tornados_render),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
