@@ -11,3 +11,5 @@ set -eu
 "$1" plot cost --models 70b --clusters hgx-h100,gb200-nvl72 --gpus 64..1024 --tokens 1T --prices hgx-h100=2,gb200-nvl72=5 \
     --deadline 60d -o docs/cost.png
 "$1" plot sensitivity --model 70b --gpus 512 -o docs/sensitivity.png
+"$1" plot pareto --models 70b --clusters hgx-h100,gb200-nvl72 --gpus 64..1024 --tokens 1T --prices hgx-h100=2,gb200-nvl72=5 \
+    -o docs/pareto.png

@@ -4,6 +4,7 @@
 #include "base/print.h"
 #include "base/table.h"
 #include "plots/caption.h"
+#include "plots/labels.h"
 #include "sim/planning/campaign_text.h"
 
 #include <math.h>
@@ -121,35 +122,40 @@ static void extents_of(const ms_cost_plot *plot, extent *x, extent *y)
 
 /* ---- labels ---- */
 
-typedef struct label_place {
-    double x, y; /* pixels */
-} label_place;
+static ms_label_place place_of(const ms_cost_plot *plot, int point, const extent *x,
+                               const extent *y)
+{
+    return (ms_label_place){(WIDTH - LEFT - RIGHT) * log(x_of(plot, point) / x->low) /
+                                log(x->high / x->low),
+                            (HEIGHT - TOP - BOTTOM) * log(cost_of(plot, point) / y->low) /
+                                log(y->high / y->low)};
+}
 
 /* Marks the points whose number of GPUs has room beside them: the chosen ones first. */
 static bool *place_labels(const ms_cost_plot *plot)
 {
-    int num = num_points(plot), num_placed = 0;
-    const int first[] = {plot->choice.cheapest, plot->choice.fastest,
-                         plot->choice.fewest};
+    enum {
+        NUM_FIRST = 3
+    };
+    int num = num_points(plot);
+    const int first[NUM_FIRST] = {plot->choice.cheapest, plot->choice.fastest,
+                                  plot->choice.fewest};
     bool *has_label = MS_NEW_ARRAY(plot->arena, num, bool);
-    label_place *placed = MS_NEW_ARRAY(plot->arena, num, label_place);
+    bool *chosen = MS_NEW_ARRAY(plot->arena, NUM_FIRST + num, bool);
+    ms_label_place *places = MS_NEW_ARRAY(plot->arena, NUM_FIRST + num, ms_label_place);
     extent x, y;
     extents_of(plot, &x, &y);
-    for (int i = -3; i < num; i++) {
-        int point = i < 0 ? first[i + 3] : i;
-        if (point < 0 || has_label[point] || !is_drawn(plot, point))
-            continue;
-        label_place at = {(WIDTH - LEFT - RIGHT) * log(x_of(plot, point) / x.low) /
-                              log(x.high / x.low),
-                          (HEIGHT - TOP - BOTTOM) * log(cost_of(plot, point) / y.low) /
-                              log(y.high / y.low)};
-        bool free = true;
-        for (int k = 0; k < num_placed; k++)
-            free = free && (fabs(placed[k].x - at.x) > LABEL_WIDTH ||
-                            fabs(placed[k].y - at.y) > LABEL_HEIGHT);
-        if (free)
-            placed[num_placed++] = at;
-        has_label[point] = free;
+    for (int i = 0; i < NUM_FIRST + num; i++) {
+        int point = i < NUM_FIRST ? first[i] : i - NUM_FIRST;
+        places[i] = point >= 0 && is_drawn(plot, point) ? place_of(plot, point, &x, &y)
+                                                        : (ms_label_place){NAN, NAN};
+    }
+    ms_labels_choose(places, NUM_FIRST + num, (ms_label_size){LABEL_WIDTH, LABEL_HEIGHT},
+                     chosen);
+    for (int i = 0; i < NUM_FIRST + num; i++) {
+        int point = i < NUM_FIRST ? first[i] : i - NUM_FIRST;
+        if (point >= 0)
+            has_label[point] = has_label[point] || chosen[i];
     }
     return has_label;
 }

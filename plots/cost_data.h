@@ -6,8 +6,6 @@
 #include "plots/script.h"
 #include "sim/planning/plan_sweep.h"
 
-#define MS_MAX_COST_CLUSTERS 7
-
 typedef struct ms_cost_plot {
     ms_arena *arena; /* arena for captions */
     const char *model;
@@ -17,7 +15,7 @@ typedef struct ms_cost_plot {
     bool
         by_money; /* costs are money, else GPU-hours; points without price are left out */
     int num_gpus; /* points of a cluster; those of a cluster are neighbours */
-    int num_clusters; /* at most MS_MAX_COST_CLUSTERS */
+    int num_clusters; /* as many as the palette has colours, 7 */
 } ms_cost_plot;
 
 /* The plot of a sweep of one task, with `num_clusters` clusters. */

@@ -46,6 +46,10 @@ static const char *const against_names[] = {"days", "gpus", NULL};
 static const ms_option cost_table[] = {
     MS_OPT_CHOICE(ms_plot_options, against, "--against", against_names,
                   "what the cost is drawn against (default days)"),
+    {0},
+};
+
+static const ms_option jobs_table[] = {
     MS_OPT_TEXT(ms_plot_options, state, "--state", "FILE",
                 "keep finished searches in FILE, and take those that are there already"),
     {0},
@@ -85,6 +89,7 @@ typedef enum plot_set {
     SET_HEATMAP,
     SET_LIMIT,
     SET_COST,
+    SET_JOBS,
     SET_RISK,
     SET_SIMULATION,
     SET_INTERRUPTIONS,
@@ -126,8 +131,11 @@ static const plot_kind plot_kinds[] = {
     {"heatmap", ms_plot_heatmap,
      WITH(SET_HEATMAP) | WITH(SET_LIMIT) | WITH(SET_RISK) | WITH(SET_JOB), 1,
      "options only", "two choices, each cell the fastest plan with both of them fixed"},
-    {"cost", ms_plot_cost, WITH(SET_COST) | WITH_SWEEP, 1, "options only",
+    {"cost", ms_plot_cost, WITH(SET_COST) | WITH(SET_JOBS) | WITH_SWEEP, 1,
+     "options only",
      "money or GPU-hours of a training against days, on clusters and numbers of GPUs"},
+    {"pareto", ms_plot_pareto, WITH(SET_JOBS) | WITH_SWEEP, 1, "options only",
+     "plans that none beats in time of a training, memory and money"},
     {"sensitivity", ms_plot_sensitivity, WITH_WHATIF, 2, "one plan",
      "how step, days or money change when each number is lower and higher: a tornado"},
     {"breakdown", ms_plot_breakdown, WITH(SET_PLAN), 1 + MS_MAX_PLOT_PLANS,
@@ -255,7 +263,9 @@ static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
         [SET_SCALING] = {"plot scaling", scaling_table, &r->options},
         [SET_HEATMAP] = {"plot heatmap", heatmap_table, &r->options},
         [SET_LIMIT] = {"searches of plots", limit_table, &r->options},
-        [SET_COST] = {"plot cost, with the options of sweep", cost_table, &r->options},
+        [SET_COST] = {"plot cost", cost_table, &r->options},
+        [SET_JOBS] = {"plot cost, plot pareto, with the options of sweep", jobs_table,
+                      &r->options},
         [SET_RISK] = {"searches of plots", ms_memory_option_table, &r->memory},
         [SET_SIMULATION] = {"plot timeline, plot memory --over-time", r->simulate_table,
                             &r->simulate},

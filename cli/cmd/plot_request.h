@@ -24,7 +24,8 @@ typedef struct ms_plot_options {
     const char *measured;
     const char *x, *y; /* `x`, `y` and `value` belong to plot heatmap */
     ms_opt_choice value;
-    const char *state; /* `state` and `against` belong to plot cost */
+    const char
+        *state; /* `state` belongs to plot cost and pareto, `against` to plot cost */
     ms_opt_choice against;
 } ms_plot_options;
 
@@ -39,7 +40,7 @@ typedef struct ms_plot_request {
     ms_plot_target target;
     ms_memory_options memory;     /* memory rule of searches */
     ms_campaign_options campaign; /* interruptions of plot goodput */
-    ms_sweep_options sweep;       /* jobs of plot cost */
+    ms_sweep_options sweep;       /* jobs of plot cost and plot pareto */
     ms_whatif_options whatif;     /* job of plot sensitivity */
 } ms_plot_request;
 
@@ -111,6 +112,7 @@ ms_status ms_plot_goodput(ms_plot_request *r);
 ms_status ms_plot_calibration(ms_plot_request *r);
 ms_status ms_plot_heatmap(ms_plot_request *r);
 ms_status ms_plot_sensitivity(ms_plot_request *r);
+ms_status ms_plot_pareto(ms_plot_request *r);
 ms_status ms_plot_cost(ms_plot_request *r);
 ms_status ms_plot_validation(ms_plot_request *r);
 

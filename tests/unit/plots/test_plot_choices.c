@@ -1,6 +1,8 @@
-/* Plots of many searches: heatmaps, costs and tornados, from data made for them. */
+/* Plots of many searches: heatmaps, costs, Pareto sets and tornados, from data made for them. */
 #include "plots/cost_data.h"
 #include "plots/heatmap_data.h"
+#include "plots/labels.h"
+#include "plots/pareto_data.h"
 #include "plots/sensitivity_data.h"
 #include "tests/unit/plots/picture.h"
 
@@ -9,6 +11,7 @@
 
 MS_PLOT_WRITER_FUNCTIONS(ms_heatmap)
 MS_PLOT_WRITER_FUNCTIONS(ms_cost_plot)
+MS_PLOT_WRITER_FUNCTIONS(ms_pareto)
 MS_PLOT_WRITER_FUNCTIONS(ms_tornado)
 
 static const char *const sizes[] = {"1", "2",  "3",  "4",  "5",  "6",  "7",  "8",
@@ -140,6 +143,58 @@ static void costs_render(void **state)
     check_picture(cx, &writer, "no price known", 2); /* the other is a line of nan */
 }
 
+/* ---- Pareto sets ---- */
+
+static void labels_have_room(void **state)
+{
+    (void)state;
+    const ms_label_place places[] = {{0, 0},           {5, 5},  {50, 5},
+                                     {(double)NAN, 0}, {5, 30}, {45, 12}};
+    bool chosen[6];
+    ms_labels_choose(places, 6, (ms_label_size){20, 10}, chosen);
+    const bool want[] = {true, false, true, false, true, false};
+    for (int i = 0; i < 6; i++)
+        ASSERT_INT(chosen[i], want[i]);
+}
+
+/* Four jobs: days 100, 50, 100, 50; cost 200k to 230k. */
+static void pareto_set_is_of_three_measures(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    cost_case *c = costs_of(cx, 2, 2.0);
+    const double gib[] = {40, 60, 30, 60};
+    for (int i = 0; i < 4; i++)
+        c->answers[i].needed_bytes = gib[i] * 0x1p30;
+    ms_pareto plot = ms_pareto_make(cx->arena, &c->sweep, 2, "llama");
+    ASSERT_INT(plot.num, 4);
+    const bool best[] = {true, true, true, false}; /* the second beats the last in cost */
+    for (int i = 0; i < 4; i++)
+        ASSERT_INT(plot.points[i].is_best, best[i]);
+    c->answers[1] = c->answers[0];
+    c->answers[2].campaign.campaign.cost = NAN;
+    plot = ms_pareto_make(cx->arena, &c->sweep, 2, "llama");
+    ASSERT_INT(plot.num,
+               2); /* one of two equal ones; without the one that has no price */
+}
+
+static void pareto_sets_render(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    cost_case *c = costs_of(cx, 7, 2.0);
+    for (int i = 0; i < 14; i++)
+        c->answers[i].needed_bytes = (20.0 + 4.0 * i) * 0x1p30;
+    ms_pareto plot = ms_pareto_make(cx->arena, &c->sweep, 2, "llama");
+    const ms_plot_writer writer = MS_PLOT_WRITER(ms_pareto, &plot);
+    check_picture(cx, &writer, "7 plans that none beats", 14);
+    c = costs_of(cx, 1, (double)NAN);
+    c->answers[0].needed_bytes = 0x1p35;
+    c->answers[1].found = false;
+    plot = ms_pareto_make(cx->arena, &c->sweep, 2, "llama");
+    check_picture(cx, &writer, "1 plan that none beats", 1);
+}
+
 /* ---- tornados ---- */
 
 static ms_best_plan step_of(double step_s)
@@ -192,6 +247,9 @@ int main(void)
         cmocka_unit_test(best_cell_is_of_the_value),
         cmocka_unit_test(heatmaps_render),
         cmocka_unit_test(costs_render),
+        cmocka_unit_test(labels_have_room),
+        cmocka_unit_test(pareto_set_is_of_three_measures),
+        cmocka_unit_test(pareto_sets_render),
         cmocka_unit_test(tornados_render),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
