@@ -65,27 +65,32 @@ static bool knows_money(const ms_plan_sweep *sweep)
     return false;
 }
 
+/* Adds the plan of a job unless it has none, no price, or is there already. */
+static void add_point(ms_pareto *plot, int cluster, const ms_best_plan *answer)
+{
+    const ms_campaign *c = &answer->campaign.campaign;
+    ms_pareto_point point = {cluster, answer, plot->by_money ? c->cost : c->gpu_hours,
+                             false};
+    if (answer->found && ms_campaign_advances(c) && !isnan(point.cost) &&
+        !is_there(plot, &point))
+        plot->points[plot->num++] = point;
+}
+
 ms_pareto ms_pareto_make(ms_arena *arena, const ms_plan_sweep *sweep, int num_clusters,
                          const char *model)
 {
     int num = ms_plan_sweep_num(sweep), each = num / num_clusters;
     const char **clusters = MS_NEW_ARRAY(arena, num_clusters, const char *);
-    for (int i = 0; i < num_clusters; i++)
-        clusters[i] = ms_caption_name(arena, sweep->questions[i * each].base.cluster);
     ms_pareto plot = {.arena = arena,
                       .model = model,
                       .by_money = knows_money(sweep),
                       .num_clusters = num_clusters,
                       .clusters = clusters,
                       .points = MS_NEW_ARRAY(arena, num, ms_pareto_point)};
-    for (int i = 0; i < num; i++) {
-        const ms_best_plan *answer = &sweep->answers[i];
-        const ms_campaign *c = &answer->campaign.campaign;
-        ms_pareto_point point = {i / each, answer, plot.by_money ? c->cost : c->gpu_hours,
-                                 false};
-        if (answer->found && ms_campaign_advances(c) && !isnan(point.cost) &&
-            !is_there(&plot, &point))
-            plot.points[plot.num++] = point;
+    for (int k = 0; k < num_clusters; k++) {
+        clusters[k] = ms_caption_name(arena, sweep->questions[k * each].base.cluster);
+        for (int i = k * each; i < (k + 1) * each; i++)
+            add_point(&plot, k, &sweep->answers[i]);
     }
     for (int i = 0; i < plot.num; i++)
         plot.points[i].is_best = !is_beaten(&plot, &plot.points[i]);
