@@ -15,7 +15,7 @@ typedef struct ms_cost_plot {
     bool
         by_money; /* costs are money, else GPU-hours; points without price are left out */
     int num_gpus; /* points of a cluster; those of a cluster are neighbours */
-    int num_clusters; /* as many as the palette has colours, 7 */
+    int num_clusters; /* 1 to 7, the colours of the palette */
 } ms_cost_plot;
 
 /* The plot of a sweep of one task, with `num_clusters` clusters. */

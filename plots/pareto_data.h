@@ -8,7 +8,7 @@
 
 typedef struct ms_pareto_point {
     int cluster;                /* index of its cluster */
-    const ms_best_plan *answer; /* its campaign is known */
+    const ms_best_plan *answer; /* a plan with a campaign */
     double cost;                /* money, or GPU-hours */
     bool is_best; /* no other is at least as good in all three and better in one */
 } ms_pareto_point;

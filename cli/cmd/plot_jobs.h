@@ -9,7 +9,7 @@
 typedef struct ms_plot_jobs {
     ms_plan_sweep sweep; /* one task, each with a campaign; cluster by cluster */
     int num_clusters;    /* at most MS_MAX_PLOT_CLUSTERS */
-    const char *model;   /* its name */
+    const char *model;   /* name of the model */
 } ms_plot_jobs;
 
 /* Reads the jobs that the options of sweeps ask for, none answered. MS_EINPUT: bad

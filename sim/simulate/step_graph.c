@@ -1,6 +1,5 @@
 #include "sim/simulate/step_graph_priv.h"
 
-#include <string.h>
 
 /* ---- opening and closing ---- */
 
@@ -109,15 +108,13 @@ ms_step_builder ms_step_builder_open(ms_ctx *cx, const ms_planned *planned,
 
 void ms_step_builder_close(ms_step_builder *s, ms_step_graph *out)
 {
-    ms_task_work *work = MS_NEW_ARRAY(s->cx->arena, s->num_work, ms_task_work);
-    memcpy(work, s->work, (size_t)s->num_work * sizeof *work);
     *out = (ms_step_graph){.graph = ms_graph_close(s->graph),
                            .first_span = s->first_span,
                            .spans = s->spans,
                            .complete = s->complete,
                            .optimizer = s->optimizer,
                            .done = s->done,
-                           .work = work};
+                           .work = s->work};
     ms_arena_close(s->scratch);
 }
 

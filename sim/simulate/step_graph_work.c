@@ -3,7 +3,8 @@
 
 int ms_step_add_work(ms_step_builder *s, ms_task_work work)
 {
-    MS_MAKE_ROOM(s->scratch, s->work, s->num_work, s->work_capacity, 64);
+    /* not in s->scratch, which is rewound after each action */
+    MS_MAKE_ROOM(s->cx->arena, s->work, s->num_work, s->work_capacity, 64);
     s->work[s->num_work] = work;
     return s->num_work++;
 }
