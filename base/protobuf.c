@@ -71,5 +71,6 @@ void ms_proto_write(FILE *out, ms_proto *message)
 {
     unsigned char length[MAX_VARINT];
     fwrite(length, 1, (size_t)encode((uint64_t)message->num, length), out);
-    fwrite(message->bytes, 1, (size_t)message->num, out);
+    if (message->num > 0)
+        fwrite(message->bytes, 1, (size_t)message->num, out);
 }

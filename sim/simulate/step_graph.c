@@ -1,6 +1,5 @@
 #include "sim/simulate/step_graph_priv.h"
 
-
 /* ---- opening and closing ---- */
 
 static void make_spans(ms_step_builder *s)
