@@ -1,4 +1,4 @@
-# ---- scaling. Data: GPUs tokens/s linear MFU label found; nan where no plan was found
+# ---- scaling. Data: GPUs tokens/s linear MFU label found low high; nan where no plan was found
 stats_pad = num_sizes > 1 ? (most_gpus * 1.0 / least_gpus) ** (0.5 / (num_sizes - 1)) : 1.5
 lowest = least_gpus / stats_pad
 set logscale x 2
@@ -6,7 +6,8 @@ set xrange [lowest:most_gpus * stats_pad]
 set grid y ls 1 back
 unset xtics
 entry_name = "tokens/s of the fastest plan"; entry_color = blue; eval legend_entry
-entry_name = "linear from the smallest"; entry_color = grey; eval legend_entry
+entry_name = "90 % interval"; entry_color = 0xC5DCEB; eval legend_entry
+entry_name = "linear from the smallest (dashed)"; entry_color = dark; eval legend_entry
 entry_name = "MFU"; entry_color = green; eval legend_entry
 entry_name = "nothing fits"; entry_color = light
 if (num_none > 0) { eval legend_entry }
@@ -27,8 +28,10 @@ set ylabel "tokens/s" tc rgb "#333333"
 floor_tokens = least_tokens / 1.5
 bands = num_none > 0 ? "data using ($6 == 0 ? $1 : NaN):(floor_tokens):($1 / stats_pad):($1 * stats_pad):(floor_tokens):(most_tokens * 1.6) with boxxyerror lc rgb light notitle, " : ""
 set macros
-plot @bands data using 1:3 with lines lc rgb grey lw 1.5 dt 2 notitle, \
+plot @bands data using 1:7:8 with filledcurves lc rgb (0xC8000000 + blue) notitle, \
+    data using 1:7:(0):($8 - $7) with vectors nohead lc rgb (0xA0000000 + blue) lw 2 notitle, \
     data using 1:2 with linespoints lc rgb blue lw 2 pt 7 ps 0.9 notitle, \
+    data using 1:3 with lines lc rgb dark lw 1 dt 2 notitle, \
     data using 1:2:(sprintf("%.0f %%", 100 * $2 / $3)) with labels boxed left offset 0.9, -0.8 font font(9) tc rgb muted notitle
 
 unset label 90; unset label 91

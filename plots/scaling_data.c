@@ -27,8 +27,7 @@ const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling)
     return NULL;
 }
 
-/* Tokens per second at point->gpus if each GPU made as many as at the first plan. */
-static double ideal_tokens_per_s(const ms_scaling *scaling, const ms_scaling_point *point)
+double ms_scaling_linear(const ms_scaling *scaling, const ms_scaling_point *point)
 {
     const ms_scaling_point *first = ms_scaling_first(scaling);
     return first == NULL
@@ -36,9 +35,17 @@ static double ideal_tokens_per_s(const ms_scaling *scaling, const ms_scaling_poi
                : first->best.prediction.tokens_per_s_per_gpu * (double)point->gpus;
 }
 
+void ms_scaling_interval(const ms_scaling_point *point, double *low, double *high)
+{
+    const ms_prediction *p = &point->best.prediction;
+    bool known = isfinite(p->step_low_s) && isfinite(p->step_high_s);
+    *low = known ? p->tokens_per_s * p->step_s / p->step_high_s : p->tokens_per_s;
+    *high = known ? p->tokens_per_s * p->step_s / p->step_low_s : p->tokens_per_s;
+}
+
 /* ---- words ---- */
 
-static const char *batch_text(const ms_scaling *scaling)
+const char *ms_scaling_batch_text(const ms_scaling *scaling)
 {
     double tokens = (double)scaling->sequence_length / 0x1p20;
     double low = tokens * (double)scaling->points[0].global_batch, high = low;
@@ -47,37 +54,45 @@ static const char *batch_text(const ms_scaling *scaling)
         high = ms_max(high, tokens * (double)scaling->points[i].global_batch);
     }
     if (low == high)
-        return ms_arena_printf(scaling->arena, "%.4g Mi tokens per step", low);
-    return ms_arena_printf(scaling->arena, "%.4g to %.4g Mi tokens per step", low, high);
+        return ms_arena_printf(scaling->arena, "%s%.4g Mi tokens per step",
+                               scaling->num_points > 1 ? "strong scaling, " : "", low);
+    return ms_arena_printf(scaling->arena,
+                           "weak scaling, %.4g to %.4g Mi tokens per step", low, high);
+}
+
+/* The point with the most GPUs that has a plan; NULL if none has. */
+static const ms_scaling_point *last_of(const ms_scaling *scaling)
+{
+    for (int i = scaling->num_points - 1; i >= 0; i--)
+        if (scaling->points[i].best.found)
+            return &scaling->points[i];
+    return NULL;
 }
 
 static const char *title(const ms_scaling *scaling)
 {
-    const ms_scaling_point *points = scaling->points;
-    if (scaling->num_points == 1)
-        return ms_arena_printf(scaling->arena, "Scaling of %s: %ld × %s", scaling->model,
-                               points[0].gpus, scaling->device);
-    return ms_arena_printf(scaling->arena, "Scaling of %s: %ld to %ld × %s",
-                           scaling->model, points[0].gpus,
-                           points[scaling->num_points - 1].gpus, scaling->device);
+    const ms_scaling_point *points = scaling->points, *last = last_of(scaling);
+    if (last == ms_scaling_first(scaling))
+        return ms_arena_printf(
+            scaling->arena, "%s on %ld%s × %s", scaling->model, points[0].gpus,
+            scaling->num_points == 1
+                ? ""
+                : ms_arena_printf(scaling->arena, " to %ld",
+                                  points[scaling->num_points - 1].gpus),
+            scaling->device);
+    return ms_arena_printf(scaling->arena, "%s on %ld × %s: %.0f %% of linear from %ld",
+                           scaling->model, last->gpus, scaling->device,
+                           100.0 * last->best.prediction.tokens_per_s /
+                               ms_scaling_linear(scaling, last),
+                           ms_scaling_first(scaling)->gpus);
 }
 
 static const char *subtitle(const ms_scaling *scaling)
 {
-    const char *text = ms_arena_printf(
-        scaling->arena, "the fastest plan at each size · sequences of %ld · %s%s%s",
-        scaling->sequence_length, batch_text(scaling),
-        scaling->limits[0] == '\0' ? "" : " · ", scaling->limits);
-    const ms_scaling_point *first = ms_scaling_first(scaling), *last = first;
-    for (int i = 0; i < scaling->num_points; i++)
-        if (scaling->points[i].best.found)
-            last = &scaling->points[i];
-    if (first == last)
-        return text;
-    return ms_arena_printf(scaling->arena, "%s · %.0f %% of linear at %ld", text,
-                           100.0 * last->best.prediction.tokens_per_s /
-                               ideal_tokens_per_s(scaling, last),
-                           last->gpus);
+    return ms_arena_printf(scaling->arena,
+                           "the fastest plan at each size · sequences of %ld · %s%s%s",
+                           scaling->sequence_length, ms_scaling_batch_text(scaling),
+                           scaling->limits[0] == '\0' ? "" : " · ", scaling->limits);
 }
 
 static int num_axes(const ms_plan *plan)
@@ -113,9 +128,19 @@ static int most_label_lines(const ms_scaling *scaling)
 
 /* ---- files ---- */
 
+static void write_interval(FILE *out, const ms_scaling_point *point)
+{
+    double low, high;
+    ms_scaling_interval(point, &low, &high);
+    if (point->best.found)
+        ms_print(out, "\t%.9g\t%.9g\n", low, high);
+    else
+        fputs("\tnan\tnan\n", out);
+}
+
 void ms_scaling_write_data(FILE *out, const ms_scaling *scaling)
 {
-    fputs("# GPUs\ttokens/s\tlinear\tMFU (%)\tplan\tfound\n", out);
+    fputs("# GPUs\ttokens/s\tlinear\tMFU (%)\tplan\tfound\tlow\thigh\n", out);
     for (int i = 0; i < scaling->num_points; i++) {
         const ms_scaling_point *point = &scaling->points[i];
         ms_print(out, "%ld\t", point->gpus);
@@ -123,14 +148,15 @@ void ms_scaling_write_data(FILE *out, const ms_scaling *scaling)
             ms_print(out, "%.9g", point->best.prediction.tokens_per_s);
         else
             fputs("nan", out);
-        ms_print(out, "\t%.9g\t", ideal_tokens_per_s(scaling, point));
+        ms_print(out, "\t%.9g\t", ms_scaling_linear(scaling, point));
         if (point->best.found)
             ms_print(out, "%.9g", 100.0 * point->best.prediction.mfu_frac);
         else
             fputs("nan", out);
         fputc('\t', out);
         ms_data_text(out, label_text(scaling, point));
-        ms_print(out, "\t%d\n", point->best.found);
+        ms_print(out, "\t%d", point->best.found);
+        write_interval(out, point);
     }
 }
 
@@ -145,13 +171,15 @@ static extent extent_of(const ms_scaling *scaling)
     extent e = {.low = INFINITY};
     for (int i = 0; i < scaling->num_points; i++) {
         const ms_scaling_point *point = &scaling->points[i];
-        e.high = ms_max(e.high, ideal_tokens_per_s(scaling, point));
+        e.high = ms_max(e.high, ms_scaling_linear(scaling, point));
         if (!point->best.found) {
             e.num_none++;
             continue;
         }
-        e.low = ms_min(e.low, point->best.prediction.tokens_per_s);
-        e.high = ms_max(e.high, point->best.prediction.tokens_per_s);
+        double low, high;
+        ms_scaling_interval(point, &low, &high);
+        e.low = ms_min(e.low, low);
+        e.high = ms_max(e.high, high);
         e.mfu_percent = ms_max(e.mfu_percent, 100.0 * point->best.prediction.mfu_frac);
     }
     return e;
@@ -195,7 +223,7 @@ static void write_point(ms_jout *out, const ms_scaling *scaling,
     ms_jout_bool_field(out, "found", point->best.found);
     ms_jout_text_field(out, "reason", point->best.reason);
     ms_jout_bool_field(out, "optimal", point->best.optimal);
-    ms_jout_number_field(out, "linear_tokens_per_s", ideal_tokens_per_s(scaling, point));
+    ms_jout_number_field(out, "linear_tokens_per_s", ms_scaling_linear(scaling, point));
     if (point->best.found) {
         ms_jout_number_field(out, "tokens_per_s", p->tokens_per_s);
         ms_jout_number_field(out, "tokens_per_s_per_gpu", p->tokens_per_s_per_gpu);
@@ -238,7 +266,7 @@ void ms_scaling_print(FILE *out, const ms_scaling *scaling)
         ms_table_cell(table, "%.0f", p->tokens_per_s);
         ms_table_cell(table, "%.0f", p->tokens_per_s_per_gpu);
         ms_table_cell(table, "%.1f",
-                      100.0 * p->tokens_per_s / ideal_tokens_per_s(scaling, point));
+                      100.0 * p->tokens_per_s / ms_scaling_linear(scaling, point));
         ms_table_cell(table, "%.1f", 100.0 * p->mfu_frac);
         ms_table_cell(table, "%.*f", ms_decimals(p->step_s), p->step_s);
         ms_table_cell(table, "%.1f", ms_gib(p->peak_bytes));

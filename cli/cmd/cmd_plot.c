@@ -20,6 +20,8 @@ static const ms_option plot_table[] = {
 static const ms_option scaling_table[] = {
     MS_OPT_TEXT(ms_plot_options, gpus, "--gpus", "A..B|A,B,...",
                 "numbers of GPUs: 64..4096 doubles from 64, 64,96,128 is a list"),
+    MS_OPT_TEXT(ms_plot_options, clusters, "--clusters", "NAME,...",
+                "several clusters in one picture, instead of --cluster"),
     {0},
 };
 

@@ -16,9 +16,10 @@
 typedef struct ms_plot_options {
     ms_opt_choice format;
     bool keep;
-    const char *gpus;  /* numbers of GPUs of plot scaling */
-    ms_opt_list limit; /* limits of searches */
-    bool over_time;    /* `over_time` and `rank` belong to plot memory */
+    const char *gpus;     /* numbers of GPUs of plot scaling */
+    const char *clusters; /* clusters of plot scaling; NULL: that of the plan */
+    ms_opt_list limit;    /* limits of searches */
+    bool over_time;       /* `over_time` and `rank` belong to plot memory */
     ms_opt_integer rank;
     ms_opt_choice collective; /* `collective` and `measured` belong to plot collectives */
     const char *measured;

@@ -1,26 +1,43 @@
 /* meshsim plot scaling: the best plan on each of several numbers of GPUs. */
-#include "cli/cmd/plot_request.h"
+#include "cli/cmd/plot_jobs.h"
 
 #include "cli/options/interrupt.h"
 #include "cli/options/plan_command.h"
 #include "cli/options/plan_flags.h"
 #include "cli/options/searched_plan.h"
-#include "plots/scaling_data.h"
+#include "plots/caption.h"
+#include "plots/scaling_clusters_data.h"
 #include "sim/planning/sizes.h"
 
 #include <string.h>
 #include <unistd.h>
 
-MS_PLOTTED_FUNCTIONS(ms_scaling, (out, plot))
+#define NO_PLAN "no plan fits on any of these numbers of GPUs"
 
-static ms_status search_size(const ms_plot_request *r, long gpus,
-                             const ms_plan_limits *limits, ms_scaling *scaling,
+MS_PLOTTED_FUNCTIONS(ms_scaling, (out, plot))
+MS_PLOTTED_FUNCTIONS(ms_scaling_clusters, (out, plot))
+
+/* Lists and limits that all searches share. */
+typedef struct searches {
+    ms_sizes sizes;
+    ms_plan_limits limits;
+    const char *limits_text;
+    int num_clusters;
+    const char *clusters[MS_MAX_PLOT_CLUSTERS]; /* NULL: the plan's */
+    int num_done;
+} searches;
+
+static ms_status search_size(const ms_plot_request *r, const searches *s,
+                             const char *name, ms_scaling *scaling,
                              ms_scaling_point *point)
 {
     ms_ctx *cx = r->cx;
+    long gpus = point->gpus;
     ms_plan_options opts = r->plan;
+    if (name != NULL)
+        opts.of[MS_CHOOSE_CLUSTER].text = name;
     ms_plan_give(&opts, MS_CHOOSE_GPUS, gpus);
-    ms_best_question question = {.limits = limits};
+    ms_best_question question = {.limits = &s->limits};
     ms_plan *base = &question.base;
     MS_TRY(ms_plan_base_from_options(cx, &opts, base));
     MS_TRY(ms_plot_check_outputs(r, &opts, base));
@@ -37,14 +54,14 @@ static ms_status search_size(const ms_plot_request *r, long gpus,
     return ms_best_plan_find(cx, &question, &options, &point->best);
 }
 
-/* Shows on a terminal which search runs; `next` = sizes->num clears the line. */
-static void show_progress(const ms_plot_request *r, const ms_sizes *sizes, int next)
+/* Shows on a terminal which search runs; `gpus` 0 clears the line. */
+static void show_progress(const ms_plot_request *r, const searches *s, long gpus)
 {
     if (r->cx->verbosity < 0 || !isatty(STDERR_FILENO))
         return;
-    if (next < sizes->num)
-        fprintf(stderr, "\rsearching plans for %ld GPUs (%d of %d)\033[K",
-                sizes->sizes[next], next + 1, sizes->num);
+    if (gpus > 0)
+        fprintf(stderr, "\rsearching plans for %ld GPUs (%d of %d)\033[K", gpus,
+                s->num_done + 1, s->num_clusters * s->sizes.num);
     else
         fputs("\r\033[K", stderr);
 }
@@ -59,29 +76,84 @@ static const char *limits_text(const ms_plot_request *r)
     return text;
 }
 
-ms_status ms_plot_scaling(ms_plot_request *r)
+static ms_status search_cluster(const ms_plot_request *r, searches *s, int k,
+                                ms_scaling *out)
+{
+    ms_arena *arena = r->cx->arena;
+    *out = (ms_scaling){.arena = arena,
+                        .limits = s->limits_text,
+                        .num_points = s->sizes.num,
+                        .points = MS_NEW_ARRAY(arena, s->sizes.num, ms_scaling_point)};
+    for (int i = 0; i < s->sizes.num; i++, s->num_done++) {
+        out->points[i].gpus = s->sizes.sizes[i];
+        show_progress(r, s, s->sizes.sizes[i]);
+        MS_TRY(search_size(r, s, s->clusters[k], out, &out->points[i]));
+    }
+    return MS_OK;
+}
+
+static ms_status read_clusters(const ms_plot_request *r, searches *s)
 {
     ms_ctx *cx = r->cx;
-    ms_sizes sizes;
+    const char *list = r->options.clusters;
+    s->num_clusters = 1;
+    if (list == NULL)
+        return MS_OK;
+    if (ms_plan_is_given(&r->plan, MS_CHOOSE_CLUSTER))
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "--clusters and --cluster name clusters twice");
+    int num = 0;
+    for (const char *item; (item = ms_list_next(cx->arena, &list)) != NULL;) {
+        if (num == MS_MAX_PLOT_CLUSTERS)
+            return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                           "--clusters: a picture has room for %d clusters", num);
+        s->clusters[num++] = item;
+    }
+    if (num == 0)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--clusters names none");
+    s->num_clusters = num;
+    return MS_OK;
+}
+
+static ms_status read_searches(const ms_plot_request *r, searches *s)
+{
+    ms_ctx *cx = r->cx;
     if (r->options.gpus == NULL) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the numbers of GPUs are not given");
         return ms_hint(cx, "for example --gpus 64..4096");
     }
-    MS_TRY(ms_sizes_parse(cx, "--gpus", r->options.gpus, MS_MAX_GPUS, &sizes));
-    ms_plan_limits limits;
-    MS_TRY(ms_plan_limits_read(cx, &r->options.limit, &r->memory, &limits));
-    ms_scaling scaling = {.arena = cx->arena,
-                          .limits = limits_text(r),
-                          .num_points = sizes.num,
-                          .points = MS_NEW_ARRAY(cx->arena, sizes.num, ms_scaling_point)};
-    ms_status status = MS_OK;
-    for (int i = 0; i < sizes.num && status == MS_OK; i++) {
-        show_progress(r, &sizes, i);
-        status = search_size(r, sizes.sizes[i], &limits, &scaling, &scaling.points[i]);
+    MS_TRY(ms_sizes_parse(cx, "--gpus", r->options.gpus, MS_MAX_GPUS, &s->sizes));
+    MS_TRY(ms_plan_limits_read(cx, &r->options.limit, &r->memory, &s->limits));
+    s->limits_text = limits_text(r);
+    return read_clusters(r, s);
+}
+
+static ms_status show_several(const ms_plot_request *r, const searches *s,
+                              const ms_scaling *scaling)
+{
+    const char **names = MS_NEW_ARRAY(r->cx->arena, s->num_clusters, const char *);
+    bool found = false;
+    for (int k = 0; k < s->num_clusters; k++) {
+        names[k] = ms_caption_name(r->cx->arena, s->clusters[k]);
+        found = found || ms_scaling_first(&scaling[k]) != NULL;
     }
-    show_progress(r, &sizes, sizes.num);
+    ms_scaling_clusters plot = {r->cx->arena, s->num_clusters, names, scaling};
+    return ms_plot_show_found(r, &(ms_plotted)MS_PLOTTED(ms_scaling_clusters, &plot),
+                              found, NO_PLAN);
+}
+
+ms_status ms_plot_scaling(ms_plot_request *r)
+{
+    searches s = {0};
+    ms_scaling scaling[MS_MAX_PLOT_CLUSTERS];
+    MS_TRY(read_searches(r, &s));
+    ms_status status = MS_OK;
+    for (int k = 0; k < s.num_clusters && status == MS_OK; k++)
+        status = search_cluster(r, &s, k, &scaling[k]);
+    show_progress(r, &s, 0);
     MS_TRY(status);
-    return ms_plot_show_found(r, &(ms_plotted)MS_PLOTTED(ms_scaling, &scaling),
-                              ms_scaling_first(&scaling) != NULL,
-                              "no plan fits on any of these numbers of GPUs");
+    if (s.num_clusters > 1)
+        return show_several(r, &s, scaling);
+    return ms_plot_show_found(r, &(ms_plotted)MS_PLOTTED(ms_scaling, &scaling[0]),
+                              ms_scaling_first(&scaling[0]) != NULL, NO_PLAN);
 }

@@ -1,8 +1,9 @@
-/* Plots of many searches: heatmaps, costs, Pareto sets and tornados, from data made for them. */
+/* Plots of many searches: heatmaps, costs, Pareto sets, scaling of several clusters and tornados, from data made for them. */
 #include "plots/cost_data.h"
 #include "plots/heatmap_data.h"
 #include "plots/labels.h"
 #include "plots/pareto_data.h"
+#include "plots/scaling_clusters_data.h"
 #include "plots/sensitivity_data.h"
 #include "tests/unit/plots/picture.h"
 
@@ -12,6 +13,7 @@
 MS_PLOT_WRITER_FUNCTIONS(ms_heatmap)
 MS_PLOT_WRITER_FUNCTIONS(ms_cost_plot)
 MS_PLOT_WRITER_FUNCTIONS(ms_pareto)
+MS_PLOT_WRITER_FUNCTIONS(ms_scaling_clusters)
 MS_PLOT_WRITER_FUNCTIONS(ms_tornado)
 
 static const char *const sizes[] = {"1", "2",  "3",  "4",  "5",  "6",  "7",  "8",
@@ -195,6 +197,52 @@ static void pareto_sets_render(void **state)
     check_picture(cx, &writer, "1 plan that none beats", 1);
 }
 
+/* ---- scaling of several clusters ---- */
+
+static void scaling_of_clusters_renders(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_scaling_point points[2][4];
+    ms_scaling scaling[2];
+    for (int k = 0; k < 2; k++) {
+        scaling[k] = (ms_scaling){.arena = cx->arena,
+                                  .model = "8b",
+                                  .device = "GPU",
+                                  .sequence_length = 4096,
+                                  .limits = "",
+                                  .num_points = 4,
+                                  .points = points[k]};
+        for (int i = 0; i < 4; i++) {
+            double rate = 1e4 * (k + 1) * (double)(1 << i) * (1.0 - 0.05 * i);
+            points[k][i] = (ms_scaling_point){.gpus = 8L << i, .global_batch = 64L << i};
+            points[k][i].best = (ms_best_plan){.found = true, .plan = ms_plan_default(8)};
+            points[k][i].best.prediction =
+                (ms_prediction){.step_s = 1.0,
+                                .step_low_s = 0.9,
+                                .step_high_s = 1.5,
+                                .tokens_per_s = rate,
+                                .tokens_per_s_per_gpu = rate / (double)(8 << i),
+                                .mfu_frac = 0.4 - 0.02 * i};
+        }
+    }
+    static const char *const names[] = {"hgx-h100", "gb200-nvl72"};
+    ms_scaling_clusters plot = {cx->arena, 2, names, scaling};
+    const ms_plot_writer writer = MS_PLOT_WRITER(ms_scaling_clusters, &plot);
+    check_picture(cx, &writer, "gb200-nvl72 is fastest, 136k tokens/s, 85 % of linear",
+                  8);
+    double low, high;
+    ms_scaling_interval(&points[0][0], &low, &high);
+    ASSERT_NEAR(low, 1e4 / 1.5, 1e-9);
+    ASSERT_NEAR(high, 1e4 / 0.9, 1e-9);
+    for (int i = 0; i < 4; i++) {
+        points[1][i].best.found = i == 1;
+        points[0][i].best.found = false;
+        points[0][i].best.reason = points[1][i].best.reason = "no legal plan";
+    }
+    check_picture(cx, &writer, "8b on 16 GPUs: gb200-nvl72 is fastest", 1);
+}
+
 /* ---- tornados ---- */
 
 static ms_best_plan step_of(double step_s)
@@ -250,6 +298,7 @@ int main(void)
         cmocka_unit_test(labels_have_room),
         cmocka_unit_test(pareto_set_is_of_three_measures),
         cmocka_unit_test(pareto_sets_render),
+        cmocka_unit_test(scaling_of_clusters_renders),
         cmocka_unit_test(tornados_render),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
