@@ -69,22 +69,27 @@ static const ms_scaling_point *last_of(const ms_scaling *scaling)
     return NULL;
 }
 
+/* "64 to 4096", "64" for one number. */
+static const char *sizes_text(const ms_scaling *scaling)
+{
+    long least = scaling->points[0].gpus,
+         most = scaling->points[scaling->num_points - 1].gpus;
+    return least == most ? ms_arena_printf(scaling->arena, "%ld", least)
+                         : ms_arena_printf(scaling->arena, "%ld to %ld", least, most);
+}
+
 static const char *title(const ms_scaling *scaling)
 {
-    const ms_scaling_point *points = scaling->points, *last = last_of(scaling);
-    if (last == ms_scaling_first(scaling))
-        return ms_arena_printf(
-            scaling->arena, "%s on %ld%s × %s", scaling->model, points[0].gpus,
-            scaling->num_points == 1
-                ? ""
-                : ms_arena_printf(scaling->arena, " to %ld",
-                                  points[scaling->num_points - 1].gpus),
-            scaling->device);
+    const ms_scaling_point *first = ms_scaling_first(scaling), *last = last_of(scaling);
+    if (last == first) {
+        return ms_arena_printf(scaling->arena, "%s on %s × %s", scaling->model,
+                               sizes_text(scaling), scaling->device);
+    }
+    double linear = ms_scaling_linear(scaling, last);
     return ms_arena_printf(scaling->arena, "%s on %ld × %s: %.0f %% of linear from %ld",
                            scaling->model, last->gpus, scaling->device,
-                           100.0 * last->best.prediction.tokens_per_s /
-                               ms_scaling_linear(scaling, last),
-                           ms_scaling_first(scaling)->gpus);
+                           100.0 * last->best.prediction.tokens_per_s / linear,
+                           first->gpus);
 }
 
 static const char *subtitle(const ms_scaling *scaling)
