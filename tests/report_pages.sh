@@ -112,6 +112,16 @@ page_of_search()
     expect "no search of two stacks" grep -q -- '--stack megatron,torchtitan' "$scratch/page.html"
 }
 
+page_of_objective()
+{
+    "$MESHSIM" search --model 8b --gpus 8..32 --global-batch 32 --objective cost --tokens 1T --price 2 --json -o "$scratch/least.json"
+    page "$scratch/least.json"
+    expect_figures "$scratch/page.html" "$scratch/least.json" $figures
+    expect "no objective" grep -q 'numbers of GPUs by least cost, with proof' "$scratch/page.html"
+    expect "not all sizes" [ "$(sed -n '/id="t-sweep-0"/,/<.table>/p' "$scratch/page.html" | grep -c '<tr>')" -eq 4 ]
+    refused 2 "--point is for sweeps" "$scratch/least.json" --point 1 -o "$scratch/no.html"
+}
+
 page_of_sweep()
 {
     local sweep="$scratch/swept.json"
@@ -195,7 +205,7 @@ bad_calls_are_answered()
     expect "a refused page was written" [ ! -e "$scratch/no.html" ]
 }
 
-for case in page_of_flags page_of_prediction page_of_search page_of_sweep page_of_a_large_plan page_of_a_plan_that_does_not_fit names_are_no_markup bad_calls_are_answered; do
+for case in page_of_flags page_of_prediction page_of_search page_of_objective page_of_sweep page_of_a_large_plan page_of_a_plan_that_does_not_fit names_are_no_markup bad_calls_are_answered; do
     failed=0
     echo "[ RUN      ] $case"
     $case

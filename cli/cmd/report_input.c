@@ -209,6 +209,7 @@ static ms_status read_search(ms_ctx *cx, ms_jval root, ms_report_input *out)
     MS_TRY(ms_report_number(cx, root, "memory_limit_bytes", &out->memory_limit_bytes));
     out->memory.min_probability = isnan(search->min_fit) ? 0.0 : search->min_fit;
     MS_TRY(read_command(cx, root, &out->plan, search));
+    MS_TRY(ms_report_objective_read(cx, root, &out->sweep));
     out->search = search;
     return read_campaign(cx, root, out);
 }
@@ -330,7 +331,7 @@ ms_status ms_report_input_read(ms_ctx *cx, const ms_args *args,
     if (out->path == NULL)
         return ms_plan_from_options(cx, &plan, &out->plan);
     MS_TRY(read_file(cx, out));
-    if (point->given && out->sweep == NULL)
+    if (point->given && strcmp(out->kind, "sweep") != 0)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--point is for sweeps; %s is a %s",
                        out->path, out->kind);
     out->plan.profile = options->of[MS_CHOOSE_PROFILE].text;

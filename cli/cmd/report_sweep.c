@@ -34,8 +34,6 @@ static ms_status read_point(ms_ctx *cx, ms_jval object, ms_page_point *out)
     for (size_t i = 0; i < sizeof number_keys / sizeof *number_keys; i++)
         MS_TRY(ms_report_number(cx, object, number_keys[i].key,
                                 (double *)((char *)out + number_keys[i].offset)));
-    if (out->model == NULL || out->cluster == NULL)
-        return ms_json_fail(cx, object, "a point has a model and a cluster");
     return MS_OK;
 }
 
@@ -43,8 +41,12 @@ static ms_status read_points(ms_ctx *cx, ms_jval list, ms_page_sweep *out)
 {
     out->num = ms_json_length(list);
     ms_page_point *points = MS_NEW_ARRAY(cx->arena, out->num, ms_page_point);
-    for (int i = 0; i < out->num; i++)
-        MS_TRY(read_point(cx, ms_json_element(cx, list, i), &points[i]));
+    for (int i = 0; i < out->num; i++) {
+        ms_jval object = ms_json_element(cx, list, i);
+        MS_TRY(read_point(cx, object, &points[i]));
+        if (points[i].model == NULL || points[i].cluster == NULL)
+            return ms_json_fail(cx, object, "a point has a model and a cluster");
+    }
     out->points = points;
     return MS_OK;
 }
@@ -138,5 +140,60 @@ ms_status ms_report_sweep_read(ms_ctx *cx, ms_jval root, const ms_opt_integer *w
     MS_TRY(read_choices(cx, choices, out));
     MS_TRY(choose_point(cx, points, wanted, out));
     *reported = ms_json_element(cx, points, out->reported);
+    out->about = ms_arena_printf(cx->arena,
+                                 "This page is about one of the %d jobs of a sweep, each "
+                                 "with its fastest plan.",
+                                 out->num);
+    return MS_OK;
+}
+
+/* ---- objectives ---- */
+
+/* Reads the sizes with what they share: model, cluster, sequences. */
+static ms_status read_sizes(ms_ctx *cx, ms_jval root, ms_jval jobs, ms_page_sweep *out)
+{
+    ms_page_point shared;
+    MS_TRY(read_point(cx, root, &shared));
+    out->num = ms_json_length(jobs);
+    ms_page_point *points = MS_NEW_ARRAY(cx->arena, out->num, ms_page_point);
+    for (int i = 0; i < out->num; i++) {
+        MS_TRY(read_point(cx, ms_json_element(cx, jobs, i), &points[i]));
+        points[i].model = shared.model;
+        points[i].cluster = shared.cluster;
+        points[i].sequence_length = shared.sequence_length;
+    }
+    out->points = points;
+    return shared.model != NULL && shared.cluster != NULL
+               ? MS_OK
+               : ms_json_fail(cx, root, "the search has no model or cluster");
+}
+
+ms_status ms_report_objective_read(ms_ctx *cx, ms_jval root, const ms_page_sweep **out)
+{
+    ms_jval objective = ms_report_member(cx, root, "objective"),
+            jobs = ms_report_member(cx, objective, "jobs");
+    *out = NULL;
+    if (!ms_json_is_array(jobs) || ms_json_length(jobs) == 0)
+        return MS_OK;
+    ms_page_sweep *sweep = MS_NEW(cx->arena, ms_page_sweep);
+    ms_plan_sweep_choice *none = MS_NEW(cx->arena, ms_plan_sweep_choice);
+    const char *name;
+    double gpus;
+    bool optimal;
+    *none = (ms_plan_sweep_choice){-1, -1, -1, 0, NULL};
+    *sweep = (ms_page_sweep){.num_tasks = 1, .choices = none, .reported = -1};
+    MS_TRY(read_sizes(cx, root, jobs, sweep));
+    MS_TRY(ms_report_text(cx, objective, "name", &name));
+    MS_TRY(ms_report_number(cx, objective, "gpus", &gpus));
+    MS_TRY(ms_report_bool(cx, ms_report_member(cx, objective, "certificate"), "optimal",
+                          &optimal));
+    for (int i = 0; i < sweep->num; i++)
+        if (sweep->points[i].gpus == gpus)
+            sweep->reported = i;
+    sweep->about = ms_arena_printf(
+        cx->arena, "The search compared these numbers of GPUs by least %s%s.",
+        name != NULL ? name : "objective",
+        optimal ? ", with proof that no plan on any of them is better" : "; not proven");
+    *out = sweep;
     return MS_OK;
 }

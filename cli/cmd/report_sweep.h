@@ -12,4 +12,8 @@
 ms_status ms_report_sweep_read(ms_ctx *cx, ms_jval root, const ms_opt_integer *wanted,
                                ms_page_sweep *out, ms_jval *reported);
 
+/* Reads the sizes that a search with an objective has compared, the chosen one reported.
+ * `root`: the search. *out: NULL if it has no objective. MS_EINPUT: it is incomplete. */
+ms_status ms_report_objective_read(ms_ctx *cx, ms_jval root, const ms_page_sweep **out);
+
 #endif

@@ -30,13 +30,15 @@ typedef struct ms_page_point {
     double elapsed_s, gpu_hours, cost;
 } ms_page_point;
 
-/* A file of a sweep, one task after the other, each with as many points. */
+/* A file of a sweep, one task after the other, each with as many points; or the sizes of a
+ * search with an objective, which are one task. */
 typedef struct ms_page_sweep {
+    const char *about; /* a sentence that says what the points are */
     int num, num_tasks;
     const ms_page_point *points;         /* (num) */
     const ms_plan_sweep_choice *choices; /* (num_tasks) */
     int reported;                        /* the point of the page */
-    const char *command;                 /* which repeats the search of that point */
+    const char *command; /* which repeats that point's search; NULL: none */
 } ms_page_sweep;
 
 typedef struct ms_page {
@@ -53,7 +55,7 @@ typedef struct ms_page {
     const char *no_timeline;
     const ms_campaign_answer *campaign; /* NULL: not asked for */
     const ms_page_search *search;       /* NULL: the file is no search */
-    const ms_page_sweep *sweep;         /* NULL: the file is no sweep */
+    const ms_page_sweep *sweep;         /* NULL: the file has one job alone */
     const ms_kept_notes *notes;         /* defaults and notes of the command */
     const char *command;                /* "meshsim report ...", which repeats the page */
 } ms_page;

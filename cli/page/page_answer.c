@@ -235,9 +235,10 @@ static const char *certificate_text(const ms_page *page)
 {
     const ms_page_search *s = page->search;
     ms_arena *arena = page->arena;
-    if (page->sweep != NULL && !page->sweep->points[page->sweep->reported].optimal)
+    const ms_page_sweep *sweep = page->sweep;
+    if (s == NULL && sweep != NULL && !sweep->points[sweep->reported].optimal)
         return "The search of this job was interrupted: a faster plan may exist.";
-    if (page->sweep != NULL)
+    if (s == NULL && sweep != NULL)
         return "Certificate: no plan of this job's searched space is faster, by replay of "
                "every action.";
     if (s == NULL)

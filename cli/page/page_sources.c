@@ -82,7 +82,7 @@ void ms_page_repeat(const ms_html *html, const ms_page *page)
     put_command(html, "This page:", page->command);
     if (page->search != NULL)
         put_command(html, "The search:", page->search->command);
-    if (page->sweep != NULL)
+    if (page->sweep != NULL && page->sweep->command != NULL)
         put_command(html, "The search of this point:", page->sweep->command);
     put_command(html, "The prediction (layers are split over stages as the stack does):",
                 ms_arena_printf(page->arena, "meshsim predict %s", flags));

@@ -68,13 +68,12 @@ static void task_table(const ms_html *html, const ms_page *page, int task)
 void ms_page_of_sweep(const ms_html *html, const ms_page *page)
 {
     const ms_page_sweep *sweep = page->sweep;
-    ms_html_print(html,
-                  "<p>This page is about one of the %d jobs of a sweep, each with its "
-                  "fastest plan.</p>\n",
-                  sweep->num);
+    ms_html_print(html, "<p>%s</p>\n", sweep->about);
     for (int task = 0; task < sweep->num_tasks; task++)
         task_table(html, page, task);
-    ms_html_print(html, "<p>Pareto: no other job is both faster and cheaper. Fastest, "
-                        "cheapest and fewest GPUs are of the jobs that keep deadline and "
-                        "budget.</p>\n");
+    if (page->search == NULL)
+        ms_html_print(html,
+                      "<p>Pareto: no other job is both faster and cheaper. Fastest, "
+                      "cheapest and fewest GPUs are of the jobs that keep deadline and "
+                      "budget.</p>\n");
 }
