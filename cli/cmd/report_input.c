@@ -195,6 +195,17 @@ static ms_status read_list(ms_ctx *cx, ms_jval root, const char *path, ms_result
     return MS_OK;
 }
 
+/* Reads how the plans of a search were found, and the command that repeats it. */
+static ms_status read_how(ms_ctx *cx, ms_jval root, const ms_plan *plan,
+                          ms_page_search *out)
+{
+    MS_TRY(read_certificate(cx, root, out));
+    MS_TRY(read_gaps(cx, root, out));
+    MS_TRY(read_space(cx, root, out));
+    MS_TRY(ms_report_number(cx, root, "min_fit", &out->min_fit));
+    return read_command(cx, root, plan, out);
+}
+
 static ms_status read_search(ms_ctx *cx, ms_jval root, ms_report_input *out)
 {
     ms_page_search *search = MS_NEW(cx->arena, ms_page_search);
@@ -202,13 +213,9 @@ static ms_status read_search(ms_ctx *cx, ms_jval root, ms_report_input *out)
     MS_TRY(read_list(cx, root, out->path, &search->plans));
     MS_TRY(take(cx, &search->plans.items[0], root, out));
     MS_TRY(read_engine(cx, root, out));
-    MS_TRY(read_certificate(cx, root, search));
-    MS_TRY(read_gaps(cx, root, search));
-    MS_TRY(read_space(cx, root, search));
-    MS_TRY(ms_report_number(cx, root, "min_fit", &search->min_fit));
+    MS_TRY(read_how(cx, root, &out->plan, search));
     MS_TRY(ms_report_number(cx, root, "memory_limit_bytes", &out->memory_limit_bytes));
     out->memory.min_probability = isnan(search->min_fit) ? 0.0 : search->min_fit;
-    MS_TRY(read_command(cx, root, &out->plan, search));
     MS_TRY(ms_report_objective_read(cx, root, &out->sweep));
     out->search = search;
     return read_campaign(cx, root, out);

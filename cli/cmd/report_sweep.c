@@ -152,7 +152,7 @@ ms_status ms_report_sweep_read(ms_ctx *cx, ms_jval root, const ms_opt_integer *w
 /* Reads the sizes with what they share: model, cluster, sequences. */
 static ms_status read_sizes(ms_ctx *cx, ms_jval root, ms_jval jobs, ms_page_sweep *out)
 {
-    ms_page_point shared;
+    ms_page_point shared = {0};
     MS_TRY(read_point(cx, root, &shared));
     out->num = ms_json_length(jobs);
     ms_page_point *points = MS_NEW_ARRAY(cx->arena, out->num, ms_page_point);

@@ -71,9 +71,10 @@ void ms_page_of_sweep(const ms_html *html, const ms_page *page)
     ms_html_print(html, "<p>%s</p>\n", sweep->about);
     for (int task = 0; task < sweep->num_tasks; task++)
         task_table(html, page, task);
-    if (page->search == NULL)
+    if (page->search == NULL) {
         ms_html_print(html,
                       "<p>Pareto: no other job is both faster and cheaper. Fastest, "
                       "cheapest and fewest GPUs are of the jobs that keep deadline and "
                       "budget.</p>\n");
+    }
 }

@@ -4,6 +4,7 @@
 #include "sim/planning/campaign_text.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- text ---- */
 
@@ -13,10 +14,15 @@ static void print_time(FILE *out, ms_arena *arena, const ms_campaign_answer *a)
     ms_print(out, "training      %s for %s tokens in %.0f steps\n",
              ms_long_time_text(arena, c->elapsed_s),
              ms_large_text(arena, a->terms.tokens, ""), c->num_steps);
-    if (!isnan(c->elapsed_low_s))
-        ms_print(out, "              90 %% interval %s to %s, by that of the step\n",
+    if (!isnan(c->elapsed_low_s)) {
+        ms_print(out,
+                 "              90 %% interval %s to %s, by that of the step; GPU-hours, "
+                 "cost and energy %+.0f %% to %+.0f %% likewise\n",
                  ms_long_time_text(arena, c->elapsed_low_s),
-                 ms_long_time_text(arena, c->elapsed_high_s));
+                 ms_long_time_text(arena, c->elapsed_high_s),
+                 100.0 * (c->elapsed_low_s / c->elapsed_s - 1.0),
+                 100.0 * (c->elapsed_high_s / c->elapsed_s - 1.0));
+    }
     ms_print(out,
              "goodput       %.1f %%: interrupted every %s, %.0f times; %s until the next "
              "step\n",
@@ -109,6 +115,32 @@ static void write_failures(ms_jout *out, const ms_simulated_job *job)
     ms_jout_end_object(out);
 }
 
+/* A figure that is proportional to the time, and the keys of its 90 % interval. */
+typedef struct proportional {
+    const char *key, *low, *high;
+    size_t offset; /* of a double in ms_campaign */
+} proportional;
+
+#define KEYS(member)                                                                     \
+    {                                                                                    \
+#member, #member "_low", #member "_high", offsetof(ms_campaign, member)          \
+    }
+static const proportional resources[] = {KEYS(gpu_hours), KEYS(cost), KEYS(energy_kwh),
+                                         KEYS(co2_kg)};
+#undef KEYS
+
+static void write_resources(ms_jout *out, const ms_campaign *c)
+{
+    for (size_t i = 0; i < sizeof resources / sizeof *resources; i++) {
+        const proportional *r = &resources[i];
+        double value;
+        memcpy(&value, (const char *)c + r->offset, sizeof value);
+        ms_jout_number_field(out, r->key, value);
+        ms_jout_number_field(out, r->low, value * c->elapsed_low_s / c->elapsed_s);
+        ms_jout_number_field(out, r->high, value * c->elapsed_high_s / c->elapsed_s);
+    }
+}
+
 /* Writes whether a limit is kept; null without one. */
 static void write_kept(ms_jout *out, const char *key, double value, double limit)
 {
@@ -135,10 +167,7 @@ void ms_campaign_write_field(ms_jout *out, const ms_campaign_answer *answer)
     ms_jout_number_field(out, "checkpoint_stall_s", c->job.checkpoint_s);
     ms_jout_number_field(out, "checkpoint_interval_steps", c->interval_steps);
     ms_jout_number_field(out, "spare_nodes", c->spare_nodes);
-    ms_jout_number_field(out, "gpu_hours", c->gpu_hours);
-    ms_jout_number_field(out, "cost", c->cost);
-    ms_jout_number_field(out, "energy_kwh", c->energy_kwh);
-    ms_jout_number_field(out, "co2_kg", c->co2_kg);
+    write_resources(out, c);
     ms_jout_number_field(out, "deadline_s", answer->deadline_s);
     ms_jout_number_field(out, "budget", answer->budget);
     write_kept(out, "meets_deadline", c->elapsed_s, answer->deadline_s);
