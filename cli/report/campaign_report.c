@@ -118,7 +118,7 @@ static void write_failures(ms_jout *out, const ms_simulated_job *job)
 /* A figure that is proportional to the time, and the keys of its 90 % interval. */
 typedef struct proportional {
     const char *key, *low, *high;
-    size_t offset; /* of a double in ms_campaign */
+    size_t offset; /* place of a double in ms_campaign */
 } proportional;
 
 #define KEYS(member)                                                                     \
