@@ -1,5 +1,5 @@
-/* Reads and writes plan files (meshsim.plan/1). Absent keys take defaults; axes and
- * sections are always written, so a file reads back as the same plan. */
+/* Reads and writes plan files (meshsim.plan/1). Absent keys take defaults. Axes are always
+ * written, and sections if one of their keys is, so a file reads back as the same plan. */
 #include "base/paths.h"
 #include "costmodel/plan/plan_field.h"
 
@@ -404,15 +404,26 @@ static void write_value(ms_jout *out, const ms_plan *plan, ms_choice choice)
         ms_jout_text(out, ms_plan_value_text(NULL, plan, choice));
 }
 
-static void write_choice(ms_jout *out, const ms_plan *plan, ms_choice choice)
+/* Whether a plan file shows a choice's JSON default as null, or leaves it out. */
+static bool is_shortened(const ms_plan *plan, ms_choice choice)
 {
     const ms_plan_field *row = &ms_plan_fields[choice];
-    bool plain = row->json_plain != MS_PLAIN_WRITTEN && row->kind != MS_CHOICE_STORED &&
-                 ms_plan_is_plain(plan, choice);
-    if (row->json_plain == MS_PLAIN_OMITTED && (plain || !ms_plan_matters(plan, choice)))
-        return;
-    ms_jout_key(out, row->key);
-    if (plain)
+    return row->json_plain != MS_PLAIN_WRITTEN && row->kind != MS_CHOICE_STORED &&
+           ms_plan_is_plain(plan, choice);
+}
+
+static bool is_written(const ms_plan *plan, ms_choice choice)
+{
+    const ms_plan_field *row = &ms_plan_fields[choice];
+    return row->key != NULL &&
+           (row->json_plain != MS_PLAIN_OMITTED ||
+            (!is_shortened(plan, choice) && ms_plan_matters(plan, choice)));
+}
+
+static void write_choice(ms_jout *out, const ms_plan *plan, ms_choice choice)
+{
+    ms_jout_key(out, ms_plan_fields[choice].key);
+    if (is_shortened(plan, choice))
         ms_jout_null(out);
     else
         write_value(out, plan, choice);
@@ -427,7 +438,7 @@ void ms_plan_write_json(ms_jout *out, const ms_plan *plan)
         const ms_plan_field *row = &ms_plan_fields[i];
         if (i == MS_CHOOSE_PP)
             write_mesh(out, plan);
-        if (row->key == NULL)
+        if (!is_written(plan, (ms_choice)i))
             continue;
         bool same =
             open != NULL && row->section != NULL && strcmp(open, row->section) == 0;
@@ -440,5 +451,7 @@ void ms_plan_write_json(ms_jout *out, const ms_plan *plan)
         open = row->section;
         write_choice(out, plan, (ms_choice)i);
     }
+    if (open != NULL)
+        ms_jout_end_object(out);
     ms_jout_end_object(out);
 }

@@ -1,7 +1,7 @@
 #include "sim/step/workload.h"
 
 #include "base/number.h"
-
+#include "costmodel/plan/stack_choices.h"
 #include "sim/step/split.h"
 #include "topo/allocation.h"
 
@@ -81,7 +81,7 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
     workload->cluster = inputs->cluster;
     workload->profile = inputs->profile;
     ms_stack *stack = MS_NEW(cx->arena, ms_stack);
-    *stack = ms_stack_adapt(inputs->stack, plan->compute);
+    *stack = ms_stack_of_plan(inputs->stack, plan);
     workload->stack = stack;
     MS_TRY(ms_pricer_make(cx, workload->cluster, workload->profile, workload->stack,
                           plan->compute, &workload->pricer));

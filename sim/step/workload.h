@@ -78,7 +78,7 @@ typedef struct ms_workload {
     /* prediction errors of published runs; NULL: none has the devices or profile */
     const ms_error_spread *spread, *peak_spread;
     ms_memory_limit memory; /* when plans fit; by default if their predicted peak does */
-    const ms_stack *stack;  /* adapted to the compute type (ms_stack_adapt) */
+    const ms_stack *stack;  /* conventions for this plan (ms_stack_of_plan) */
     ms_rule_set rules;      /* rules of the stack's framework */
     ms_pricer pricer;
     long sequence_length, global_batch;

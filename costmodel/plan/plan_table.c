@@ -1,0 +1,350 @@
+/* The table of a plan's choices: a row per choice, with the functions that its rows
+ * name. */
+#include "costmodel/plan/plan_field.h"
+
+#include "costmodel/schedule/schedule.h"
+
+#include <string.h>
+
+#define MAX_GPUS   16777216 /* 2^24 */
+#define MAX_TOKENS 4294967296.0
+#define MAX_BATCH  4294967296.0
+#define MAX_INT    2147483647.0
+
+/* ---- words ---- */
+
+static const char *const storage_words[] = {"fp32", "bf16", NULL};
+
+static bool find_schedule(const char *text, int *index)
+{
+    ms_schedule_kind kind = MS_CUSTOM;
+    if (!ms_schedule_is_file(text) && !ms_schedule_parse(text, &kind))
+        return false;
+    *index = (int)kind;
+    return true;
+}
+
+static bool find_cp_method(const char *text, int *index)
+{
+    ms_cp_method method;
+    if (!ms_cp_method_parse(text, &method))
+        return false;
+    *index = (int)method;
+    return true;
+}
+
+/* ---- defaults of the command line ---- */
+
+static long usual_batch(const ms_plan *plan, const ms_stack *stack)
+{
+    (void)stack;
+    return ms_plan_default_batch(plan->gpus, plan->sequence_length);
+}
+
+/* Whether a schedule can have so many virtual stages; 1 stands for any number, too. */
+static bool has_chunks(ms_schedule_kind kind, long virtual_stages)
+{
+    ms_schedule_traits traits = ms_schedule_traits_of(kind);
+    return virtual_stages == 1 ||
+           (virtual_stages >= traits.least_virtual &&
+            (traits.most_virtual == 0 || virtual_stages <= traits.most_virtual));
+}
+
+/* The stack's default, interleaved with virtual stages, or the first schedule that the
+ * stack has. Without a pipeline, where none has an effect, 1F1B. */
+static long usual_schedule(const ms_plan *plan, const ms_stack *stack)
+{
+    bool is_free = stack == NULL || plan->size[MS_PP] == 1;
+    ms_schedule_kind usual = plan->virtual_stages > 1 ? MS_INTERLEAVED
+                             : is_free                ? MS_1F1B
+                                                      : stack->default_schedule;
+    if (is_free || stack->can_schedule[usual])
+        return usual;
+    for (ms_schedule_kind kind = 0; kind < MS_CUSTOM; kind++)
+        if (stack->can_schedule[kind] && has_chunks(kind, plan->virtual_stages))
+            return kind;
+    return usual;
+}
+
+/* Default number of virtual stages; with a schedule file the number from that file. */
+static long usual_virtual_stages(const ms_plan *plan, const ms_stack *stack)
+{
+    (void)stack;
+    return plan->schedule == MS_CUSTOM
+               ? plan->virtual_stages
+               : ms_schedule_default_virtual(plan->schedule, plan->size[MS_PP]);
+}
+
+static long usual_zero(const ms_plan *plan, const ms_stack *stack)
+{
+    if (plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
+        return 0;
+    long zero = plan->size[MS_PP] > 1 && stack->pipeline_zero >= 0 ? stack->pipeline_zero
+                                                                   : stack->default_zero;
+    return zero >= 0 ? zero : 3;
+}
+
+static long usual_reshard(const ms_plan *plan, const ms_stack *stack)
+{
+    bool in_pipelines = stack != NULL && stack->reshards_in_pipelines;
+    return plan->zero == 3 && (plan->size[MS_PP] == 1 || in_pipelines);
+}
+
+static long usual_sequence_parallel(const ms_plan *plan, const ms_stack *stack)
+{
+    return plan->size[MS_TP] > 1 && !stack->lacks_sequence_parallel;
+}
+
+static long usual_cp_method(const ms_plan *plan, const ms_stack *stack)
+{
+    return plan->size[MS_CP] > 1 ? (long)stack->cp_method : MS_CP_ALL_GATHER;
+}
+
+static long usual_recompute(const ms_plan *plan, const ms_stack *stack)
+{
+    (void)plan;
+    for (long mode = 0; ms_recompute_names[mode] != NULL; mode++)
+        if (strcmp(ms_recompute_names[mode], stack->recompute) == 0)
+            return mode;
+    return MS_RECOMPUTE_NONE;
+}
+
+/* ---- effects of choices ---- */
+
+static bool has_pipeline(const ms_plan *plan)
+{
+    return plan->size[MS_PP] > 1;
+}
+
+static bool has_tensor(const ms_plan *plan)
+{
+    return plan->size[MS_TP] > 1;
+}
+
+static bool has_context(const ms_plan *plan)
+{
+    return plan->size[MS_CP] > 1;
+}
+
+static bool shards_parameters(const ms_plan *plan)
+{
+    return plan->zero == 3;
+}
+
+static bool has_budget(const ms_plan *plan)
+{
+    return plan->recompute == MS_RECOMPUTE_AUTO;
+}
+
+static bool can_cp(const ms_stack *stack, long method)
+{
+    return stack->can_cp[method];
+}
+
+/* ---- the table ---- */
+
+#define WHOLE(member_of, label)                                                          \
+    .kind = MS_CHOICE_WHOLE, .offset = offsetof(ms_plan, member_of), .name = (label)
+#define NUMBER(member_of, label)                                                         \
+    .kind = MS_CHOICE_NUMBER, .offset = offsetof(ms_plan, member_of), .name = (label)
+#define SWITCH(member_of, label)                                                         \
+    .kind = MS_CHOICE_SWITCH, .offset = offsetof(ms_plan, member_of), .name = (label)
+#define WORD(member_of, label, list)                                                     \
+    .kind = MS_CHOICE_WORD, .offset = offsetof(ms_plan, member_of), .name = (label),     \
+    .words = (list)
+#define TEXT(member_of)                                                                  \
+    .kind = MS_CHOICE_TEXT, .offset = offsetof(ms_plan, member_of), .name = #member_of
+#define JSON(object, word) .section = (object), .key = (word)
+#define FLAG(option, stands_for, text)                                                   \
+    .flag = (option), .value = (stands_for), .help = (text)
+#define AXIS(axis, label, option, text)                                                  \
+    {                                                                                    \
+        WHOLE(size[axis], label), .low = 1, .high = MAX_GPUS, .plain = 1,                \
+                                  FLAG(option, "N", text), .search = MS_SEARCH_TRIES,    \
+                                  .in_table = true                                       \
+    }
+#define EXPERTS(member, text)                                                            \
+    {                                                                                    \
+        WHOLE(member, #member), JSON("experts", #member),                                \
+            .low = 1, .high = MAX_GPUS, .plain = 1, FLAG("--" #member, "N", text),       \
+            .search = MS_SEARCH_TRIES, .in_table = true, .hidden = true                  \
+    }
+#define STORED(member_of, word)                                                          \
+    {                                                                                    \
+        .kind = MS_CHOICE_STORED, .offset = offsetof(ms_plan, member_of),                \
+        .name = #member_of, .words = storage_words, JSON("precision", word),             \
+        .json_plain = MS_PLAIN_NULL                                                      \
+    }
+
+const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
+    [MS_CHOOSE_MODEL] = {TEXT(model), JSON(NULL, "model"), .required = true,
+                         FLAG("--model", "NAME|FILE",
+                              "model by name (70b, mixtral-8x7b), or its config.json")},
+    [MS_CHOOSE_CLUSTER] =
+        {TEXT(cluster), JSON(NULL, "cluster"),
+         FLAG("--cluster", "NAME|FILE",
+              "cluster by name or file (default hgx-h100; of run: cpu)")},
+    [MS_CHOOSE_PROFILE] = {TEXT(profile),
+                           FLAG("--profile", "NAME|FILE",
+                                "cost profile in place of the cluster's own (\"meshsim "
+                                "calibrate\" writes one)")},
+    [MS_CHOOSE_GPUS] = {WHOLE(gpus, "gpus"), JSON(NULL, "gpus"), .low = 1,
+                        .high = MAX_GPUS, .flag_rule = MS_FLAG_ALWAYS,
+                        FLAG("--gpus", "N",
+                             "number of GPUs (default: the product of the axes)")},
+    [MS_CHOOSE_PP] = AXIS(MS_PP, "pp", "--pp", "pipeline stages (default 1)"),
+    [MS_CHOOSE_DP_REPLICATE] = AXIS(MS_DP_REPLICATE, "dp_replicate", "--dp-replicate",
+                                    "replicas of the sharded model (default 1)"),
+    [MS_CHOOSE_DP_SHARD] =
+        AXIS(MS_DP_SHARD, "dp_shard", "--dp-shard",
+             "data-parallel ranks that --zero shards over (default: the rest of --gpus)"),
+    [MS_CHOOSE_CP] = AXIS(MS_CP, "cp", "--cp", "context parallelism (default 1)"),
+    [MS_CHOOSE_TP] = AXIS(MS_TP, "tp", "--tp", "tensor parallelism (default 1)"),
+    [MS_CHOOSE_EP] =
+        EXPERTS(ep, "expert parallelism, over the ranks of dp_shard, cp and tp "
+                    "(default 1)"),
+    [MS_CHOOSE_ETP] =
+        EXPERTS(etp, "tensor parallelism inside experts: 1 or tp (default 1)"),
+    [MS_CHOOSE_ORDER] = {.kind = MS_CHOICE_LIST,
+                         .name = "order",
+                         FLAG("--order", "AXES",
+                              "axes outer to inner (default "
+                              "pp,dp_replicate,dp_shard,cp,tp)")},
+    [MS_CHOOSE_SEQUENCE_LENGTH] =
+        {WHOLE(sequence_length, "sequence_length"), JSON("batch", "sequence_length"),
+         .low = 1, .high = MAX_TOKENS, .flag_high = 1073741824, .plain = 8192,
+         FLAG("--seq", "TOKENS", "sequence length (default 8k)")},
+    [MS_CHOOSE_GLOBAL_BATCH] =
+        {WHOLE(global_batch, "global_batch"), JSON("batch", "global_batch"), .low = 1,
+         .high = MAX_BATCH, .flag_high = MAX_GPUS, .usual = usual_batch,
+         .flag_rule = MS_FLAG_NOT_DEFAULT,
+         FLAG("--global-batch", "SEQUENCES",
+              "sequences per step (default max(4 Mi, 1 Ki x GPUs) tokens)")},
+    [MS_CHOOSE_MICROBATCH] =
+        {WHOLE(microbatch, "microbatch"), .short_name = "mbs",
+         JSON("batch", "microbatch"), .low = 1, .high = MAX_BATCH, .flag_high = MAX_GPUS,
+         .plain = 1, .search = MS_SEARCH_TRIES, .in_table = true,
+         FLAG("--microbatch", "SEQUENCES",
+              "sequences per micro-batch and data-parallel rank (default 1)")},
+    [MS_CHOOSE_SCHEDULE] =
+        {WORD(schedule, "schedule", ms_schedule_names), JSON("pipeline", "schedule"),
+         .find = find_schedule, .plain = MS_1F1B, .usual = usual_schedule,
+         .matters = has_pipeline, .flag_rule = MS_FLAG_IN_EFFECT,
+         .search = MS_SEARCH_TRIES, .in_table = true,
+         FLAG("--schedule", NULL,
+              "pipeline schedule (default: the stack's, mostly 1f1b; interleaved with "
+              "--virtual-stages), or a file of actions: FILE.csv")},
+    [MS_CHOOSE_VIRTUAL_STAGES] =
+        {WHOLE(virtual_stages, "virtual_stages"), .short_name = "v",
+         JSON("pipeline", "virtual_stages"), .low = 1, .high = 32767, .flag_high = 4096,
+         .plain = 1, .usual = usual_virtual_stages, .search = MS_SEARCH_TRIES,
+         .in_table = true,
+         FLAG("--virtual-stages", "N",
+              "chunks of layers per pipeline rank (default 1; 2 when interleaved)")},
+    [MS_CHOOSE_GROUP] =
+        {WHOLE(microbatch_group, "microbatch_group"),
+         JSON("pipeline", "microbatch_group"), .json_plain = MS_PLAIN_NULL,
+         .high = MAX_INT, .flag_high = MAX_GPUS, .search = MS_SEARCH_REFUSES,
+         FLAG("--group", "N",
+              "micro-batches per turn of a chunk (default 0: the schedule's own)")},
+    [MS_CHOOSE_MEMORY_LIMIT] =
+        {NUMBER(memory_limit, "memory_limit"), JSON("pipeline", "memory_limit"),
+         .json_plain = MS_PLAIN_OMITTED, .high = 4194304, .above_low = true,
+         .search = MS_SEARCH_REFUSES,
+         FLAG("--memory-limit", "X",
+              "zb-auto: micro-batches in flight, as a multiple of 1f1b's peak on rank 0 "
+              "(default 2)")},
+    [MS_CHOOSE_STAGE_LAYERS] = {.kind = MS_CHOICE_LIST,
+                                .name = "layers_per_stage",
+                                JSON("pipeline", "layers_per_stage"),
+                                .flag_rule = MS_FLAG_NEVER,
+                                .search = MS_SEARCH_REFUSES,
+                                FLAG("--layers-per-stage", "N,N,...",
+                                     "layers of each virtual stage, in order (default: "
+                                     "balanced)")},
+    [MS_CHOOSE_ZERO] =
+        {WHOLE(zero, "zero"), JSON("sharding", "zero"), .high = 3, .usual = usual_zero,
+         .flag_rule = MS_FLAG_ALWAYS, .search = MS_SEARCH_TRIES, .in_table = true,
+         FLAG("--zero", "0..3",
+              "sharded over dp_shard x cp: 1 optimizer, 2 gradients too, 3 parameters "
+              "too")},
+    [MS_CHOOSE_RESHARD] =
+        {SWITCH(reshard_after_forward, "reshard_after_forward"), .short_name = "reshard",
+         JSON("sharding", "reshard_after_forward"), .plain = true, .usual = usual_reshard,
+         .matters = shards_parameters, .flag_rule = MS_FLAG_IN_EFFECT,
+         .search = MS_SEARCH_TRIES,
+         FLAG("--reshard-after-forward", NULL,
+              "gather again for backward (default: on with zero 3 and no pipeline)")},
+    [MS_CHOOSE_SEQUENCE_PARALLEL] =
+        {SWITCH(sequence_parallel, "sequence_parallel"), .short_name = "sp",
+         JSON("tensor", "sequence_parallel"), .usual = usual_sequence_parallel,
+         .matters = has_tensor, .renewed = true, .flag_rule = MS_FLAG_IN_EFFECT,
+         .decides = MS_DECIDES_LAYERS, .search = MS_SEARCH_TRIES, .in_table = true,
+         .text_on = "sp",
+         FLAG("--sequence-parallel", NULL,
+              "shard norms and residuals over tp (default: on when tp > 1)")},
+    [MS_CHOOSE_ASYNC_TP] =
+        {SWITCH(async_tp, "async_tp"), .short_name = "async", JSON("tensor", "async"),
+         .matters = has_tensor, .decides = MS_DECIDES_PRICES, .search = MS_SEARCH_TRIES,
+         .in_table = true, .hidden = true, .text_on = "async tp",
+         FLAG("--async-tp", NULL,
+              "overlap tensor-parallel traffic with its matrix products (default off)")},
+    [MS_CHOOSE_LOSS_PARALLEL] =
+        {SWITCH(loss_parallel, "loss_parallel"), JSON("tensor", "loss_parallel"),
+         .plain = true, .matters = has_tensor, .renewed = true,
+         .search = MS_SEARCH_REFUSES,
+         FLAG("--loss-parallel", NULL,
+              "keep logits sharded over tp for the loss (default on)")},
+    [MS_CHOOSE_CP_METHOD] =
+        {WORD(cp_method, "cp_method", ms_cp_method_names), .short_name = "cp by",
+         JSON("context", "method"), .find = find_cp_method, .usual = usual_cp_method,
+         .matters = has_context, .can = can_cp, .flag_rule = MS_FLAG_IN_EFFECT,
+         .decides = MS_DECIDES_LAYERS, .search = MS_SEARCH_TRIES, .in_table = true,
+         .hidden = true,
+         FLAG("--cp-method", NULL,
+              "how attention gets the keys of other cp ranks (default: the stack's)")},
+    [MS_CHOOSE_CP_BALANCE] =
+        {WORD(cp_balance, "cp_balance", ms_cp_balance_names), JSON("context", "balance"),
+         .matters = has_context,
+         FLAG("--cp-balance", NULL,
+              "how a causal sequence is cut over cp (default head-tail)")},
+    [MS_CHOOSE_RECOMPUTE] = {WORD(recompute, "recompute", ms_recompute_names),
+                             JSON("recompute", "mode"), .usual = usual_recompute,
+                             .flag_rule = MS_FLAG_ALWAYS, .search = MS_SEARCH_TRIES,
+                             .in_table = true,
+                             FLAG("--recompute", NULL,
+                                  "what backward computes again (default: the stack's)")},
+    [MS_CHOOSE_RECOMPUTE_LAYERS] =
+        {WHOLE(recompute_layers, "recompute_layers"), JSON("recompute", "layers"),
+         .json_plain = MS_PLAIN_NULL, .high = 1048576, .flag_high = MAX_GPUS,
+         .search = MS_SEARCH_REFUSES,
+         FLAG("--recompute-layers", "N",
+              "layers of each chunk with --recompute full (default 0: all)")},
+    [MS_CHOOSE_RECOMPUTE_BUDGET] =
+        {NUMBER(recompute_budget_frac, "recompute_budget"),
+         JSON("recompute", "budget_frac"), .json_plain = MS_PLAIN_OMITTED, .high = 1,
+         .plain = -1, .matters = has_budget, .search = MS_SEARCH_REFUSES,
+         FLAG("--recompute-budget", "SHARE",
+              "bytes to keep with --recompute auto, from 0 (none) to 1 (all); default: "
+              "the most that fits; a search tries tenths")},
+    [MS_CHOOSE_COMPUTE] = {WORD(compute, "compute", ms_dtype_names),
+                           JSON("precision", "compute"), .plain = MS_BF16,
+                           FLAG("--precision", NULL, "compute type (default bf16)")},
+    [MS_CHOOSE_PARAM_DTYPE] = STORED(param_dtype, "params"),
+    [MS_CHOOSE_GRAD_DTYPE] = STORED(grad_dtype, "grads"),
+    [MS_CHOOSE_OPTIMIZER_DTYPE] = STORED(optimizer_dtype, "optimizer"),
+    [MS_CHOOSE_COMM_DTYPE] = STORED(comm_dtype, "comm"),
+    [MS_CHOOSE_STACK] =
+        {TEXT(stack), JSON(NULL, "stack"),
+         FLAG(
+             "--stack", "NAME|FILE",
+             "training framework whose conventions apply (default megatron; "
+             "of run: meshsim); search: also A,B,... for several, or all: each framework "
+             "with rules, at its present version")},
+    [MS_CHOOSE_RANKS_PER_DOMAIN] =
+        {WHOLE(ranks_per_domain, "ranks_per_domain"), JSON(NULL, "ranks_per_domain"),
+         .json_plain = MS_PLAIN_OMITTED, .low = 1, .high = MAX_GPUS,
+         FLAG("--ranks-per-domain", "N",
+              "ranks in each NVLink rack, node or TPU slice (default: equally many, if "
+              "they divide)")},
+};
