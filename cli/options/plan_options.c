@@ -356,6 +356,21 @@ static ms_status resolve_recompute(const resolver *r)
                : refuse_idle(r, MS_CHOOSE_RECOMPUTE_LAYERS, "full");
 }
 
+/* Takes the optional choices, those after ranks_per_domain, from their flags. */
+static void resolve_optional(const resolver *r)
+{
+    resolver quiet = *r;
+    quiet.silent = true; /* their defaults are "not chosen" */
+    for (ms_choice choice = MS_CHOOSE_RANKS_PER_DOMAIN + 1; choice < MS_NUM_CHOICES;
+         choice++) {
+        if (ms_plan_fields[choice].kind != MS_CHOICE_TEXT)
+            pick(&quiet, choice);
+        else if (ms_plan_is_given(r->opts, choice))
+            *(const char **)((char *)r->plan + ms_plan_fields[choice].offset) =
+                r->opts->of[choice].text;
+    }
+}
+
 static ms_status resolve_rest(const resolver *r)
 {
     pick_all(r, MS_CHOOSE_EP, MS_CHOOSE_ORDER);
@@ -363,6 +378,7 @@ static ms_status resolve_rest(const resolver *r)
     resolve_sharding(r);
     resolve_context(r);
     MS_TRY(resolve_recompute(r));
+    resolve_optional(r);
     if (ms_plan_is_given(r->opts, MS_CHOOSE_ORDER))
         return ms_order_parse(r->cx, r->opts->of[MS_CHOOSE_ORDER].text, r->plan);
     if (!r->from_file)
@@ -393,7 +409,8 @@ ms_status ms_plan_options_check_output(ms_ctx *cx, const ms_plan_options *opts,
 {
     const char *inputs[] = {
         opts->plan_file,          config_path(plan->model),   config_path(plan->cluster),
-        config_path(plan->stack), config_path(plan->profile), plan->schedule_file};
+        config_path(plan->stack), config_path(plan->profile), plan->schedule_file,
+        plan->expert_loads};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         MS_TRY(ms_output_check_differ(cx, inputs[i], output));
     return MS_OK;

@@ -24,6 +24,18 @@ static const char *precision_note(ms_arena *arena, const ms_plan *plan)
     return ms_arena_printf(arena, " (the plan's %s is recorded but not priced)", text);
 }
 
+static const char *experts_note(ms_arena *arena, const ms_plan *plan)
+{
+    if (plan->expert_loads != NULL)
+        return ms_arena_printf(arena, "; experts loaded as in %s", plan->expert_loads);
+    if (plan->ep == 1)
+        return "";
+    return plan->expert_imbalance == 1.0
+               ? "; experts equally loaded"
+               : ms_arena_printf(arena, "; the fullest experts have %.3g times the mean",
+                                 plan->expert_imbalance);
+}
+
 const char *ms_assumed_text(ms_arena *arena, const ms_plan *plan, const ms_prediction *p)
 {
     const char *padding = "";
@@ -36,7 +48,7 @@ const char *ms_assumed_text(ms_arena *arena, const ms_plan *plan, const ms_predi
                            "states in the bytes that stack %s keeps%s; no other traffic, "
                            "no stragglers%s%s",
                            plan->stack, precision_note(arena, plan),
-                           plan->ep > 1 ? "; experts equally loaded" : "", padding);
+                           experts_note(arena, plan), padding);
 }
 
 static void print_inputs(FILE *out, ms_arena *arena, const ms_plan *plan,

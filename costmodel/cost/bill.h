@@ -54,6 +54,7 @@ typedef struct ms_bill_segments {
     double input_s[MS_NUM_BILL_SEGMENTS]; /* recomputation and input gradients */
     double weight_s[MS_NUM_BILL_SEGMENTS];
     double exchange_bytes[MS_NUM_BILL_EXCHANGES]; /* sizes for ms_collective_s; 0: none */
+    unsigned char exchange_collective[MS_NUM_BILL_EXCHANGES];
 } ms_bill_segments;
 
 typedef struct ms_bill_comm {

@@ -43,11 +43,28 @@ static bool sends_cast(const ms_program *program, const ms_node *gather,
            is_for_products(program, gather->out[0]);
 }
 
+/* An exchange in which each rank of the ep group gets all its tokens, one copy each, and
+ * sums of experts' results are scattered back (Megatron Core,
+ * MoEAllGatherTokenDispatcher). */
+static ms_node_comm gathered_tokens(const ms_program *program, const ms_node *node,
+                                    ms_node_comm comm)
+{
+    bool back = program->tensors[node->in[0]].received;
+    double copies_bytes =
+        ms_tensor_local_bytes(program, back ? node->out[0] : node->in[0]);
+    comm.collective = back ? MS_REDUCE_SCATTER : MS_ALL_GATHER;
+    comm.size_bytes = copies_bytes / (double)program->model->moe.top_k *
+                      (double)program->mesh_size[comm.mesh][comm.axis];
+    return comm;
+}
+
 bool ms_node_sends(const ms_program *program, const ms_node *node,
                    const ms_pricer *pricer, ms_node_comm *out)
 {
     if (!ms_node_communicates(program, node, out))
         return false;
+    if (node->op == MS_OP_EXCHANGE && pricer->stack->gathers_tokens)
+        *out = gathered_tokens(program, node, *out);
     if (node->op == MS_OP_EXCHANGE && pricer->stack->shares_token_copies)
         out->size_bytes *= ms_shared_copies_frac(
             (double)program->mesh_size[out->mesh][out->axis], program->model->moe.top_k);

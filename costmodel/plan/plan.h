@@ -65,6 +65,11 @@ typedef enum ms_choice {
     MS_CHOOSE_COMM_DTYPE,
     MS_CHOOSE_STACK,
     MS_CHOOSE_RANKS_PER_DOMAIN,
+    MS_CHOOSE_MOE_DISPATCHER,
+    MS_CHOOSE_EXPERT_IMBALANCE,
+    MS_CHOOSE_EXPERT_LOADS,
+    MS_CHOOSE_EXPERT_CAPACITY,
+    MS_CHOOSE_PAD_EXPERTS,
     MS_NUM_CHOICES
 } ms_choice;
 
@@ -106,6 +111,11 @@ typedef struct ms_plan {
     /* types as "fp32" or "bf16"; NULL: not stated. Plan files keep these choices, but
      * predictions use the stack's types */
     const char *param_dtype, *grad_dtype, *optimizer_dtype, *comm_dtype;
+    ms_dispatcher dispatcher; /* how tokens travel to experts of other ranks */
+    double expert_imbalance;  /* token copies of the fullest ep rank / the mean */
+    const char *expert_loads; /* file of experts' loads (expert_loads.h); NULL: none */
+    double expert_capacity;   /* most copies of an expert / the mean; 0: no limit */
+    bool pad_experts;         /* experts compute just as many copies as expert_capacity */
 } ms_plan;
 
 /* Data-parallel ranks that see different sequences: dp_replicate * dp_shard. */

@@ -141,6 +141,16 @@ static bool can_cp(const ms_stack *stack, long method)
     return stack->can_cp[method];
 }
 
+static bool has_expert_parallel(const ms_plan *plan)
+{
+    return plan->ep > 1;
+}
+
+static bool has_capacity(const ms_plan *plan)
+{
+    return plan->expert_capacity > 0.0;
+}
+
 /* ---- the table ---- */
 
 #define WHOLE(member_of, label)                                                          \
@@ -347,4 +357,32 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
          FLAG("--ranks-per-domain", "N",
               "ranks in each NVLink rack, node or TPU slice (default: equally many, if "
               "they divide)")},
+    [MS_CHOOSE_MOE_DISPATCHER] =
+        {WORD(dispatcher, "moe_dispatcher", ms_dispatcher_names),
+         JSON("moe", "dispatcher"), .json_plain = MS_PLAIN_OMITTED,
+         .matters = has_expert_parallel,
+         FLAG("--moe-dispatcher", NULL,
+              "how tokens reach the experts of other ranks (default: the stack's way)")},
+    [MS_CHOOSE_EXPERT_IMBALANCE] =
+        {NUMBER(expert_imbalance, "expert_imbalance"), JSON("moe", "imbalance"),
+         .json_plain = MS_PLAIN_OMITTED, .low = 1, .high = MAX_GPUS, .plain = 1,
+         .matters = has_expert_parallel,
+         FLAG("--expert-imbalance", "X",
+              "token copies of the fullest rank of experts / the mean (default 1)")},
+    [MS_CHOOSE_EXPERT_LOADS] =
+        {TEXT(expert_loads), JSON("moe", "loads"), .json_plain = MS_PLAIN_OMITTED,
+         FLAG("--expert-loads", "FILE",
+              "measured loads of experts in place of --expert-imbalance: CSV with the "
+              "columns expert, tokens and perhaps layer")},
+    [MS_CHOOSE_EXPERT_CAPACITY] =
+        {NUMBER(expert_capacity, "expert_capacity"), JSON("moe", "capacity"),
+         .json_plain = MS_PLAIN_OMITTED, .high = MAX_GPUS, .above_low = true,
+         FLAG("--expert-capacity", "X",
+              "most token copies that an expert computes / the mean; the rest is "
+              "dropped (default: no limit)")},
+    [MS_CHOOSE_PAD_EXPERTS] =
+        {SWITCH(pad_experts, "pad_experts"), JSON("moe", "pad"),
+         .json_plain = MS_PLAIN_OMITTED, .matters = has_capacity,
+         FLAG("--pad-experts", NULL,
+              "experts compute as many copies as --expert-capacity (default off)")},
 };

@@ -154,7 +154,9 @@ typedef struct ms_stack {
     /* all-to-alls send a token once per rank and domain (ms_node_sends,
      * ms_token_exchange_law_make) */
     bool shares_token_copies;
-    bool keeps_gate; /* backward keeps the activated gate of a gated MLP, too */
+    bool
+        gathers_tokens; /* each rank gets all tokens of its ep group, sums are scattered */
+    bool keeps_gate;    /* backward keeps the activated gate of a gated MLP, too */
     /* norms of separate operations: backward keeps their input in fp32, and the normalized
      * values before the weight, in place of the input */
     bool keeps_eager_norms;

@@ -363,9 +363,12 @@ static int for_experts(ms_builder *b, int tensor)
  * Core, MoEAlltoAllTokenDispatcher). */
 static int exchanged_experts(ms_builder *b, int rows, int choice)
 {
+    int first = b->num_tensors;
     rows = exchange(b, "experts.dispatch", rows, choice, false);
     rows = experts(b, ms_convert(b, rows, 2, ms_replicate), choice);
     rows = ms_convert(b, rows, 2, ms_shard(MS_DIM_ROWS));
+    for (int t = first; t < b->num_tensors; t++)
+        b->tensors[t].received = b->tensors[t].dims[0] == MS_DIM_ROWS;
     return exchange(b, "experts.combine", rows, choice, true);
 }
 

@@ -10,6 +10,8 @@ double ms_tensor_local_size(const ms_program *program, int tensor, char letter)
 {
     const ms_tensor *t = &program->tensors[tensor];
     double size = program->size[letter - '0'];
+    if (t->received && letter == MS_DIM_ROWS)
+        size *= 1.0 + program->key.expert_excess_frac;
     for (int axis = 0; axis < MS_MESH_AXES; axis++)
         if (t->at[axis].kind == MS_SHARD && t->at[axis].dim == letter)
             size /= (double)program->mesh_size[t->mesh][axis];
@@ -163,6 +165,8 @@ static double attention_flop(const ms_program *program, const ms_node *node)
 
 double ms_node_mean_flop(const ms_program *program, const ms_node *node, bool fused)
 {
+    if (node->op == MS_OP_GROUPED)
+        return ms_node_flop(program, node) / (1.0 + program->key.expert_excess_frac);
     if (node->op != MS_OP_ATTENTION && node->op != MS_OP_ATTENTION_GRAD)
         return ms_node_flop(program, node);
     double all = ms_tensor_local_size(program, node->in[0], MS_DIM_SEQUENCE) *
@@ -279,6 +283,9 @@ bool ms_node_communicates(const ms_program *program, const ms_node *node,
     if (node->op == MS_OP_EXCHANGE) {
         out->mesh = MS_SPARSE_MESH;
         out->axis = 1;
+        /* the fullest rank receives in dispatch what it sends in combine */
+        out->size_bytes =
+            ms_max(out->size_bytes, ms_tensor_local_bytes(program, node->out[0]));
     } else if (node->op != MS_OP_REDISTRIBUTE || node->from.kind == MS_REPLICATE) {
         return false;
     } else if (node->from.kind == MS_SHARD && node->to.kind == MS_REPLICATE) {

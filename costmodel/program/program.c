@@ -47,6 +47,7 @@ int ms_add_tensor_like(ms_builder *b, int model, ms_role role, double element_by
     const ms_tensor *like = &b->tensors[model];
     int index = ms_add_tensor(b, like->name, like->dims, role, element_bytes);
     b->tensors[index].mesh = like->mesh;
+    b->tensors[index].received = like->received;
     memcpy(b->tensors[index].at, like->at, sizeof like->at);
     return index;
 }

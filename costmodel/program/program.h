@@ -77,6 +77,8 @@ typedef struct ms_tensor {
     unsigned char mesh;
     bool shared; /* another weight is this matrix and counts its parameters */
     bool saved;  /* activation kept from forward to backward */
+    /* rows that other ranks sent to this rank's experts (key.expert_excess_frac) */
+    bool received;
     double element_bytes;
     ms_placement at[MS_MESH_AXES];
     int producer; /* node whose result it is; -1: weight or program input */
@@ -139,6 +141,9 @@ typedef struct ms_program_key {
     bool reruns_layer;       /* MS_RECOMPUTE_FULL repeats the whole layer */
     bool core_attention;     /* MS_RECOMPUTE_SELECTIVE repeats the attention core alone */
     ms_saved keep;           /* MS_RECOMPUTE_AUTO: nodes that save their results */
+    /* token copies that this rank's experts compute beyond the mean of all ranks, as a
+     * share of the mean (ms_expert_excess_frac) */
+    double expert_excess_frac;
     short tp, cp, ep, etp;
     int microbatch; /* sequences per micro-batch and dp rank */
 } ms_program_key;

@@ -8,6 +8,9 @@ const char *const ms_recompute_names[] = {"none", "selective", "per-op",
 const char *const ms_cp_method_names[] = {"all-gather", "ring", "ulysses", NULL};
 const char *const ms_cp_balance_names[] = {"head-tail", "none", NULL};
 
+const char *const ms_dispatcher_names[] = {"stack", "alltoall", "allgather", "deepep",
+                                           NULL};
+
 /* Context-parallel methods by names in Megatron-Core (cp_comm_type), PyTorch, papers. */
 static const struct method_alias {
     const char *name;

@@ -66,4 +66,14 @@ typedef enum ms_cp_balance {
 } ms_cp_balance;
 extern const char *const ms_cp_balance_names[]; /* "head-tail" "none", NULL */
 
+/* How tokens travel to the experts of other ranks and back (Megatron Core,
+ * --moe-token-dispatcher-type). */
+typedef enum ms_dispatcher {
+    MS_DISPATCH_OF_STACK,   /* the stack's own way */
+    MS_DISPATCH_ALL_TO_ALL, /* a copy for each chosen expert */
+    MS_DISPATCH_ALL_GATHER, /* all tokens to all ranks; sums by reduce-scatter */
+    MS_DISPATCH_DEEPEP      /* a copy for each rank, once per node (DeepEP, HybridEP) */
+} ms_dispatcher;
+extern const char *const ms_dispatcher_names[]; /* "stack" "alltoall" ..., NULL */
+
 #endif

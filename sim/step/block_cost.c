@@ -207,8 +207,11 @@ static void price_contention(const ms_workload *workload, const ms_bill *bill,
 
 static double exchange_s(const ms_bill *bill, const ms_links *links, int exchange)
 {
-    return ms_collective_s(&links->law[MS_BILL_EP][MS_ALL_TO_ALL],
-                           bill->segments.exchange_bytes[exchange]);
+    double size_bytes = bill->segments.exchange_bytes[exchange];
+    int collective = bill->segments.exchange_collective[exchange];
+    return size_bytes > 0.0
+               ? ms_collective_s(&links->law[MS_BILL_EP][collective], size_bytes)
+               : 0.0;
 }
 
 /* Sets the seconds of both halves of a backward from those of their kernels and exposed

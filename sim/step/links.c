@@ -86,7 +86,7 @@ void ms_links_spans(const ms_plan *plan, const ms_cluster *cluster,
 /* ---- laws ---- */
 
 /* Whether a block can have the collective on the axis: sends only in ring attention (cp),
- * and over ep only all-to-alls. */
+ * and over ep only all-to-alls, or what replaces them (make_gather_laws). */
 static bool is_in_bills(int axis, int collective)
 {
     return axis == MS_BILL_EP ? collective == MS_ALL_TO_ALL
@@ -158,6 +158,16 @@ static ms_collective_law exchange_law(const ms_workload *workload, const ms_span
     return ms_token_exchange_law_make(span, workload->cluster, workload->profile, frac);
 }
 
+/* Laws of token exchanges in stacks that gather all tokens (gathers_tokens). */
+static void make_gather_laws(const ms_workload *workload, ms_links *links)
+{
+    static const ms_collective both[] = {MS_ALL_GATHER, MS_REDUCE_SCATTER};
+    const ms_span *experts = &links->span[MS_BILL_EP];
+    for (int i = 0; i < 2 && experts->size > 1 && workload->stack->gathers_tokens; i++)
+        links->law[MS_BILL_EP][both[i]] = ms_collective_law_make(
+            both[i], experts, workload->cluster, workload->profile);
+}
+
 ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan)
 {
     ms_span spans[MS_NUM_SPANS];
@@ -166,6 +176,7 @@ ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan)
     const ms_span *experts = &links.span[MS_BILL_EP];
     if (experts->size > 1 && workload->stack->shares_token_copies)
         links.law[MS_BILL_EP][MS_ALL_TO_ALL] = exchange_law(workload, experts);
+    make_gather_laws(workload, &links);
     return links;
 }
 
@@ -270,6 +281,7 @@ ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan)
     if (experts->size > 1 && workload->stack->shares_token_copies)
         links.law[MS_BILL_EP][MS_ALL_TO_ALL] =
             least_law(workload, MS_BILL_EP, MS_ALL_TO_ALL, experts);
+    make_gather_laws(workload, &links);
     if (may_gain_outside(cluster))
         relax_rings(workload, &links);
     return links;

@@ -73,6 +73,18 @@ void ms_workload_set_memory_rule(ms_workload *workload, const ms_memory_rule *ru
                              workload->cluster->device.memory_bytes);
 }
 
+static ms_status load_expert_fill(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
+                                  ms_expert_fill *out)
+{
+    *out = (ms_expert_fill){.imbalance = plan->expert_imbalance,
+                            .capacity = plan->expert_capacity,
+                            .pads = plan->pad_experts};
+    return plan->expert_loads == NULL
+               ? MS_OK
+               : ms_expert_loads_load(cx, plan->expert_loads, model->moe.num_experts,
+                                      &out->loads);
+}
+
 ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
                            const ms_plan *plan, ms_workload **out)
 {
@@ -89,6 +101,7 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
     workload->global_batch = plan->global_batch;
     workload->compute = plan->compute;
     workload->recompute_budget_frac = plan->recompute_budget_frac;
+    MS_TRY(load_expert_fill(cx, inputs->model, plan, &workload->expert_fill));
     ms_workload_set_memory_rule(workload, &(ms_memory_rule){0});
     pthread_mutex_init(&workload->lock, NULL);
     open_cache(workload);
@@ -202,6 +215,7 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
     out.ring_gradient_bytes = (unsigned char)workload->stack->ring_gradient_bytes.value;
     out.attention_fused = workload->pricer.attention_fused;
     out.regather = workload->stack->regather;
+    out.expert_excess_frac = ms_expert_excess_frac(&workload->expert_fill, key->ep);
     out.recompute = (unsigned char)ms_layer_mode_recompute(which.recompute);
     out.reruns_layer = workload->stack->reruns_layers;
     out.core_attention = workload->stack->selective_is_core_attention;

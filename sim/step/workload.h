@@ -7,6 +7,7 @@
 #include "costmodel/calibrate/error_spread.h"
 #include "costmodel/cost/bill.h"
 #include "costmodel/cost/saved_choice.h"
+#include "costmodel/plan/expert_loads.h"
 #include "costmodel/plan/stack_rules.h"
 #include "costmodel/schedule/schedule.h"
 #include "sim/step/memory_rule.h"
@@ -83,6 +84,7 @@ typedef struct ms_workload {
     ms_pricer pricer;
     long sequence_length, global_batch;
     ms_dtype compute;
+    ms_expert_fill expert_fill;
     /* share of activations that layers with MS_RECOMPUTE_AUTO save; below 0: as 0 */
     double recompute_budget_frac;
     int *layers_before
