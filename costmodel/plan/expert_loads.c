@@ -1,6 +1,5 @@
 #include "costmodel/plan/expert_loads.h"
 
-#include "base/csv.h"
 #include "base/number.h"
 
 #include <math.h>
@@ -56,7 +55,8 @@ static ms_status read_header(reader *r, const ms_csv_row *row)
     }
     if (r->at[EXPERT] >= 0 && r->at[TOKENS] >= 0)
         return MS_OK;
-    return ms_fail(r->cx, MS_EINPUT, (ms_loc){.file = r->path, .line = row->line},
+    return ms_fail(r->cx, MS_EINPUT,
+                   (ms_loc){.file = r->path, .line = row->line, .column = 1},
                    "the first line must name the columns expert and tokens");
 }
 
@@ -142,8 +142,8 @@ static ms_status finish(reader *r, const ms_expert_loads **out)
     return MS_OK;
 }
 
-static ms_status read_csv(ms_ctx *cx, const char *path, ms_csv csv, long num_experts,
-                          const ms_expert_loads **out)
+ms_status ms_expert_loads_read(ms_ctx *cx, const char *path, ms_csv csv, long num_experts,
+                               const ms_expert_loads **out)
 {
     if (num_experts == 0)
         return ms_fail(cx, MS_EINPUT, (ms_loc){.file = path},
@@ -162,18 +162,12 @@ static ms_status read_csv(ms_ctx *cx, const char *path, ms_csv csv, long num_exp
     return finish(&r, out);
 }
 
-ms_status ms_expert_loads_read(ms_ctx *cx, const char *path, const char *text,
-                               long num_experts, const ms_expert_loads **out)
-{
-    return read_csv(cx, path, ms_csv_open(text, strlen(text)), num_experts, out);
-}
-
 ms_status ms_expert_loads_load(ms_ctx *cx, const char *path, long num_experts,
                                const ms_expert_loads **out)
 {
     ms_csv csv;
     MS_TRY(ms_csv_load(cx, path, &csv));
-    return read_csv(cx, path, csv, num_experts, out);
+    return ms_expert_loads_read(cx, path, csv, num_experts, out);
 }
 
 /* ---- the fullest rank ---- */

@@ -1,9 +1,9 @@
 /* Loads of experts: how many more token copies the fullest rank of a mixture computes
- * than the mean. docs/formulas 3.6. */
+ * than the mean. docs/formulas 3.6.1. */
 #ifndef MS_COSTMODEL_PLAN_EXPERT_LOADS_H
 #define MS_COSTMODEL_PLAN_EXPERT_LOADS_H
 
-#include "costmodel/plan/plan.h"
+#include "base/csv.h"
 
 /* Token copies that a router sent to each expert, measured in layers of one model. */
 typedef struct ms_expert_loads {
@@ -17,9 +17,9 @@ typedef struct ms_expert_loads {
  * arrays live in cx->arena. Errors: MS_EIO; MS_EINPUT at line and column. */
 ms_status ms_expert_loads_load(ms_ctx *cx, const char *path, long num_experts,
                                const ms_expert_loads **out);
-/* Reads the text of such a file; `path` is for messages. */
-ms_status ms_expert_loads_read(ms_ctx *cx, const char *path, const char *text,
-                               long num_experts, const ms_expert_loads **out);
+/* Reads such a file from memory; `path` is for messages. */
+ms_status ms_expert_loads_read(ms_ctx *cx, const char *path, ms_csv csv, long num_experts,
+                               const ms_expert_loads **out);
 
 /* How unevenly a plan's experts are loaded. */
 typedef struct ms_expert_fill {

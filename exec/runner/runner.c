@@ -305,11 +305,34 @@ static ms_status check_heads(ms_ctx *cx, const ms_backend_job *job,
     return MS_EINPUT;
 }
 
+/* Rejects choices that a run does not carry out. */
+static ms_status check_choices(ms_ctx *cx, const ms_plan *plan)
+{
+    static const struct {
+        ms_choice choice;
+        const char *instead;
+    } rows[] = {
+        {MS_CHOOSE_MOE_DISPATCHER,
+         "a run sends a copy of a token to each of its experts"},
+        {MS_CHOOSE_EXPERT_IMBALANCE, "a run loads experts as its router does"},
+        {MS_CHOOSE_EXPERT_LOADS, "a run loads experts as its router does"},
+        {MS_CHOOSE_EXPERT_CAPACITY, "a run drops no tokens"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!ms_plan_is_plain(plan, rows[i].choice))
+            return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s %s is for predictions: %s",
+                           ms_plan_fields[rows[i].choice].flag,
+                           ms_plan_value_text(cx->arena, plan, rows[i].choice),
+                           rows[i].instead);
+    return MS_OK;
+}
+
 ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
                         const ms_runner_options *options, ms_outcome *out)
 {
     *out = (ms_outcome){0};
     MS_TRY(ms_model_check_features(cx, planned->workload->model, job->backend));
+    MS_TRY(check_choices(cx, planned->plan));
     MS_TRY(check_sync(cx, job, planned));
     MS_TRY(check_heads(cx, job, planned));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};
