@@ -318,12 +318,13 @@ static ms_status check_choices(ms_ctx *cx, const ms_plan *plan)
         {MS_CHOOSE_EXPERT_LOADS, "a run loads experts as its router does"},
         {MS_CHOOSE_EXPERT_CAPACITY, "a run drops no tokens"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!ms_plan_is_plain(plan, rows[i].choice))
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ms_choice choice = rows[i].choice;
+        if (!ms_plan_is_plain(plan, choice))
             return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s %s is for predictions: %s",
-                           ms_plan_fields[rows[i].choice].flag,
-                           ms_plan_value_text(cx->arena, plan, rows[i].choice),
-                           rows[i].instead);
+                           ms_plan_fields[choice].flag,
+                           ms_plan_value_text(cx->arena, plan, choice), rows[i].instead);
+    }
     return MS_OK;
 }
 

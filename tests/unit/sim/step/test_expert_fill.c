@@ -5,7 +5,7 @@
 #include "tests/test.h"
 
 #define EXPERT_RANKS 8
-#define TOP_K        2 /* of mixtral-8x7b */
+#define TOP_K        2 /* mixtral-8x7b chooses two experts */
 
 static ms_plan mixture_plan(void)
 {
