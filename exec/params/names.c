@@ -197,6 +197,8 @@ static long letter_size(const ms_program *program, char letter)
 {
     if (letter == MS_DIM_VOCAB) /* vocabulary size without padding */
         return program->model->vocab;
+    if (letter == MS_DIM_KV_HEADS) /* heads without copies */
+        return program->model->num_kv_heads;
     return (long)program->size[letter - '0'];
 }
 

@@ -11,6 +11,7 @@ static const ms_feature_mesh meshes[] = {
     {"ulysses cp 2", 1, 1, 2, 1, 1, 0, false, MS_CP_ULYSSES, "meshsim"},
     {"scores kept", 2, 2, 1, 1, 1, 0, false, MS_CP_ALL_GATHER, "megatron-2022"},
     {"dp 4, recomputed", 4, 1, 1, 1, 1, 1, true, MS_CP_ALL_GATHER, "meshsim"},
+    {"tp 4, dp 2, ZeRO-2", 2, 4, 1, 1, 1, 2, false, MS_CP_ALL_GATHER, "meshsim"},
     {"dp 2, tp 2, ep 2", 2, 2, 1, 1, 2, 0, false, MS_CP_ALL_GATHER, "meshsim"}};
 
 static void losses_and_gradients_are_those_of_pytorch(void **state)
