@@ -66,7 +66,7 @@ static bool has_not_executed(const ms_model *m)
       FUSED)                                                                             \
     X(learned_positions, "learned positions", m->position == MS_POSITION_LEARNED, true,  \
       true, PRICED)                                                                      \
-    X(alibi, "ALiBi", m->position == MS_POSITION_ALIBI, false, false, FUSED)             \
+    X(alibi, "ALiBi", m->position == MS_POSITION_ALIBI, true, true, FUSED)               \
     X(rotary_positions, "rotary positions", rotates(m), true, true, PRICED)              \
     X(partial_rotary_positions, "partial rotary positions",                              \
       rotates(m) && m->rotary_dim > 0 && m->rotary_dim < m->head_dim, true, true, FUSED) \

@@ -60,7 +60,12 @@ gaps: $(call bin,$(GAP_SRCS)) ## node replay (LINKS=shared: events) against pred
 .PHONY: oracle
 oracle: ## tests/data/run made again by PyTorch; needs Debian's python3-torch (or another torch: PYTHON=...)
 	@for python in $(PYTHON) python3 /usr/bin/python3; do \
-	    if "$$python" -c 'import torch' 2>/dev/null; then exec "$$python" tests/oracle/torch/make_oracle.py tests/data/run; fi; \
+	    if "$$python" -c 'import torch' 2>/dev/null; then \
+	        "$$python" tests/oracle/torch/make_oracle.py tests/data/run && \
+	        "$$python" tests/oracle/torch/make_features.py tests/data/run/features && \
+	        exec "$$python" tests/oracle/torch/make_architectures.py tests/data/run/architectures; \
+	        exit; \
+	    fi; \
 	done; echo "oracle: no python3 with torch: install python3-torch, or name one with PYTHON=..." >&2; exit 1
 
 # libFuzzer builds everything again with clang, in one go per target.
