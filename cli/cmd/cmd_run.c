@@ -114,8 +114,12 @@ static ms_status read_request(request *r)
     MS_TRY(ms_plan_options_word(cx, &r->options, r->args->words.words[0]));
     MS_TRY(ms_run_flags_plan(cx, &r->flags, &r->options, &r->plan));
     const char *output = r->args->common.output;
-    const char *const outputs[] = {output, r->flags.trace, r->flags.save_weights,
-                                   r->flags.save_grads, r->flags.save_batch};
+    const char *const outputs[] = {output,
+                                   r->flags.trace,
+                                   r->flags.save_weights,
+                                   r->flags.save_final_weights,
+                                   r->flags.save_grads,
+                                   r->flags.save_batch};
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
         MS_TRY(ms_plan_options_check_output(cx, &r->options, &r->plan, outputs[i]));
     MS_TRY(ms_run_files_check(cx, &r->flags, output));
