@@ -134,12 +134,13 @@ static ms_status check_model(ms_ctx *cx, const request *r)
     bool trains_mtp =
         model->num_nextn_predict_layers > 0 && r->workload->stack->trains_mtp;
     MS_TRY(ms_model_check_features(cx, model, r->choice.backend));
-    if (!ms_model_is_hybrid(model) && !trains_mtp)
+    if (r->choice.backend->has_values || (!ms_model_is_hybrid(model) && !trains_mtp))
         return MS_OK;
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s has %s, which no backend executes",
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s has %s, for which backend %s has no clock",
             model->name,
             trains_mtp ? "a module of multi-token prediction"
-                       : "layers that are Mamba-2, attention or an MLP alone");
+                       : "layers that are Mamba-2, attention or an MLP alone",
+            r->choice.backend->name);
     return ms_hint(cx, "predict, simulate, explain and search support it");
 }
 

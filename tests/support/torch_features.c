@@ -27,6 +27,8 @@ const char *const ms_feature_models[] = {"features/gemma-2",
                                          "architectures/qwen3-moe",
                                          "architectures/starcoder2",
                                          "architectures/nemotron-4",
+                                         "architectures/nemotron-h",
+                                         "architectures/nemotron-nano",
                                          NULL};
 
 ms_feature_oracle ms_feature_oracle_load(ms_ctx *cx, const char *name)
@@ -53,8 +55,11 @@ ms_feature_oracle ms_feature_oracle_load(ms_ctx *cx, const char *name)
 const ms_feature_mesh ms_feature_one_rank = {
     "one rank", 1, 1, 1, 1, 1, 0, false, MS_CP_ALL_GATHER, "meshsim"};
 
-bool ms_feature_can(const ms_feature_oracle *o, const ms_feature_mesh *m)
+bool ms_feature_can(const ms_feature_oracle *o, const ms_feature_mesh *m,
+                    const ms_backend *backend)
 {
+    if (ms_model_is_hybrid(o->model) && (m->cp > 1 || backend->on_gpu))
+        return false;
     bool is_split = m->cp > 1 && m->cp_method == MS_CP_ULYSSES;
     return !is_split || o->model->num_kv_heads % (m->cp * m->tp) == 0;
 }
@@ -102,7 +107,7 @@ ms_feature_difference ms_feature_compare(const char *name, const ms_feature_mesh
 {
     ms_ctx *cx = test_cx();
     ms_feature_oracle o = ms_feature_oracle_load(cx, name);
-    if (!ms_feature_can(&o, m))
+    if (!ms_feature_can(&o, m, backend))
         return (ms_feature_difference){0};
     ms_outcome got = ms_feature_run(cx, &o, m, type, backend);
     bool fp64 = type == MS_REAL_FP64;

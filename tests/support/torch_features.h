@@ -32,8 +32,10 @@ typedef struct ms_feature_mesh {
 } ms_feature_mesh;
 extern const ms_feature_mesh ms_feature_one_rank;
 
-/* Whether the model's heads can be split over the mesh: Ulysses copies no heads. */
-bool ms_feature_can(const ms_feature_oracle *o, const ms_feature_mesh *m);
+/* Whether the mesh and backend can run the model: Ulysses copies no heads, cp passes no
+ * states of Mamba-2 on, and GPUs do not execute it. */
+bool ms_feature_can(const ms_feature_oracle *o, const ms_feature_mesh *m,
+                    const ms_backend *backend);
 
 /* Trains the oracle's model for all steps. */
 ms_outcome ms_feature_run(ms_ctx *cx, const ms_feature_oracle *o,
@@ -49,7 +51,7 @@ typedef struct ms_feature_difference {
 } ms_feature_difference;
 
 /* Trains a model on a backend and fails unless losses and gradients are within 1e-12 in
- * fp64 and 1e-5 in fp32 of the oracle's; 0 if its heads cannot be split so. */
+ * fp64 and 1e-5 in fp32 of the oracle's; 0 unless ms_feature_can. */
 ms_feature_difference ms_feature_compare(const char *name, const ms_feature_mesh *m,
                                          ms_real_type type, const ms_backend *backend);
 

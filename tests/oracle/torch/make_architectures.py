@@ -8,7 +8,7 @@ shares nothing with meshsim but the formulas.
 
 Sources: huggingface transformers modeling_gpt2.py, modeling_bloom.py, modeling_mpt.py, modeling_falcon.py,
 modeling_gptj.py, modeling_phi.py, modeling_stablelm.py, modeling_mistral.py, modeling_qwen2.py, modeling_qwen3.py,
-modeling_mixtral.py, modeling_qwen2_moe.py, modeling_qwen3_moe.py, modeling_starcoder2.py, modeling_nemotron.py;
+modeling_mixtral.py, modeling_qwen2_moe.py, modeling_qwen3_moe.py, modeling_starcoder2.py, modeling_nemotron.py, nvidia/Nemotron-H-8B-Base-8K modeling_nemotron_h.py;
 baichuan-inc/Baichuan-13B-Base modeling_baichuan.py. Weights, tokens and training: make_oracle.py, make_features.py.
 Needs torch only.
 """
@@ -379,6 +379,119 @@ def nemotron(tokens, weights, c, _):
     return logits_of(weights, norm(x, "model.head.norm"))
 
 
+def nemotron_h_config(hf):
+    return {"layers": hf["num_hidden_layers"], "hidden": hf["hidden_size"], "heads": hf["num_attention_heads"],
+            "kv_heads": hf["num_key_value_heads"], "ffn": hf.get("intermediate_size"), "vocab": hf["vocab_size"],
+            "epsilon": hf["layer_norm_epsilon"], "pattern": hf["hybrid_override_pattern"],
+            "mamba_heads": hf["mamba_num_heads"], "mamba_dim": hf["mamba_head_dim"], "state": hf["ssm_state_size"],
+            "groups": hf["n_groups"], "kernel": hf["conv_kernel"],
+            "experts": hf.get("n_routed_experts"), "top_k": hf.get("num_experts_per_tok"),
+            "expert_ffn": hf.get("moe_intermediate_size"), "shared_ffn": hf.get("moe_shared_expert_intermediate_size"),
+            "scaling": hf.get("routed_scaling_factor")}
+
+
+def nemotron_h_shapes(c):
+    own = Own(c, norm_bias=False)
+    inner, channels = c["mamba_heads"] * c["mamba_dim"], c["mamba_heads"] * c["mamba_dim"] + 2 * c["groups"] * c["state"]
+    dim = c["hidden"] // c["heads"]
+    for i, kind in enumerate(c["pattern"]):
+        layer = f"layers.{i}."
+        if kind == "M":
+            own.norm(layer + "mamba.norm")
+            own.add(layer + "mamba.input.weight", c["hidden"], inner + channels + c["mamba_heads"])
+            own.add(layer + "mamba.convolution.weight", channels, c["kernel"])
+            own.add(layer + "mamba.convolution_bias", channels)
+            for name in ("decay.weight", "skip.weight", "step_bias"):
+                own.add(layer + "mamba." + name, c["mamba_heads"])
+            own.add(layer + "mamba.inner_norm.weight", inner)
+            own.add(layer + "mamba.output.weight", inner, c["hidden"])
+        elif kind == "*":
+            own.norm(layer + "attention.norm")
+            for name, count in (("query", c["heads"]), ("key", c["kv_heads"]), ("value", c["kv_heads"])):
+                own.add(f"{layer}attention.{name}.weight", c["hidden"], count, dim)
+            own.add(layer + "attention.output.weight", c["heads"], dim, c["hidden"])
+        elif kind == "E":
+            own.norm(layer + "mlp.norm")
+            own.add(layer + "router.logits.weight", c["hidden"], c["experts"])
+            own.add(layer + "router.bias.bias", c["experts"])
+            mlps = [("experts", f".{e}", c["expert_ffn"]) for e in range(c["experts"])] + [("shared", "", c["shared_ffn"])]
+            for name, expert, width in mlps:
+                own.add(f"{layer}{name}.up{expert}.weight", c["hidden"], width)
+                own.add(f"{layer}{name}.down{expert}.weight", width, c["hidden"])
+        else:
+            own.norm(layer + "mlp.norm")
+            own.add(layer + "mlp.up.weight", c["hidden"], c["ffn"])
+            own.add(layer + "mlp.down.weight", c["ffn"], c["hidden"])
+    return own.head(tied=False)
+
+
+def nemotron_experts(x, weights, name, c, margins):
+    """NemotronHMOE: sigmoid scores; a bias chooses; the weights of the chosen are renormalised and scaled."""
+    scores = torch.sigmoid(x @ weights[name + "router.logits.weight"])
+    preference = (scores + weights[name + "router.bias.bias"]).detach()
+    features.note_margin(preference, c["top_k"], margins)
+    index = preference.topk(c["top_k"], -1).indices
+    share = scores.gather(-1, index)
+    share = share / share.sum(-1, keepdim=True) * c["scaling"]
+    share = torch.zeros_like(scores).scatter(-1, index, share)
+
+    def expert(kind, number):
+        up, down = (weights[f"{name}{kind}.{way}{number}.weight"] for way in ("up", "down"))
+        return relu2(x @ up) @ down
+
+    routed = sum(share[..., e : e + 1] * expert("experts", f".{e}") for e in range(c["experts"]))
+    return routed + expert("shared", "")
+
+
+def mamba(x, weights, name, c):
+    """NemotronHMamba2Mixer, its recurrence token after token. Projections are in_proj's, by groups of heads: gate, x, B, C,
+    steps of one group, then of the next; channels of the convolution likewise."""
+    batch, length, _ = x.shape
+    groups, per_group, dim, state = c["groups"], c["mamba_heads"] // c["groups"], c["mamba_dim"], c["state"]
+    inner = per_group * dim
+    projected = (x @ weights[name + "input.weight"]).unflatten(-1, (groups, -1))
+    gate, channels, step = projected.split([inner, inner + 2 * state, per_group], -1)
+    kernel = weights[name + "convolution.weight"][:, None]
+    mixed = F.conv1d(channels.flatten(-2).transpose(1, 2), kernel, weights[name + "convolution_bias"],
+                     padding=c["kernel"] - 1, groups=kernel.shape[0])[..., :length]
+    mixed = F.silu(mixed).transpose(1, 2).unflatten(-1, (groups, -1))
+    u, b, k = mixed.split([inner, state, state], -1)
+    u = u.unflatten(-1, (per_group, dim))
+    by_head = {n: weights[name + n].unflatten(0, (groups, per_group)) for n in ("decay.weight", "skip.weight", "step_bias")}
+    step = F.softplus(step + by_head["step_bias"])
+    decay = torch.exp(step * -torch.exp(by_head["decay.weight"]))
+    memory, out = torch.zeros(batch, groups, per_group, dim, state, dtype=torch.float64), []
+    for t in range(length):
+        added = (step[:, t, ..., None] * u[:, t])[..., None] * b[:, t, :, None, None, :]
+        memory = decay[:, t, ..., None, None] * memory + added
+        y = (memory * k[:, t, :, None, None, :]).sum(-1) + by_head["skip.weight"][..., None] * u[:, t]
+        out.append(y.flatten(-2))
+    y = torch.stack(out, 1) * F.silu(gate)  # norm_before_gate is false
+    y = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + c["epsilon"])
+    return (y.flatten(-2) * weights[name + "inner_norm.weight"]) @ weights[name + "output.weight"]
+
+
+def nemotron_h(tokens, weights, c, margins):
+    """Attention has no positions; MLPs have squared ReLU."""
+
+    def norm(x, name):
+        return rms_norm(x, weights[name + ".weight"], c["epsilon"])
+
+    x = embed(weights, tokens)
+    for i, kind in enumerate(c["pattern"]):
+        layer = Layer(weights, i)
+        if kind == "M":
+            x = x + mamba(norm(x, layer.name + "mamba.norm"), weights, layer.name + "mamba.", c)
+        elif kind == "*":
+            q, k, v = layer.qkv(norm(x, layer.name + "attention.norm"))
+            x = x + layer.out(attention(q, k, v))
+        elif kind == "E":
+            x = x + nemotron_experts(norm(x, layer.name + "mlp.norm"), weights, layer.name, c, margins)
+        else:
+            x = x + layer.linear(relu2(layer.linear(norm(x, layer.name + "mlp.norm"), "up")), "down")
+    return logits_of(weights, norm(x, "model.head.norm"))
+
+
 # ---- architectures whose Hugging Face names meshsim knows; c is the config ----
 
 
@@ -491,7 +604,8 @@ OWN = {
     "starcoder2": ({**SMALL, "kv_heads": 2, "theta": 100000, "sliding_window": 6}, starcoder2_shapes, starcoder2),
     "nemotron-4": ({**SMALL, "kv_heads": 2, "partial_rotary_factor": 0.5, "theta": 10000}, nemotron_shapes, nemotron),
 }
-IMPORTED = {"gpt2": (gpt2_shapes, gpt2), "falcon": (falcon_shapes, falcon)}
+IMPORTED = {"gpt2": (gpt2_shapes, gpt2), "falcon": (falcon_shapes, falcon), "nemotron_h": (nemotron_h_shapes, nemotron_h)}
+CONFIGS = {"falcon": falcon_config, "nemotron_h": nemotron_h_config}
 
 
 def architecture(folder, name):
@@ -502,8 +616,7 @@ def architecture(folder, name):
     with open(os.path.join(folder, name + ".json")) as file:
         config = json.load(file)
     shapes, logits = IMPORTED.get(config["model_type"], (llama_like_shapes, llama_like))
-    if config["model_type"] == "falcon":
-        config = falcon_config(config)
+    config = CONFIGS.get(config["model_type"], lambda c: c)(config)
     return config, shapes(config), logits
 
 

@@ -318,6 +318,9 @@ def initial_by_name(shapes, norm_plus_one):
     weights = {}
     for name, shape in shapes.items():
         about_0 = name.endswith("_bias") or (norm_plus_one and "norm" in name)
+        if "mamba.skip" in name:  # about 1, as the weight of a norm
+            weights[name] = base.initial(name, shape, is_norm=True)
+            continue
         weights[name] = base.initial(name, shape)
         if about_0:
             key = base.split(base.SEED, base.hash_of(name))
