@@ -2,6 +2,7 @@
 #include "base/paths.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
+#include "cli/options/plan_command.h"
 #include "costmodel/model/model.h"
 
 #define DEFAULT_SEQUENCE_LENGTH 8192
@@ -23,6 +24,7 @@ static ms_status write_model(ms_ctx *cx, const ms_args *args,
 {
     const ms_model *model;
     MS_TRY(ms_model_load(cx, args->words.words[0], &model));
+    ms_note_unread_keys(cx, model);
     if (ms_config_is_path(args->words.words[0]))
         MS_TRY(ms_output_check_differ(cx, args->words.words[0], args->common.output));
     long sequence_length = options->sequence_length.value;

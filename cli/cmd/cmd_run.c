@@ -114,8 +114,12 @@ static ms_status read_request(request *r)
     MS_TRY(ms_plan_options_word(cx, &r->options, r->args->words.words[0]));
     MS_TRY(ms_run_flags_plan(cx, &r->flags, &r->options, &r->plan));
     const char *output = r->args->common.output;
-    const char *const outputs[] = {output, r->flags.trace, r->flags.save_weights,
-                                   r->flags.save_grads, r->flags.save_batch};
+    const char *const outputs[] = {output,
+                                   r->flags.trace,
+                                   r->flags.save_weights,
+                                   r->flags.save_final_weights,
+                                   r->flags.save_grads,
+                                   r->flags.save_batch};
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
         MS_TRY(ms_plan_options_check_output(cx, &r->options, &r->plan, outputs[i]));
     MS_TRY(ms_run_files_check(cx, &r->flags, output));
@@ -130,12 +134,13 @@ static ms_status check_model(ms_ctx *cx, const request *r)
     bool trains_mtp =
         model->num_nextn_predict_layers > 0 && r->workload->stack->trains_mtp;
     MS_TRY(ms_model_check_features(cx, model, r->choice.backend));
-    if (!ms_model_is_hybrid(model) && !trains_mtp)
+    if (r->choice.backend->has_values || (!ms_model_is_hybrid(model) && !trains_mtp))
         return MS_OK;
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s has %s, which no backend executes",
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s has %s, for which backend %s has no clock",
             model->name,
             trains_mtp ? "a module of multi-token prediction"
-                       : "layers that are Mamba-2, attention or an MLP alone");
+                       : "layers that are Mamba-2, attention or an MLP alone",
+            r->choice.backend->name);
     return ms_hint(cx, "predict, simulate, explain and search support it");
 }
 

@@ -371,8 +371,10 @@ static ms_status open_stack(const ms_search_request *r, const char *stack,
         base.stack = stack;
     }
     MS_TRY(ms_workload_open(cx, &base, &s->workload));
-    if (first == NULL)
+    if (first == NULL) {
+        ms_note_unread_keys(cx, s->workload->model);
         ms_note_allocation(cx, s->workload->cluster, base.gpus);
+    }
     s->space = ms_space_all(&base, s->workload->stack);
     s->request = *r;
     s->request.cx = &s->cx;
@@ -512,6 +514,7 @@ static ms_status search_one(ms_ctx *cx, const ms_args *args, ms_search_request *
     MS_TRY(ms_plan_base_from_options(cx, r->plan, &base));
     ms_workload *workload;
     MS_TRY(ms_workload_open(cx, &base, &workload));
+    ms_note_unread_keys(cx, workload->model);
     ms_note_allocation(cx, workload->cluster, base.gpus);
     r->space = MS_NEW(cx->arena, ms_space);
     *r->space = ms_space_all(&base, workload->stack);

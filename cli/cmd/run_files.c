@@ -17,22 +17,24 @@ ms_status ms_run_files_check(ms_ctx *cx, const ms_run_flags *f, const char *outp
 {
     MS_TRY(check_is_file(cx, "--trace", f->trace));
     MS_TRY(check_is_file(cx, "--save-weights", f->save_weights));
+    MS_TRY(check_is_file(cx, "--save-final-weights", f->save_final_weights));
     MS_TRY(check_is_file(cx, "--save-grads", f->save_grads));
     MS_TRY(check_is_file(cx, "--save-batch", f->save_batch));
     MS_TRY(check_is_file(cx, "--gemm-algorithms", f->gemm_algorithms));
     return ms_output_check_distinct(
         cx,
         (const char *const[]){f->tokens, f->load_weights, output, f->trace,
-                              f->save_weights, f->save_grads, f->save_batch,
-                              f->gemm_algorithms},
-        8);
+                              f->save_weights, f->save_final_weights, f->save_grads,
+                              f->save_batch, f->gemm_algorithms},
+        9);
 }
 
 ms_status ms_run_files_check_writable(ms_ctx *cx, const ms_run_flags *f,
                                       const char *output)
 {
-    const char *const paths[] = {output, f->trace, f->save_weights, f->save_grads,
-                                 f->save_batch};
+    const char *const paths[] = {output,          f->trace,
+                                 f->save_weights, f->save_final_weights,
+                                 f->save_grads,   f->save_batch};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         MS_TRY(ms_output_check_writable(cx, paths[i]));
     return MS_OK;
@@ -95,6 +97,11 @@ ms_status ms_run_files_write(ms_ctx *cx, const ms_run_flags *f,
         return MS_OK;
     if (f->save_weights != NULL)
         MS_TRY(ms_safetensors_write(cx, f->save_weights, &r->outcome->weights));
+    if (f->save_final_weights != NULL && r->outcome->broken_off)
+        ms_note(cx, "the last step was broken off: %s is not written",
+                f->save_final_weights);
+    else if (f->save_final_weights != NULL)
+        MS_TRY(ms_safetensors_write(cx, f->save_final_weights, &r->outcome->updated));
     if (f->save_grads != NULL)
         MS_TRY(ms_safetensors_write(cx, f->save_grads, &r->outcome->gradients));
     return f->trace == NULL ? MS_OK : write_trace(cx, f->trace, r);

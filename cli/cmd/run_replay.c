@@ -34,6 +34,8 @@ ms_status ms_run_replay_check(ms_ctx *cx, const ms_run_flags *f)
     long rank;
     const char *refused[] = {f->check ? "--check" : NULL,
                              f->save_weights != NULL ? "--save-weights" : NULL,
+                             f->save_final_weights != NULL ? "--save-final-weights"
+                                                           : NULL,
                              f->save_grads != NULL ? "--save-grads" : NULL,
                              f->save_batch != NULL ? "--save-batch" : NULL,
                              f->trace != NULL ? "--trace" : NULL};

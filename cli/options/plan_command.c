@@ -54,6 +54,13 @@ char *ms_plan_command_text(ms_arena *arena, const ms_plan *plan)
     return text;
 }
 
+void ms_note_unread_keys(ms_ctx *cx, const ms_model *model)
+{
+    if (model->unread_keys != NULL)
+        ms_note(cx, "keys of %s that are not read and may change the model: %s",
+                model->name, model->unread_keys);
+}
+
 void ms_note_allocation(ms_ctx *cx, const ms_cluster *cluster, long num_gpus)
 {
     const char *text = ms_allocation_text(cx->arena, cluster, num_gpus);
@@ -65,6 +72,7 @@ ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **o
 {
     ms_workload *workload;
     MS_TRY(ms_workload_open(cx, plan, &workload));
+    ms_note_unread_keys(cx, workload->model);
     if (plan->profile != NULL && cx->verbosity > 0)
         ms_note(cx, "costs are of profile \"%s\", in place of \"%s\"",
                 workload->profile->name, workload->cluster->device.profile);

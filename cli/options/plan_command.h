@@ -40,6 +40,9 @@ ms_status ms_plan_check_fits(ms_ctx *cx, const ms_args *args, ms_workload *workl
                              const ms_prediction *prediction, const ms_plan *plan,
                              ms_shortfall *out);
 
+/* Notes keys of the model's Hugging Face config that were not read and may change it. */
+void ms_note_unread_keys(ms_ctx *cx, const ms_model *model);
+
 /* Notes how a job of num_gpus GPUs fills the cluster's domains, unless all are full. */
 void ms_note_allocation(ms_ctx *cx, const ms_cluster *cluster, long num_gpus);
 

@@ -63,6 +63,8 @@ const ms_option ms_run_option_table[] = {
         "initial weights, as safetensors"),
     ROW(MS_OPT_TEXT, save_weights, "--save-weights", "FILE",
         "weights before the first step, as safetensors"),
+    ROW(MS_OPT_TEXT, save_final_weights, "--save-final-weights", "FILE",
+        "weights after the last step, as safetensors"),
     ROW(MS_OPT_TEXT, save_grads, "--save-grads", "FILE",
         "gradients of the mean loss of the first step, as safetensors"),
     ROW(MS_OPT_TEXT, save_batch, "--save-batch", "FILE",
@@ -133,6 +135,7 @@ static ms_status check_values(ms_ctx *cx, const ms_run_flags *f)
         return MS_OK;
     const char *values[] = {f->check ? "--check" : NULL,
                             f->save_weights != NULL ? "--save-weights" : NULL,
+                            f->save_final_weights != NULL ? "--save-final-weights" : NULL,
                             f->save_grads != NULL ? "--save-grads" : NULL,
                             f->load_weights != NULL ? "--load-weights" : NULL};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
@@ -334,7 +337,7 @@ ms_status ms_run_flags_options(ms_ctx *cx, const ms_run_flags *f, const ms_plan 
         .balanced_routing = f->balanced_routing,
         .wants_weights = f->save_weights != NULL,
         .wants_gradients = f->check || f->save_grads != NULL,
-        .wants_updated = f->check,
+        .wants_updated = f->check || f->save_final_weights != NULL,
         .first_recorded_step = f->warm_up.value,
         .interrupted = &ms_interrupted,
     };

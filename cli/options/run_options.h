@@ -12,7 +12,7 @@ typedef struct ms_run_flags {
     ms_opt_integer steps, warm_up, seed;
     const char *tokens, *load_weights;
     const char *replay; /* "stages", "rank=R"; NULL: all ranks run */
-    const char *save_weights, *save_grads, *save_batch, *trace;
+    const char *save_weights, *save_final_weights, *save_grads, *save_batch, *trace;
     const char *gemm_algorithms; /* file; NULL: the library's own choices */
     ms_opt_quantity learning_rate, beta1, beta2, epsilon, weight_decay, clip, deviation;
     ms_opt_quantity timeout_s;

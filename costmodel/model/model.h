@@ -172,6 +172,9 @@ typedef struct ms_model {
     /* Names of features that a model file cannot state otherwise, ended by NULL; the
      * runner refuses them. NULL: none. */
     const char *const *not_executed;
+    /* Keys of a Hugging Face config that were not read and may change the model, as text:
+     * "a, b"; NULL: none. */
+    const char *unread_keys;
 } ms_model;
 
 /* Parameter counts of a whole model by kind: exact integers below 2^53. */

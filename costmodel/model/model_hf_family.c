@@ -1,6 +1,7 @@
 /* Hugging Face model types, one row each: config keys, values fixed by the model class,
  * and a function for derived values. Defaults are those of the classes (huggingface
- * transformers, models/<type>/configuration_<type>.py). Other keys are ignored. */
+ * transformers, models/<type>/configuration_<type>.py). Other keys
+ * that may change a model are listed (ms_model.unread_keys). */
 #include "costmodel/model/model_hf_priv.h"
 
 #include <stddef.h>

@@ -82,7 +82,7 @@ typedef struct ms_hf_family {
 } ms_hf_family;
 
 /* Reads what changes values, not shapes: rotary angles, the embedding's scale, and keys
- * that the family's tables do not have (model->not_executed). */
+ * that the family's tables do not have (model->not_executed, model->unread_keys). */
 ms_status ms_hf_read_values(ms_ctx *cx, ms_hf_import *import, const ms_hf_family *family);
 
 /* Model families by Hugging Face model_type; ended by a row without model_type. */

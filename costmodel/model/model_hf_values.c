@@ -1,6 +1,8 @@
 /* Reads from Hugging Face configs what changes a model's values, not its shapes. */
 #include "costmodel/model/model_hf_priv.h"
 
+#include "base/utf8.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -115,6 +117,10 @@ static const struct {
     double neutral;
 } value_keys[] = {
     {"attention_dropout", 0.0},
+    {"attention_probs_dropout_prob", 0.0},
+    {"hidden_dropout_prob", 0.0},
+    {"apply_residual_connection_post_layernorm", 0.0},
+    {"use_mrope", 0.0},
     {"hidden_dropout", 0.0},
     {"resid_pdrop", 0.0},
     {"embd_pdrop", 0.0},
@@ -186,6 +192,113 @@ static void note_unread_keys(ms_ctx *cx, ms_hf_import *import, const ms_hf_famil
     }
 }
 
+/* ---- keys that nothing reads ---- */
+
+/* Keys that the importer reads outside the families' tables, and keys that change neither
+ * shapes nor values of a training step: of transformers' PretrainedConfig, of generation,
+ * storage, initial values, tasks, and of losses that balance experts. */
+static const char *const other_keys[] = {
+    "model_type",
+    "_name_or_path",
+    "rope_scaling",
+    "rope_parameters",
+    "layer_types",
+    "mlp_only_layers",
+    "hybrid_override_pattern",
+    "text_config",
+    "architectures",
+    "auto_map",
+    "transformers_version",
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "attn_implementation",
+    "torch_dtype",
+    "dtype",
+    "quantization_config",
+    "torchscript",
+    "return_dict",
+    "output_attentions",
+    "output_hidden_states",
+    "is_decoder",
+    "is_encoder_decoder",
+    "bos_token_id",
+    "eos_token_id",
+    "pad_token_id",
+    "sep_token_id",
+    "unk_token_id",
+    "decoder_start_token_id",
+    "tokenizer_class",
+    "prefix",
+    "use_cache",
+    "cache_implementation",
+    "gradient_checkpointing",
+    "pretraining_tp",
+    "ep_size",
+    "num_logits_to_keep",
+    "use_mamba_kernels",
+    "initializer_range",
+    "init_std",
+    "initializer_factor",
+    "rescale_prenorm_residual",
+    "time_step_min",
+    "time_step_max",
+    "time_step_floor",
+    "mamba_dt_init",
+    "task_specific_params",
+    "id2label",
+    "label2id",
+    "problem_type",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_proj_to_labels",
+    "summary_type",
+    "summary_use_proj",
+    "aux_loss_alpha",
+    "router_aux_loss_coef",
+    "router_z_loss_coef",
+    "seq_aux",
+    "n_ctx",               /* GPT-2: n_positions again */
+    "sliding_window_size", /* Gemma 2: sliding_window again */
+    "expand",              /* Nemotron-H: its heads and their width say it */
+};
+
+static bool is_known_key(const ms_hf_family *family, const char *key)
+{
+    if (reads_key(family, key))
+        return true;
+    for (size_t i = 0; i < sizeof other_keys / sizeof *other_keys; i++)
+        if (strcmp(other_keys[i], key) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof value_keys / sizeof *value_keys; i++)
+        if (strcmp(value_keys[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+#define MOST_LISTED 16
+
+/* Lists keys that are not known, unless they are null or false. */
+static void list_unknown_keys(ms_ctx *cx, ms_hf_import *import,
+                              const ms_hf_family *family)
+{
+    const char *text = "";
+    int num = 0;
+    for (int i = 0; i < ms_json_length(import->root); i++) {
+        const char *key = "";
+        double number = 0.0;
+        ms_jval value = ms_json_entry(cx, import->root, i, &key);
+        if (is_known_key(family, key) || ms_json_is_null(value) ||
+            (number_of(cx, value, &number) && number == 0.0))
+            continue;
+        if (num++ < MOST_LISTED)
+            text = ms_arena_printf(cx->arena, "%s%s%.*s", text, num > 1 ? ", " : "",
+                                   ms_utf8_prefix(key, 64), key);
+    }
+    if (num > MOST_LISTED)
+        text = ms_arena_printf(cx->arena, "%s and %d more", text, num - MOST_LISTED);
+    import->config.model.unread_keys = num > 0 ? text : NULL;
+}
+
 ms_status ms_hf_read_values(ms_ctx *cx, ms_hf_import *import, const ms_hf_family *family)
 {
     ms_model *model = &import->config.model;
@@ -194,5 +307,6 @@ ms_status ms_hf_read_values(ms_ctx *cx, ms_hf_import *import, const ms_hf_family
     if (import->config.scales_embedding)
         model->embedding_scale = sqrt((double)model->hidden);
     note_unread_keys(cx, import, family);
+    list_unknown_keys(cx, import, family);
     return MS_OK;
 }

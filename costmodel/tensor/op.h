@@ -98,12 +98,12 @@ typedef enum ms_op {
     /* A Mamba-2 mixer between its projections, in chunks (Dao and Gu 2024, section 6): in
      * projected[bsI], taps[XK] and bias[X] of the convolution, log of the decay[M],
      * skip[M], bias of the step[M]; out y[bsD], gated, and y before the gate, which the
-     * fused kernel saves for its backward. Never executed. */
+     * fused kernel saves for its backward. A group of heads is contiguous in I and X (CPU
+     * kernel: exec/cpu/cpu_scan.c). */
     MS_OP_SCAN,
     /* Gradient of SCAN: in its inputs, its y before the gate, gy; out their gradients. */
     MS_OP_SCAN_GRAD,
-    /* An RMS norm of each group of Mamba-2 heads: in y[bsD], weight[D]. Never
-     * executed. */
+    /* An RMS norm of each group of Mamba-2 heads: in y[bsD], weight[D]. */
     MS_OP_GROUP_NORM,
     /* Gradient of GROUP_NORM: in y, weight, gout; out gy, gweight. */
     MS_OP_GROUP_NORM_GRAD,

@@ -3,14 +3,10 @@
 #ifndef MS_EXEC_CORE_ROTARY_H
 #define MS_EXEC_CORE_ROTARY_H
 
+#include "exec/core/on_device.h"
+
 #include <math.h>
 #include <stdbool.h>
-
-#ifdef __CUDACC__
-#define MS_ON_DEVICE __host__ __device__
-#else
-#define MS_ON_DEVICE
-#endif
 
 typedef enum ms_rotary_law {
     MS_ROTARY_PLAIN,

@@ -33,6 +33,10 @@ ms_kernel MS_TYPED(ms_cpu_loss_max), MS_TYPED(ms_cpu_loss_sum), MS_TYPED(ms_cpu_
 ms_kernel MS_TYPED(ms_cpu_route), MS_TYPED(ms_cpu_route_grad);
 ms_kernel MS_TYPED(ms_cpu_permute), MS_TYPED(ms_cpu_permute_grad),
     MS_TYPED(ms_cpu_unpermute), MS_TYPED(ms_cpu_unpermute_grad);
+ms_kernel MS_TYPED(ms_cpu_scan), MS_TYPED(ms_cpu_scan_grad);
+ms_cpu_workspace MS_TYPED(ms_cpu_scan_bytes);
+ms_kernel MS_TYPED(ms_cpu_group_norm), MS_TYPED(ms_cpu_group_norm_grad);
+ms_cpu_workspace MS_TYPED(ms_cpu_group_norm_grad_bytes);
 /* Workspace of ROUTE, PERMUTE, UNPERMUTE and their gradients: one word per expert. */
 ms_cpu_workspace MS_TYPED(ms_cpu_experts_bytes);
 

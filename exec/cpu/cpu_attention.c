@@ -1,5 +1,6 @@
 /* CPU kernels of causal attention in tiles of queries and keys (FlashAttention, Dao et
  * al. 2022, algorithms 1 and 4). Tiles in which all keys are masked are skipped. */
+#include "exec/core/alibi.h"
 #include "exec/cpu/cpu.h"
 #include "exec/cpu/cpu_exp.h"
 
@@ -15,6 +16,7 @@ typedef struct attention {
     long window;
     ms_real scale;
     ms_real cap;               /* soft cap of scores (Gemma 2); 0: none */
+    long alibi_heads;          /* heads of the whole model; 0: no ALiBi */
     ms_real *scores, *gscores; /* scores and their gradients, (TILE, TILE) each */
     ms_real *slopes; /* (TILE, TILE): derivatives of capped scores; NULL without a cap */
     /* saved probabilities (batch, heads, queries, keys); NULL if fused */
@@ -42,6 +44,8 @@ static attention attention_of_block(const ms_attention_block *block, void *works
                    .window = block->call->node->window_tokens,
                    .scale = (ms_real)ms_model_attention_scale(model, q->shape[3]),
                    .cap = (ms_real)model->attention_softcap,
+                   .alibi_heads =
+                       model->position == MS_POSITION_ALIBI ? model->num_heads : 0,
                    .scores = workspace};
     a.gscores = a.scores + TILE * TILE;
     a.slopes = a.cap > 0 ? a.gscores + TILE * TILE : NULL;
@@ -184,6 +188,16 @@ MS_WIDE static void scale_row(const attention *a, const tile *t, long query,
             row[i] = (key[i] <= position) & (key[i] > oldest) ? row[i] * scale : masked;
 }
 
+/* Adds the head's slope times the distance of query and key. */
+static void add_alibi(const attention *a, const tile *t, long query,
+                      ms_real *restrict row)
+{
+    long head = a->block->q->start[2] + t->head;
+    ms_real slope = (ms_real)ms_alibi_slope(a->alibi_heads, head);
+    for (long i = 0; i < t->num_keys; i++)
+        row[i] += slope * (ms_real)(t->key[i] - t->query[query]);
+}
+
 /* Makes scores of the products of a query and keys, minus infinity for masked keys. */
 static void mask_row(const attention *a, const tile *t, long query)
 {
@@ -191,6 +205,8 @@ static void mask_row(const attention *a, const tile *t, long query)
     if (is_capped)
         cap_row(a, t, query);
     scale_row(a, t, query, is_capped ? 1 : a->scale, a->scores + query * TILE);
+    if (a->alibi_heads > 0)
+        add_alibi(a, t, query, a->scores + query * TILE);
 }
 
 /* Replaces the elements of x by exp(x - shift) and returns their sum. */

@@ -13,6 +13,9 @@ static ms_cpu_workspace *const workspace[MS_NUM_OPS] = {
     [MS_OP_PERMUTE_GRAD] = MS_TYPED(ms_cpu_experts_bytes),
     [MS_OP_UNPERMUTE] = MS_TYPED(ms_cpu_experts_bytes),
     [MS_OP_UNPERMUTE_GRAD] = MS_TYPED(ms_cpu_experts_bytes),
+    [MS_OP_SCAN] = MS_TYPED(ms_cpu_scan_bytes),
+    [MS_OP_SCAN_GRAD] = MS_TYPED(ms_cpu_scan_bytes),
+    [MS_OP_GROUP_NORM_GRAD] = MS_TYPED(ms_cpu_group_norm_grad_bytes),
 };
 
 static size_t workspace_bytes(const ms_program *program, const ms_node *node)
@@ -54,6 +57,10 @@ const ms_kernels MS_TYPED(ms_cpu_table) = {
             [MS_OP_UNPERMUTE_GRAD] = MS_TYPED(ms_cpu_unpermute_grad),
             [MS_OP_GATE] = MS_TYPED(ms_cpu_gate),
             [MS_OP_GATE_GRAD] = MS_TYPED(ms_cpu_gate_grad),
+            [MS_OP_SCAN] = MS_TYPED(ms_cpu_scan),
+            [MS_OP_SCAN_GRAD] = MS_TYPED(ms_cpu_scan_grad),
+            [MS_OP_GROUP_NORM] = MS_TYPED(ms_cpu_group_norm),
+            [MS_OP_GROUP_NORM_GRAD] = MS_TYPED(ms_cpu_group_norm_grad),
         },
     .attention_block = MS_TYPED(ms_cpu_attention_block),
     .attention_block_grad = MS_TYPED(ms_cpu_attention_block_grad),

@@ -10,6 +10,7 @@ static ms_cuda_attention_args read_block(const ms_cuda_call *call,
                                          const ms_attention_block *block)
 {
     const ms_local *q = block->q, *k = block->k, *v = block->v;
+    const ms_model *model = call->op->program->model;
     return (ms_cuda_attention_args){
         .scalar = (ms_scalar)q->scalar,
         .num_batch = q->shape[0],
@@ -23,8 +24,10 @@ static ms_cuda_attention_args read_block(const ms_cuda_call *call,
         .first_key = k->start[1],
         .window = call->op->node->window_tokens,
         .positions = call->batch != NULL ? call->batch->positions : NULL,
-        .scale = ms_model_attention_scale(call->op->program->model, q->shape[3]),
-        .cap = call->op->program->model->attention_softcap,
+        .scale = ms_model_attention_scale(model, q->shape[3]),
+        .cap = model->attention_softcap,
+        .alibi_heads = model->position == MS_POSITION_ALIBI ? model->num_heads : 0,
+        .first_head = q->start[2],
         .q = q->data,
         .k = k->data,
         .v = v->data,
@@ -59,13 +62,13 @@ static bool is_aligned(const ms_cuda_fused *a)
 }
 
 /* Whether a library may have kernels for the attention: bf16, all keys at once, tokens
- * stored in order, no effective window, no stored probabilities, no soft cap; the mask is none, or
- * begins with query and key 0. */
+ * stored in order, no effective window, no stored probabilities, no soft cap, no ALiBi;
+ * the mask is none, or begins with query and key 0. */
 static bool can_be_fused(const ms_cuda_attention_args *a, bool is_causal)
 {
     long most_distance = a->first_query + a->num_queries - 1 - a->first_key;
     return a->scalar == MS_SCALAR_BF16 && a->is_whole && !(a->cap > 0) &&
-           a->positions == NULL && a->probabilities == NULL &&
+           a->alibi_heads == 0 && a->positions == NULL && a->probabilities == NULL &&
            (a->window == 0 || a->window > most_distance) &&
            (!is_causal || a->first_query == a->first_key) && a->num_batch > 0 &&
            a->num_queries > 0 && a->num_keys > 0 && is_fused_width(a->width) &&

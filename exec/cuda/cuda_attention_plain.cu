@@ -4,6 +4,7 @@
  * sum has a fixed order. */
 #include "exec/cuda/cuda_attention_plain.h"
 
+#include "exec/core/alibi.h"
 #include "exec/cuda/cuda_device.cuh"
 
 #include <climits>
@@ -35,6 +36,7 @@ struct tile {
     long batch, head, kv_head;
     long first_query, first_key;
     int num_queries, num_keys;
+    double slope; /* of ALiBi; 0 without */
 };
 
 template <class T> struct rows {
@@ -51,6 +53,13 @@ __device__ inline int tile_rows(long count, long first)
 __device__ inline int thread_of_block()
 {
     return (int)(threadIdx.y * SIDE + threadIdx.x);
+}
+
+__device__ inline void set_head(const args &a, tile &t, long head)
+{
+    t.head = head;
+    t.kv_head = head / (a.num_heads / a.num_kv_heads);
+    t.slope = a.alibi_heads > 0 ? ms_alibi_slope(a.alibi_heads, a.first_head + head) : 0;
 }
 
 /* ---- addresses ---- */
@@ -193,10 +202,14 @@ __device__ bool is_seen(const args &a, const tile &t, const shared_memory<S> &r,
 }
 
 /* The score of a product of query and key. */
-template <class S> __device__ S score_of(const args &a, S product)
+template <class S>
+__device__ S score_of(const args &a, const tile &t, const shared_memory<S> &r, int query,
+                      int key, S product)
 {
-    S scaled = product * (S)a.scale;
-    return a.cap > 0 ? (S)a.cap * tanh(scaled / (S)a.cap) : scaled;
+    S score = product * (S)a.scale;
+    if (a.cap > 0)
+        score = (S)a.cap * tanh(score / (S)a.cap);
+    return score + (S)t.slope * (S)(r.key[key] - r.query[query]);
 }
 
 /* Multiplies gradients of capped scores by the derivatives of the cap. */
@@ -225,7 +238,9 @@ __device__ void probabilities(const args &a, const tile &t, shared_memory<sum_of
     multiply<T>(r, query_rows<T>(a, t, a.q, a.width), key_rows<T>(a, t, a.k, a.width),
                 a.width, p);
     for_elements(p, [&](int query, int key, S &x) {
-        x = is_seen(a, t, r, query, key) ? exp(score_of(a, x) - r.lse[query]) : 0;
+        x = is_seen(a, t, r, query, key)
+                ? exp(score_of(a, t, r, query, key, x) - r.lse[query])
+                : 0;
     });
 }
 
@@ -248,8 +263,9 @@ __device__ void score_tile(const args &a, const tile &t, shared_memory<sum_of<T>
     multiply<T>(r, query_rows<T>(a, t, a.q, a.width), key_rows<T>(a, t, a.k, a.width),
                 a.width, score);
     for_elements(score, [&](int query, int key, S x) {
-        r.weight[query * PITCH + key] =
-            is_seen(a, t, r, query, key) ? score_of(a, x) : -(S)INFINITY;
+        r.weight[query * PITCH + key] = is_seen(a, t, r, query, key)
+                                            ? score_of(a, t, r, query, key, x)
+                                            : -(S)INFINITY;
     });
     __syncthreads();
 }
@@ -280,8 +296,7 @@ template <class T> __global__ void merge_lse(args a)
     shared_memory<S> &r = *shared;
     tile t = {};
     t.batch = blockIdx.z;
-    t.head = blockIdx.y;
-    t.kv_head = t.head / (a.num_heads / a.num_kv_heads);
+    set_head(a, t, blockIdx.y);
     t.first_query = (long)blockIdx.x * TILE;
     t.num_queries = tile_rows(a.num_queries, t.first_query);
     int query = thread_of_block();
@@ -403,8 +418,7 @@ template <result R>
 __device__ void move_to(const args &a, tile &t, long head, long outer, long inner)
 {
     constexpr bool by_keys = R == KEY_GRADIENT || R == VALUE_GRADIENT;
-    t.head = head;
-    t.kv_head = head / (a.num_heads / a.num_kv_heads);
+    set_head(a, t, head);
     t.first_query = by_keys ? inner : outer;
     t.first_key = by_keys ? outer : inner;
     t.num_queries = tile_rows(a.num_queries, t.first_query);
@@ -471,8 +485,7 @@ template <class T> __global__ void store_probabilities(args a)
     shared_memory<S> &r = *shared;
     tile t = {};
     t.batch = blockIdx.z / a.num_heads;
-    t.head = blockIdx.z % a.num_heads;
-    t.kv_head = t.head / (a.num_heads / a.num_kv_heads);
+    set_head(a, t, blockIdx.z % a.num_heads);
     t.first_query = (long)blockIdx.y * TILE;
     t.first_key = (long)blockIdx.x * TILE;
     t.num_queries = tile_rows(a.num_queries, t.first_query);

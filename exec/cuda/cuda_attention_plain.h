@@ -29,6 +29,8 @@ typedef struct ms_cuda_attention_args {
     const int *positions; /* position of each stored token; NULL if stored in order */
     double scale;         /* factor of scores before the softmax */
     double cap;           /* soft cap c: scores become c tanh(score / c); 0: none */
+    /* ALiBi: heads of the whole model (0: none), and index of head 0 among them */
+    long alibi_heads, first_head;
     /* Whether the block has all keys. If so, o, lse and gradients are overwritten. If
      * not, they are merged with, or added to, the present values, which have the type of
      * sums (fp32 for bf16). */

@@ -17,7 +17,7 @@ extern "C" {
 #define MS_CUDA_FLASH_PADDING    128
 
 /* Whether tensor cores can run the attention: bf16, equal widths of 64 or 128, alignment,
- * no stored probabilities. */
+ * no stored probabilities, no soft cap, no ALiBi. */
 bool ms_cuda_flash_can(const ms_cuda_attention_args *args);
 
 /* Forward attention. Workspace: two ints per MS_CUDA_FLASH_LEAST_TILE queries or keys. */

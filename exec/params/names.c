@@ -174,6 +174,14 @@ static const weight_row *find_row(const char *family, const char *weight)
     return row != NULL ? row : row_in(common_rows, weight);
 }
 
+/* Operands of SCAN: biases of the convolution and of steps start about 0, the skip about
+ * 1. */
+enum {
+    SCAN_BIAS = 2,
+    SCAN_SKIP = 4,
+    SCAN_STEP_BIAS
+};
+
 /* Sets whether a weight is a norm's or a bias, by the node that reads it. */
 static void set_norm_and_bias(const ms_program *program, int weight, ms_weight_name *out)
 {
@@ -182,10 +190,12 @@ static void set_norm_and_bias(const ms_program *program, int weight, ms_weight_n
         for (int i = 1; i < node->num_in; i++) {
             if (node->in[i] != weight)
                 continue;
-            bool norm = node->op == MS_OP_NORM;
-            out->is_norm = norm && i == 1;
-            out->is_bias =
-                (norm && i == 2) || node->op == MS_OP_BIAS || node->op == MS_OP_ROUTE;
+            bool norm = node->op == MS_OP_NORM, scan = node->op == MS_OP_SCAN;
+            out->is_norm = ((norm || node->op == MS_OP_GROUP_NORM) && i == 1) ||
+                           (scan && i == SCAN_SKIP);
+            out->is_bias = (norm && i == 2) || node->op == MS_OP_BIAS ||
+                           node->op == MS_OP_ROUTE ||
+                           (scan && (i == SCAN_BIAS || i == SCAN_STEP_BIAS));
             return;
         }
     }
@@ -197,6 +207,8 @@ static long letter_size(const ms_program *program, char letter)
 {
     if (letter == MS_DIM_VOCAB) /* vocabulary size without padding */
         return program->model->vocab;
+    if (letter == MS_DIM_KV_HEADS) /* heads without copies */
+        return program->model->num_kv_heads;
     return (long)program->size[letter - '0'];
 }
 

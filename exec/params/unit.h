@@ -89,6 +89,9 @@ ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *
                             int num_after, ms_event *done);
 ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
                                  const ms_event *after, int num_after, ms_event *done);
+/* Adds up the gradients of key-value heads that several tp ranks hold, on all of them in
+ * one order, so that copies stay equal; after all other reductions. */
+ms_status ms_unit_sum_copies(ms_rank *rank, ms_param_unit *unit);
 /* Makes compute wait for the unit's reductions of complete gradients. */
 ms_status ms_unit_wait(ms_rank *rank, const ms_param_unit *unit);
 /* Exchanges complete gradient shards with rank `peer`, which holds the same parameters,

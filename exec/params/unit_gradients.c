@@ -327,6 +327,64 @@ ms_status ms_unit_wait(ms_rank *rank, const ms_param_unit *unit)
     return rank->backend->wait(rank->cx, rank->device, unit->last);
 }
 
+/* ---- copies of key-value heads ---- */
+
+/* Gathers `count` elements of all tp ranks' gradients into `all`. */
+static ms_status gather_over_tp(ms_rank *rank, const ms_param_unit *unit, const void *own,
+                                long count, void *all)
+{
+    const ms_event after[2] = {rank->backend->mark(rank->device), unit->last};
+    const ms_transfer transfer = {.kind = MS_TRANSFER_ALL_GATHER,
+                                  .scalar = (unsigned char)unit->precision.gradient,
+                                  .group = MS_TRAFFIC_TP,
+                                  .stream = MS_STREAM_TP,
+                                  .send = own,
+                                  .receive = all,
+                                  .count = count,
+                                  .name = MS_MOVE_COPIES};
+    ms_event done = 0;
+    MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, after, 2, &done));
+    return rank->backend->wait(rank->cx, rank->device, done);
+}
+
+/* Sums elements `range` of a tensor's gradient over the ranks with the same head. */
+static ms_status sum_copies(ms_rank *rank, const ms_param_unit *unit,
+                            const ms_unit_tensor *t, ms_range range)
+{
+    const ms_array_ops *arrays = rank->backend->arrays;
+    ms_scalar scalar = unit->precision.gradient;
+    long count = ms_range_length(range);
+    double bytes = (double)count * (double)ms_scalar_bytes(scalar),
+           all_bytes = bytes * group_size(rank, MS_TRAFFIC_TP);
+    void *own = ms_segment_gradient(unit, unit->segments[t->segment], range.first), *all;
+    MS_TRY(ms_rank_workspace(rank, all_bytes, &all));
+    ms_status status = gather_over_tp(rank, unit, own, count, all);
+    long first = rank->place->tp - rank->place->tp % t->num_copies;
+    for (int i = 0; i < t->num_copies && status == MS_OK; i++) {
+        const void *from = ms_unit_at(scalar, all, (first + i) * count);
+        if (i == 0)
+            arrays->copy(rank->device, own, from, (size_t)bytes);
+        else
+            arrays->add(rank->device, scalar, own, from, count);
+    }
+    ms_rank_release_workspace(rank, all_bytes, all);
+    return status;
+}
+
+/* Ranks of a tp group own the same index range, so they gather the same elements. */
+ms_status ms_unit_sum_copies(ms_rank *rank, ms_param_unit *unit)
+{
+    for (int i = 0; i < unit->num_tensors && rank->backend->has_values; i++) {
+        const ms_unit_tensor *t = &unit->tensors[i];
+        ms_range range =
+            ms_range_overlap(unit->segments[t->segment]->own,
+                             (ms_range){t->first, t->first + t->local.count});
+        if (t->num_copies > 1 && t->gradient >= 0 && ms_range_length(range) > 0)
+            MS_TRY(sum_copies(rank, unit, t, range));
+    }
+    return MS_OK;
+}
+
 /* ---- replicas ---- */
 
 static ms_status send_and_receive(ms_rank *rank, const ms_transfer *transfers,

@@ -69,6 +69,23 @@ static bool is_counted(const ms_rank *rank, const ms_param_unit *unit,
     return true;
 }
 
+/* Where tp exceeds the key-value heads, as many neighbouring tp ranks hold each of them as
+ * the program has heads for one of the model (ms_model_split_kv_heads). */
+static void set_copies(const ms_rank *rank, const ms_program *program,
+                       ms_unit_tensor *tensor)
+{
+    const char *dims = program->tensors[tensor->weight].dims;
+    const char *heads = strchr(dims, MS_DIM_KV_HEADS);
+    tensor->num_copies = 1;
+    if (heads == NULL)
+        return;
+    tensor->num_copies =
+        (int)program->size[MS_DIM_KV_HEADS - '0'] / (int)program->model->num_kv_heads;
+    tensor->local.start[heads - dims] /= tensor->num_copies;
+    if (rank->place->tp % tensor->num_copies != 0)
+        tensor->is_counted = false;
+}
+
 static void collect_tensors(ms_rank *rank, ms_param_unit *unit)
 {
     const ms_program *program = unit->options.program;
@@ -84,6 +101,7 @@ static void collect_tensors(ms_rank *rank, ms_param_unit *unit)
         to->local = ms_world_local(rank->world, program, t, rank->place);
         ms_weight_name_of(program, t, unit->options.layer, &to->name);
         to->is_counted = is_counted(rank, unit, tensor, &to->name);
+        set_copies(rank, program, to);
         to->is_partial = to->gradient >= 0 && program->mesh_size[tensor->mesh][2] > 1 &&
                          program->tensors[to->gradient].at[2].kind == MS_PARTIAL_SUM;
     }

@@ -42,6 +42,7 @@ typedef struct ms_unit_tensor {
     bool is_empty;
     bool is_partial; /* whether the gradient is partial over tp */
     bool is_counted; /* whether this rank counts the tensor in gradient norms */
+    int num_copies; /* neighbouring tp ranks with this key-value head; 1: only this one */
 } ms_unit_tensor;
 
 struct ms_param_unit {

@@ -66,7 +66,7 @@ static bool has_not_executed(const ms_model *m)
       FUSED)                                                                             \
     X(learned_positions, "learned positions", m->position == MS_POSITION_LEARNED, true,  \
       true, PRICED)                                                                      \
-    X(alibi, "ALiBi", m->position == MS_POSITION_ALIBI, false, false, FUSED)             \
+    X(alibi, "ALiBi", m->position == MS_POSITION_ALIBI, true, true, FUSED)               \
     X(rotary_positions, "rotary positions", rotates(m), true, true, PRICED)              \
     X(partial_rotary_positions, "partial rotary positions",                              \
       rotates(m) && m->rotary_dim > 0 && m->rotary_dim < m->head_dim, true, true, FUSED) \
@@ -101,7 +101,7 @@ static bool has_not_executed(const ms_model *m)
     X(dropout, "dropout", m->dropout, false, false, PRICED)                              \
     X(mamba_2_and_layers_that_are_attention_or_an_mlp_alone,                             \
       "Mamba-2 and layers that are attention or an MLP alone", ms_model_is_hybrid(m),    \
-      false, false, PRICED)
+      true, false, PRICED)
 
 #define FUNCTION(id, name, condition, on_cpu, on_gpu, price)                             \
     static bool id(const ms_model *m)                                                    \

@@ -288,23 +288,6 @@ static ms_status check_sync(ms_ctx *cx, const ms_backend_job *job,
     return MS_EINPUT;
 }
 
-/* Rejects tp sizes that copy key-value heads to several ranks: gradients of copied heads
- * would need another reduction. */
-static ms_status check_heads(ms_ctx *cx, const ms_backend_job *job,
-                             const ms_planned *planned)
-{
-    const ms_model *model = planned->workload->model;
-    if (!job->backend->has_values || !ms_plan_copies_kv_heads(planned->plan, model))
-        return MS_OK;
-    ms_fail(
-        cx, MS_EINPUT, MS_NOWHERE,
-        "tp %ld is more than the %ld key-value head%s of %s; a run does not copy heads",
-        planned->plan->size[MS_TP], model->num_kv_heads,
-        model->num_kv_heads == 1 ? "" : "s", model->name);
-    ms_hint(cx, "predict and simulate do; or choose --tp %ld", model->num_kv_heads);
-    return MS_EINPUT;
-}
-
 /* Rejects choices that a run does not carry out. */
 static ms_status check_choices(ms_ctx *cx, const ms_plan *plan)
 {
@@ -335,7 +318,6 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
     MS_TRY(ms_model_check_features(cx, planned->workload->model, job->backend));
     MS_TRY(check_choices(cx, planned->plan));
     MS_TRY(check_sync(cx, job, planned));
-    MS_TRY(check_heads(cx, job, planned));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};
     MS_TRY(ms_job_check_tags(cx, &state.job));
     MS_TRY(ms_job_check_records(cx, &state.job));

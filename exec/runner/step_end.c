@@ -216,6 +216,19 @@ static ms_status compute_local_sums(ms_rank_run *r, double sums[NUM_SUMS])
     return MS_OK;
 }
 
+/* Adds up gradients of key-value heads that several tp ranks hold. */
+static ms_status sum_copies(ms_rank_run *r)
+{
+    const ms_planned *planned = r->rank.planned;
+    if (!ms_plan_copies_kv_heads(planned->plan, planned->workload->model))
+        return MS_OK;
+    double start_s = ms_rank_run_clock(r);
+    for (int i = 0; i < r->num_blocks; i++)
+        MS_TRY(ms_unit_sum_copies(&r->rank, r->blocks[i]->unit));
+    ms_rank_run_record_wait(r, MS_STREAM_TP, MS_MOVE_COPIES, false, start_s);
+    return MS_OK;
+}
+
 ms_status ms_rank_run_complete_gradients(ms_rank_run *r)
 {
     MS_TRY(ms_state_reduce_late(r));
@@ -225,6 +238,7 @@ ms_status ms_rank_run_complete_gradients(ms_rank_run *r)
         return MS_OK;
     if (is_placed_twice(r))
         MS_TRY(exchange_replicas(r));
+    MS_TRY(sum_copies(r));
     return for_each_unit(r, exchange_tied);
 }
 

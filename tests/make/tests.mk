@@ -29,7 +29,7 @@ cubins := $(if $(SAN),,$(patsubst %.cu,$B/%.sm_90.cubin,$(if $(ptxas_files),$(fi
 
 .PHONY: check soak golden-update
 check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(ptxas_files) $(cubins) $(PROGRAM) ## unit, property, oracle, exec, golden and fuzz-corpus tests; SAN=, T=, UPDATE=1
-	@B=$B T='$T' UPDATE='$(UPDATE)' CC='$(CC)' NVCC='$(NVCC)' PTXAS='$(ptxas_files)' CUBINS='$(cubins)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(call tests_of,tests/golden/*.test tests/run_framework_cases.sh tests/json_docs.sh tests/search_work.sh tests/search_interrupt.sh tests/report_pages.sh) $(record_test)
+	@B=$B T='$T' UPDATE='$(UPDATE)' CC='$(CC)' NVCC='$(NVCC)' PTXAS='$(ptxas_files)' CUBINS='$(cubins)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(call tests_of,tests/golden/*.test tests/run_framework_cases.sh tests/json_docs.sh tests/search_work.sh tests/search_interrupt.sh tests/final_weights.sh tests/report_pages.sh) $(record_test)
 
 soak: $(call bin,$(SOAK_SRCS)) $(PROGRAM) ## long tests: tests/soak
 	@B=$B T='$T' SUMMARY=$B/soak.summary LIMIT_S=7200 tests/run_tests.sh $(call bin,$(SOAK_SRCS))
@@ -60,7 +60,12 @@ gaps: $(call bin,$(GAP_SRCS)) ## node replay (LINKS=shared: events) against pred
 .PHONY: oracle
 oracle: ## tests/data/run made again by PyTorch; needs Debian's python3-torch (or another torch: PYTHON=...)
 	@for python in $(PYTHON) python3 /usr/bin/python3; do \
-	    if "$$python" -c 'import torch' 2>/dev/null; then exec "$$python" tests/oracle/torch/make_oracle.py tests/data/run; fi; \
+	    if "$$python" -c 'import torch' 2>/dev/null; then \
+	        "$$python" tests/oracle/torch/make_oracle.py tests/data/run && \
+	        "$$python" tests/oracle/torch/make_features.py tests/data/run/features && \
+	        exec "$$python" tests/oracle/torch/make_architectures.py tests/data/run/architectures; \
+	        exit; \
+	    fi; \
 	done; echo "oracle: no python3 with torch: install python3-torch, or name one with PYTHON=..." >&2; exit 1
 
 # libFuzzer builds everything again with clang, in one go per target.

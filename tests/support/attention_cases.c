@@ -1,6 +1,7 @@
 #include "tests/support/attention_cases.h"
 
 #include "base/rng.h"
+#include "exec/core/alibi.h"
 #include "exec/cpu/kernels.h"
 #include "exec/cuda/cuda_attention.h"
 #include "tests/support/attention_text.h"
@@ -81,6 +82,8 @@ static void make_local(trial *t, int tensor)
     ms_local *x = &t->whole[tensor];
     *x = (ms_local){.scalar = MS_SCALAR_FP64, .count = 1};
     for (const char *d = dims[tensor]; *d != '\0'; d++) {
+        if (*d == 'n')
+            x->start[x->num_dims] = t->c->first_head;
         char letter = *d == 't' ? 's' : *d;
         x->shape[x->num_dims] = (long)t->program.size[letter - '0'];
         x->count *= x->shape[x->num_dims++];
@@ -112,6 +115,8 @@ static void make_program(trial *t)
     for (int axis = 0; axis < MS_MESH_AXES; axis++)
         t->program.mesh_size[0][axis] = axis == 1 && c->num_ranks > 0 ? c->num_ranks : 1;
     t->model.attention_softcap = (double)c->cap;
+    t->model.position = c->alibi_heads > 0 ? MS_POSITION_ALIBI : MS_POSITION_ROTARY;
+    t->model.num_heads = c->alibi_heads;
     t->program.model = &t->model;
     t->program.tensors = t->tensors;
     t->program.num_tensors = NUM_TENSORS;
@@ -173,8 +178,9 @@ typedef struct pair {
     /* row: row of the log-sum-exp [b s n]; q, go, k, v: index of the pair's first element
      * in that tensor */
     long row, q, go, k, v;
-    /* p: probability; size: magnitude of the gradient of the score */
-    double p, size;
+    /* p: probability; size: magnitude of the gradient of the score; alibi: added to the
+     * score */
+    double p, size, alibi;
 } pair;
 
 static double product(const double *x, const double *y, long count, bool by_magnitude)
@@ -201,7 +207,8 @@ static void add_terms(const trial *t, const pair *x)
     for (int by_magnitude = 0; by_magnitude < 2; by_magnitude++) {
         double *const *to = by_magnitude ? t->summed : t->rounded;
         /* an absolute error of a score is a relative error of its probability */
-        double p = by_magnitude ? x->p * (1 + product(q, k, d, true) * scale) : x->p;
+        double magnitude = product(q, k, d, true) * scale + fabs(x->alibi);
+        double p = by_magnitude ? x->p * (1 + magnitude) : x->p;
         double mean = product(o, go, w, by_magnitude);
         double g = product(go, v, w, by_magnitude) + (by_magnitude ? mean : -mean);
         double gs = p * fabs(g) * scale;
@@ -227,6 +234,10 @@ static void add_pair(const trial *t, long b, long n, long query, long key)
         sqrt((double)c->width);
     if (c->cap > 0)
         score = (double)c->cap * tanh(score / (double)c->cap);
+    if (c->alibi_heads > 0)
+        x.alibi = ms_alibi_slope(c->alibi_heads, c->first_head + n) *
+                  (double)(t->positions[key] - t->positions[query]);
+    score += x.alibi;
     x.p = exp(score - values(&t->whole[LSE])[row]);
     add_terms(t, &x);
     if (c->is_unfused)

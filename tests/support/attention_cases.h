@@ -11,6 +11,8 @@
  * width of values), followed by options:
  *     window N      attention window of N keys
  *     cap N         soft cap N of scores
+ *     alibi N       ALiBi of a model of N heads
+ *     first N       the first head is number N of these
  *     ranks N       context parallelism: N ranks have a part of the queries each, and
  *                   attend to their own block of keys, then to those of earlier ranks
  *     gathered      each of those ranks attends to all keys at once

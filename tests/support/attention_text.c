@@ -17,6 +17,8 @@ static const struct {
     {"w", offsetof(attention_case, value_width), true},
     {"window", offsetof(attention_case, window), true},
     {"cap", offsetof(attention_case, cap), true},
+    {"alibi", offsetof(attention_case, alibi_heads), true},
+    {"first", offsetof(attention_case, first_head), true},
     {"ranks", offsetof(attention_case, num_ranks), true},
     {"gathered", offsetof(attention_case, is_gathered), false},
     {"head-tail", offsetof(attention_case, head_tail), false},

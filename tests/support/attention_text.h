@@ -6,6 +6,7 @@
 
 typedef struct attention_case {
     long batch, sequence, heads, kv_heads, width, value_width, cap, window;
+    long alibi_heads, first_head;
     long num_ranks; /* cp ranks; 0: one attention over the whole sequence */
     long is_gathered, head_tail, is_unfused, is_not_aligned; /* flags: 0 or 1 */
 } attention_case;

@@ -1,5 +1,6 @@
-/* PyTorch's results for models with the features of Gemma, DeepSeek, Llama 3.1, GPT-NeoX
- * and GLM: tests/data/run/features, made by tests/oracle/torch/make_features.py. */
+/* PyTorch's results for small models of published architectures: tests/data/run/features
+ * and tests/data/run/architectures, made by tests/oracle/torch/make_features.py and
+ * make_architectures.py. */
 #ifndef MS_TESTS_SUPPORT_TORCH_FEATURES_H
 #define MS_TESTS_SUPPORT_TORCH_FEATURES_H
 
@@ -8,7 +9,9 @@
 
 #define MS_FEATURE_STEPS 5
 
-/* Names of the models, ended by NULL. */
+/* Models that have all features between them; they come first in ms_feature_models. */
+#define MS_NUM_FEATURE_MODELS 9
+/* Folders and names of the models, ended by NULL. */
 extern const char *const ms_feature_models[];
 
 typedef struct ms_feature_oracle {
@@ -29,6 +32,11 @@ typedef struct ms_feature_mesh {
 } ms_feature_mesh;
 extern const ms_feature_mesh ms_feature_one_rank;
 
+/* Whether the mesh and backend can run the model: Ulysses copies no heads, cp passes no
+ * states of Mamba-2 on, and GPUs do not execute it. */
+bool ms_feature_can(const ms_feature_oracle *o, const ms_feature_mesh *m,
+                    const ms_backend *backend);
+
 /* Trains the oracle's model for all steps. */
 ms_outcome ms_feature_run(ms_ctx *cx, const ms_feature_oracle *o,
                           const ms_feature_mesh *m, ms_real_type type,
@@ -37,9 +45,14 @@ ms_outcome ms_feature_run(ms_ctx *cx, const ms_feature_oracle *o,
 /* Largest relative difference of the losses of all steps. */
 double ms_feature_loss_difference(const ms_outcome *got, const ms_feature_oracle *o);
 
-/* Trains a model on a backend and fails unless losses and gradients (relative to the
- * tensor's largest) are within 1e-12 in fp64 and 1e-5 in fp32 of the oracle's. */
-void ms_feature_compare(const char *name, const ms_feature_mesh *m, ms_real_type type,
-                        const ms_backend *backend);
+/* Largest relative differences: of losses, and of gradients to their tensor's largest. */
+typedef struct ms_feature_difference {
+    double loss, gradient;
+} ms_feature_difference;
+
+/* Trains a model on a backend and fails unless losses and gradients are within 1e-12 in
+ * fp64 and 1e-5 in fp32 of the oracle's; 0 unless ms_feature_can. */
+ms_feature_difference ms_feature_compare(const char *name, const ms_feature_mesh *m,
+                                         ms_real_type type, const ms_backend *backend);
 
 #endif

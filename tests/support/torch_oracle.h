@@ -33,8 +33,9 @@ typedef struct ms_torch_oracle {
 ms_status ms_torch_oracle_load(ms_ctx *cx, const char *name, ms_torch_oracle *out);
 ms_tokens ms_torch_tokens(const ms_torch_oracle *oracle);
 
-/* Largest |got - want| of a tensor relative to its largest |want|, over all tensors;
- * `worst` gets that tensor's name. Infinity: tensors or shapes differ, or a value is
+/* Largest |got - want| of a tensor relative to its largest |want|, over all tensors; of a
+ * tensor that is 0 but for rounding, relative to the largest |want| of all. `worst` gets
+ * that tensor's name. Infinity: tensors or shapes differ, or a value is
  * NaN. */
 double ms_torch_difference(const ms_safe_file *got, const ms_safe_file *want,
                            const char **worst);

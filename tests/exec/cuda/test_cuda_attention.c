@@ -71,6 +71,16 @@ static void scores_have_a_soft_cap(void **state)
     run_in_all_types(cases);
 }
 
+static void heads_have_slopes(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {
+        "b 2 s 37 n 4 g 4 d 10 w 6 alibi 4", "b 1 s 70 n 3 g 1 d 64 w 64 alibi 6 first 3",
+        "b 1 s 68 n 2 g 1 d 64 w 64 alibi 12 first 7 head-tail unfused",
+        "b 1 s 66 n 2 g 1 d 16 w 16 alibi 2 ranks 2", NULL};
+    run_in_all_types(cases);
+}
+
 static void addresses_that_tensor_cores_cannot_use(void **state)
 {
     (void)state;
@@ -100,6 +110,9 @@ static void tensor_cores_are_used_where_they_can(void **state)
     a.cap = 50;
     assert_false(ms_cuda_flash_can(&a));
     a.cap = 0;
+    a.alibi_heads = 8;
+    assert_false(ms_cuda_flash_can(&a));
+    a.alibi_heads = 0;
     assert_true(ms_cuda_flash_can(&a));
     a.probabilities = &a;
     assert_false(ms_cuda_flash_can(&a));
@@ -131,6 +144,7 @@ int main(void)
         cmocka_unit_test(parts_of_queries_see_all_keys),
         cmocka_unit_test(probabilities_are_stored),
         cmocka_unit_test(scores_have_a_soft_cap),
+        cmocka_unit_test(heads_have_slopes),
         cmocka_unit_test(addresses_that_tensor_cores_cannot_use),
         cmocka_unit_test(tensor_cores_are_used_where_they_can),
         cmocka_unit_test(attention_of_programs),

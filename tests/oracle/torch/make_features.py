@@ -305,8 +305,7 @@ def logits_of(tokens, weights, model, margins):
 # ---- training ----
 
 
-def loss_of(model, weights, batch, margins):
-    logits = logits_of(batch["input_ids"], weights, model, margins)
+def loss_of(logits, batch):
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch["labels"].flatten())
 
 
@@ -315,10 +314,13 @@ def gradients_of(loss, weights):
     return {name: torch.zeros_like(weights[name]) if g is None else g for name, g in zip(weights, gradients)}
 
 
-def initial_weights(model):
+def initial_by_name(shapes, norm_plus_one):
     weights = {}
-    for name, shape in shapes_of(model).items():
-        about_0 = name.endswith("_bias") or (model.get("norm_plus_one") and "norm" in name)
+    for name, shape in shapes.items():
+        about_0 = name.endswith("_bias") or (norm_plus_one and "norm" in name)
+        if "mamba.skip" in name:  # about 1, as the weight of a norm
+            weights[name] = base.initial(name, shape, is_norm=True)
+            continue
         weights[name] = base.initial(name, shape)
         if about_0:
             key = base.split(base.SEED, base.hash_of(name))
@@ -327,14 +329,15 @@ def initial_weights(model):
     return weights
 
 
-def train(model):
-    """Losses of five steps, and the gradients of the first; in fp64."""
-    weights = {name: w.requires_grad_() for name, w in initial_weights(model).items()}
+def train_weights(weights, vocab, logits_of_batch):
+    """Losses of five steps, the gradients of the first, and the closest choice of experts; in fp64."""
+    weights = {name: w.requires_grad_() for name, w in weights.items()}
     first = {name: torch.zeros_like(w) for name, w in weights.items()}
     second = {name: torch.zeros_like(w) for name, w in weights.items()}
     losses, first_gradients, margins = [], None, [math.inf]
     for step in range(STEPS):
-        loss = loss_of(model, weights, base.batch_of(model["vocab"], step), margins)
+        batch = base.batch_of(vocab, step)
+        loss = loss_of(logits_of_batch(batch, weights, margins), batch)
         gradients = gradients_of(loss, weights)
         losses.append(loss.detach())
         first_gradients = first_gradients or gradients
@@ -347,6 +350,12 @@ def train(model):
                 v = second[name] / (1 - BETA2 ** (step + 1))
                 w -= RATE * DECAY * w + RATE * m / (v.sqrt() + EPSILON)
     return torch.stack(losses), first_gradients, min(margins)
+
+
+def train(model):
+    weights = initial_by_name(shapes_of(model), model.get("norm_plus_one"))
+    return train_weights(weights, model["vocab"],
+                         lambda batch, w, margins: logits_of(batch["input_ids"], w, model, margins))
 
 
 def main():

@@ -102,10 +102,10 @@ def hash_of(name):
     return value
 
 
-def initial(name, shape):
+def initial(name, shape, is_norm=False):
     key = split(SEED, hash_of(name))
     is_bias = name.endswith(".bias")
-    is_norm = not is_bias and ("norm" in name or ".ln_" in name or name.startswith("ln_"))
+    is_norm = is_norm or not is_bias and ("norm" in name or ".ln_" in name or name.startswith("ln_"))
     values = []
     for element in range(math.prod(shape)):
         stream = Stream(split(key, element))

@@ -223,6 +223,7 @@ static void a_lost_side_result_is_a_failure(void **state)
         "simulate --trace /dev/full" PLAN,
         "run --backend loop --steps 1 --trace /dev/full" PLAN,
         "run --backend loop --steps 1 --save-weights /dev/full" PLAN,
+        "run --backend loop --steps 1 --save-final-weights /dev/full" PLAN,
         "search --model llama-15m --gpus 1 --seq 128 --global-batch 1 --fix "
         "schedule=1f1b,microbatch=1,recompute=none --save-plan /dev/full",
     };

@@ -408,6 +408,37 @@ static void keys_that_are_not_read_are_not_dropped(void **state)
     }
 }
 
+/* Keys that nothing reads are listed, unless they are harmless, null or false. */
+static void unknown_keys_are_listed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *keys, *listed;
+    } cases[] = {
+        {"\"torch_dtype\": \"bfloat16\", \"use_cache\": true, \"mamba\": null, "
+         "\"wide\": false",
+         NULL},
+        {"\"mup_scale\": 2.5, \"use_cache\": true, \"memory_layers\": [1, 2]",
+         "mup_scale, memory_layers"},
+        {"\"residual_multiplier\": 0.2", NULL}, /* a feature that is refused by name */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_ctx *cx = test_cx();
+        ms_model model;
+        const char *text = ms_arena_printf(
+            cx->arena,
+            "{\"model_type\": \"llama\", \"hidden_size\": 16, \"num_hidden_layers\": 1, "
+            "\"num_attention_heads\": 4, \"vocab_size\": 32, "
+            "\"max_position_embeddings\": 16, \"intermediate_size\": 24, %s}",
+            cases[i].keys);
+        ASSERT_OK(import(cx, text, &model), cx);
+        if (cases[i].listed == NULL)
+            assert_null(model.unread_keys);
+        else
+            ASSERT_TEXT(model.unread_keys, cases[i].listed);
+    }
+}
+
 /* A Falcon config with the names of the older model class, key-value heads for each
  * head, and sequential blocks with two norms and biases. */
 static void falcon_without_parallel_attention(void **state)
@@ -459,6 +490,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(biases_of_llama_follow_the_keys),
         cmocka_unit_test(windows_of_qwen_start_at_max_window_layers),
         cmocka_unit_test(experts_follow_step_list_and_alias),
+        cmocka_unit_test(unknown_keys_are_listed),
         cmocka_unit_test(falcon_without_parallel_attention),
         cmocka_unit_test(a_control_character_in_the_name_is_refused),
     };
