@@ -52,6 +52,7 @@ enum {
     MS_DIM_MAMBA_INNER = 'D',
     MS_DIM_MAMBA_HEADS = 'M',
     MS_DIM_MAMBA_TAPS = 'K',
+    MS_DIM_LORA = 'R', /* rank of adapters */
     MS_DIM_ONE = '1' /* a single column (shared-expert gate); its size is 1 */
 };
 
@@ -76,6 +77,7 @@ typedef struct ms_tensor {
     unsigned char role;
     unsigned char mesh;
     bool shared; /* another weight is this matrix and counts its parameters */
+    bool frozen; /* weight beside adapters: it has no gradient */
     bool saved;  /* activation kept from forward to backward */
     double element_bytes;
     ms_placement at[MS_MESH_AXES];
@@ -139,6 +141,8 @@ typedef struct ms_program_key {
     bool reruns_layer;       /* MS_RECOMPUTE_FULL repeats the whole layer */
     bool core_attention;     /* MS_RECOMPUTE_SELECTIVE repeats the attention core alone */
     ms_saved keep;           /* MS_RECOMPUTE_AUTO: nodes that save their results */
+    ms_lora lora;            /* adapters; rank 0: all weights are trained */
+    bool lora_joined;        /* layers that share an input share the adapter's A */
     short tp, cp, ep, etp;
     int microbatch; /* sequences per micro-batch and dp rank */
 } ms_program_key;
@@ -180,6 +184,8 @@ double ms_tensor_local_size(const ms_program *program, int tensor, char letter);
 
 /* Whether a node is a GEMM: an EINSUM or GROUPED node. */
 bool ms_node_is_product(const ms_node *node);
+/* Whether a node is a GEMM of an adapter, or one of its gradients. */
+bool ms_node_is_adapter(const ms_node *node);
 bool ms_node_reads(const ms_node *node, int tensor);
 
 /* GEMM shape of an EINSUM or GROUPED node on one rank; its batch are the letters that

@@ -212,7 +212,7 @@ static ms_status all_reduce_segments(ms_unit_move *move)
         const ms_segment *s = unit->segments[i];
         ms_traffic_group group =
             ms_traffic_state_group(move->rank->world->plan, s->is_expert, false);
-        if (group_size(move->rank, group) <= 1)
+        if (s->is_frozen || group_size(move->rank, group) <= 1)
             continue;
         MS_TRY(ms_unit_start(move, s,
                              (ms_transfer){.kind = MS_TRANSFER_ALL_REDUCE,
@@ -290,6 +290,8 @@ ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *
     ms_unit_move move = joint_move(rank, unit, &unit->options.ops->replicate, &w, done);
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
+        if (s->is_frozen)
+            continue;
         MS_TRY(all_reduce_own(&move, s, s->own,
                               (ms_transfer){.group = MS_TRAFFIC_REPLICATE,
                                             .stream = MS_STREAM_REDUCE,
@@ -311,7 +313,8 @@ ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
         ms_range overlap = ms_range_overlap(s->own, s->partial);
-        if (ms_range_length(overlap) == 0 && rank->backend->has_values)
+        bool is_empty = ms_range_length(overlap) == 0 && rank->backend->has_values;
+        if (is_empty || s->is_frozen)
             continue;
         MS_TRY(all_reduce_own(&move, s, overlap,
                               (ms_transfer){.group = MS_TRAFFIC_TP,
@@ -345,7 +348,7 @@ static ms_status send_and_receive(ms_rank *rank, const ms_transfer *transfers,
 static ms_status exchange_segment(ms_rank *rank, const ms_param_unit *unit,
                                   const ms_segment *s, ms_transfer transfer)
 {
-    if (!rank->backend->has_values)
+    if (!rank->backend->has_values || s->is_frozen)
         return MS_OK;
     void *own = ms_segment_gradient(unit, s, s->own.first), *other;
     MS_TRY(ms_rank_workspace(rank, own_bytes(unit, s), &other));

@@ -4,7 +4,7 @@
 
 #include "exec/params/unit.h"
 
-#define MS_MAX_SEGMENTS 3
+#define MS_MAX_SEGMENTS 5
 
 /* Elements first .. end - 1 of a segment. */
 typedef struct ms_range {
@@ -16,6 +16,7 @@ long ms_range_length(ms_range range);
 /* Concatenated tensors of a block by gradient: complete, partial over tp, then none. */
 typedef struct ms_segment {
     bool is_expert;
+    bool is_frozen; /* no gradients and moments, no shards, no transfers */
     ms_traffic_group shard_group;
     int num_shards;
     long count;       /* elements, including padding */

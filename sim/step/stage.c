@@ -108,8 +108,17 @@ static void add_block(ms_stage *stage, const ms_block_cost *block, double count)
     sum->tp_sync_s += count * block->tp_sync_s;
     sum->dense_params += count * block->dense_params;
     sum->expert_params += count * block->expert_params;
+    sum->frozen.dense += count * block->frozen.dense;
+    sum->frozen.expert += count * block->frozen.expert;
+    sum->frozen_gather_s += count * block->frozen_gather_s;
     add_bytes(&sum->memory.saved, &block->memory.saved, count);
     add_bytes(&sum->memory.delayed, &block->memory.delayed, count);
+}
+
+static void raise_frozen(ms_frozen_params *most, const ms_frozen_params *params)
+{
+    most->dense = ms_max(most->dense, params->dense);
+    most->expert = ms_max(most->expert, params->expert);
 }
 
 static void add_layers(const ms_workload *workload, const ms_block_costs *blocks,
@@ -126,6 +135,7 @@ static void add_layers(const ms_workload *workload, const ms_block_costs *blocks
         stage->unit_dense_params = ms_max(stage->unit_dense_params, block->dense_params);
         stage->unit_expert_params =
             ms_max(stage->unit_expert_params, block->expert_params);
+        raise_frozen(&stage->unit_frozen, &block->frozen);
     }
 }
 
@@ -363,6 +373,10 @@ static void note_end_units(const ms_workload *workload, const ms_block_costs *bl
     double embed = layout->has_embedding ? blocks->embed.dense_params : 0.0;
     double head = layout->has_head ? blocks->head.dense_params : 0.0;
     stage->unit_dense_params = ms_max(stage->unit_dense_params, ms_max(embed, head));
+    if (layout->has_embedding)
+        raise_frozen(&stage->unit_frozen, &blocks->embed.frozen);
+    if (layout->has_head)
+        raise_frozen(&stage->unit_frozen, &blocks->head.frozen);
 }
 
 static void add_head(const ms_workload *workload, const ms_block_costs *blocks,
@@ -370,7 +384,8 @@ static void add_head(const ms_workload *workload, const ms_block_costs *blocks,
 {
     const ms_block_cost *head = head_block_of(workload, blocks, layout);
     const ms_block_cost *moved = moved_head(workload, blocks, layout);
-    stage->tied_gather_s = moved->gather_s - head->gather_s;
+    stage->tied_gather_s = moved->gather_s + moved->frozen_gather_s - head->gather_s -
+                           head->frozen_gather_s;
     stage->tied_reduce_s = moved->reduce_s - head->reduce_s;
     add_block(stage, head, 1.0);
 }
@@ -491,7 +506,8 @@ static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
                                         double reduce_s, ms_stage_times *t)
 {
     const ms_unit_times *by_unit = &stage->by_unit;
-    double gather_s = stage->sum.gather_s + stage->tied_gather_s;
+    double gather_s =
+        stage->sum.gather_s + stage->sum.frozen_gather_s + stage->tied_gather_s;
     t->forward_s = overlaps ? by_unit->forward_s : t->forward_s + gather_s;
     t->first_forward_s = t->forward_s;
     t->backward_s = overlaps ? by_unit->backward_s : t->backward_s + gather_s + reduce_s;
