@@ -172,8 +172,7 @@ typedef enum ms_refusal {
     /* the schedule does not allow these virtual stages, groups or micro-batches */
     MS_REFUSE_SCHEDULE,
     MS_REFUSE_ZERO,      /* ZeRO stage that this plan or stack cannot have */
-    /* adapters: unknown targets, routed experts, or rank no multiple of tp; ZeRO-3 that
-     * keeps frozen weights gathered */
+    /* adapters: unknown targets, routed experts among them, or rank no multiple of tp */
     MS_REFUSE_LORA,
     MS_REFUSE_ORDER,     /* experts need dp_shard, cp, tp innermost, in this order */
     MS_REFUSE_FRAMEWORK, /* a rule of the stack's framework (stack_rules.h); not found

@@ -171,15 +171,14 @@ static bool order_suits_experts(const ms_plan *plan)
     return true;
 }
 
-/* Whether the model has the layers that get adapters, none of them routed experts, and tp
- * can split the rank. ZeRO-3 gathers frozen weights for each use. */
+/* Whether the layers that get adapters are known, none of them routed experts, and tp can
+ * split the rank. */
 static bool adapters_fit(const ms_plan *plan, const ms_model *model)
 {
     if (plan->lora_rank == 0)
         return true;
     ms_lora lora = ms_plan_lora(plan);
-    bool kept = plan->zero == 3 && !plan->reshard_after_forward;
-    return lora.rank > 0 && !kept && divides(plan->size[MS_TP], plan->lora_rank) &&
+    return lora.rank > 0 && divides(plan->size[MS_TP], plan->lora_rank) &&
            (model->moe.num_experts == 0 || (lora.targets & MS_LORA_MLP) == 0);
 }
 

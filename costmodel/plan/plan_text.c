@@ -233,10 +233,6 @@ static ms_status fail_lora(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
         return ms_fail(cx, MS_EINPUT, loc,
                        "adapters of rank %ld cannot be split over tp %ld",
                        plan->lora_rank, plan->size[MS_TP]);
-    if (plan->zero == 3 && !plan->reshard_after_forward)
-        return ms_fail(cx, MS_EINPUT, loc,
-                       "with adapters, zero 3 needs reshard_after_forward: frozen weights "
-                       "are gathered for each use");
     ms_fail(cx, MS_EINPUT, loc, "adapters of routed experts are not modelled");
     ms_hint(cx, "--lora-targets attention leaves the experts frozen");
     return MS_EINPUT;

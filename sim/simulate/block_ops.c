@@ -292,7 +292,7 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops
         double kept = expert ? out->block->expert_params : out->block->dense_params;
         shard_params += kept / (double)links->sync_span[shards].size;
         double gather_bytes = param_bytes * params[0];
-        if (p->sharding == MS_ZERO_3)
+        if (p->sharding >= MS_ZERO_3)
             gather_bytes +=
                 p->workload->stack->frozen_param_bytes *
                 (expert ? out->block->frozen.expert : out->block->frozen.dense);

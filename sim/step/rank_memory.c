@@ -216,6 +216,7 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
            grad_bytes = stack->grad_comm_bytes.value;
     const double units[2] = {load->unit_dense_params, load->unit_expert_params};
     const double whole[2] = {load->dense_params, load->expert_params};
+    const double frozen_whole[2] = {load->frozen.dense, load->frozen.expert};
     const double frozen[2] = {load->unit_frozen.dense, load->unit_frozen.expert};
     const double counts[2] = {shards->dense, shards->expert};
     double total = 0.0;
@@ -228,7 +229,8 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
             total += 2.0 * (units[i] * param_bytes +
                             frozen[i] * stack->frozen_param_bytes);
         else if (sharding == MS_ZERO_3_NO_RESHARD)
-            total += whole[i] * param_bytes;
+            total += whole[i] * param_bytes +
+                     frozen_whole[i] * stack->frozen_param_bytes;
     }
     return total;
 }

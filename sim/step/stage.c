@@ -459,6 +459,20 @@ static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
     t->release_s = ms_max(stage->by_unit.gathering_s, stage->by_unit.first_gather_s);
 }
 
+/* Lets the first forward wait for frozen parameters, too, as far as its compute is shorter
+ * than all gathers. */
+static void gather_frozen_per_step(const ms_stack *stack, const ms_stage *stage,
+                                   ms_stage_times *t)
+{
+    const ms_block_cost *sum = &stage->sum;
+    if (sum->frozen_gather_s <= 0.0)
+        return;
+    bool overlaps = ms_overlaps_sync(stack, MS_ZERO_1);
+    double all_s = sum->gather_s + sum->frozen_gather_s;
+    double exposed_s = overlaps ? all_s - sum->forward_s : all_s;
+    t->release_s = ms_max(t->release_s, exposed_s);
+}
+
 /* Durations if gradients are reduced once per step, beside and after the last
  * backward. */
 static void reduce_per_step(const ms_stack *stack, const ms_stage *stage,
@@ -555,6 +569,8 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
     case MS_ZERO_1:
     case MS_ZERO_3_NO_RESHARD:
         gather_per_step(stack, stage, &t);
+        if (sharding == MS_ZERO_3_NO_RESHARD)
+            gather_frozen_per_step(stack, stage, &t);
         reduce_per_step(stack, stage, sharding, sum->reduce_s + sum->replicate_s, &t);
         break;
     case MS_ZERO_2:
