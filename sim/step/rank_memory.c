@@ -164,10 +164,9 @@ void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
             ms_max(out->unit_expert_params, stage->unit_expert_params);
         out->frozen.dense += chunks * stage->sum.frozen.dense;
         out->frozen.expert += chunks * stage->sum.frozen.expert;
-        out->unit_frozen.dense =
-            ms_max(out->unit_frozen.dense, stage->unit_frozen.dense);
-        out->unit_frozen.expert =
-            ms_max(out->unit_frozen.expert, stage->unit_frozen.expert);
+        for (int k = 0; k < 2; k++)
+            out->unit_gathered_bytes[k] =
+                ms_max(out->unit_gathered_bytes[k], stage->unit_gathered_bytes[k]);
     }
 }
 
@@ -216,8 +215,7 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
            grad_bytes = stack->grad_comm_bytes.value;
     const double units[2] = {load->unit_dense_params, load->unit_expert_params};
     const double whole[2] = {load->dense_params, load->expert_params};
-    const double frozen_whole[2] = {load->frozen.dense, load->frozen.expert};
-    const double frozen[2] = {load->unit_frozen.dense, load->unit_frozen.expert};
+    const double frozen[2] = {load->frozen.dense, load->frozen.expert};
     const double counts[2] = {shards->dense, shards->expert};
     double total = 0.0;
     for (int i = 0; i < 2; i++) {
@@ -226,11 +224,10 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
         if (ms_shards_grads(sharding))
             total += units[i] * grad_bytes;
         if (sharding == MS_ZERO_3)
-            total += 2.0 * (units[i] * param_bytes +
-                            frozen[i] * stack->frozen_param_bytes);
+            total += 2.0 * load->unit_gathered_bytes[i];
         else if (sharding == MS_ZERO_3_NO_RESHARD)
             total += whole[i] * param_bytes +
-                     frozen_whole[i] * stack->frozen_param_bytes;
+                     frozen[i] * stack->frozen_param_bytes;
     }
     return total;
 }

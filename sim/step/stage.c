@@ -115,10 +115,18 @@ static void add_block(ms_stage *stage, const ms_block_cost *block, double count)
     add_bytes(&sum->memory.delayed, &block->memory.delayed, count);
 }
 
-static void raise_frozen(ms_frozen_params *most, const ms_frozen_params *params)
+/* Raises the bytes of the largest gathered block, trained and frozen parameters. */
+static void raise_gathered(const ms_workload *workload, const ms_block_cost *block,
+                           ms_stage *stage)
 {
-    most->dense = ms_max(most->dense, params->dense);
-    most->expert = ms_max(most->expert, params->expert);
+    double trained = workload->stack->param_comm_bytes.value,
+           frozen = workload->stack->frozen_param_bytes;
+    stage->unit_gathered_bytes[0] =
+        ms_max(stage->unit_gathered_bytes[0],
+               trained * block->dense_params + frozen * block->frozen.dense);
+    stage->unit_gathered_bytes[1] =
+        ms_max(stage->unit_gathered_bytes[1],
+               trained * block->expert_params + frozen * block->frozen.expert);
 }
 
 static void add_layers(const ms_workload *workload, const ms_block_costs *blocks,
@@ -135,7 +143,7 @@ static void add_layers(const ms_workload *workload, const ms_block_costs *blocks
         stage->unit_dense_params = ms_max(stage->unit_dense_params, block->dense_params);
         stage->unit_expert_params =
             ms_max(stage->unit_expert_params, block->expert_params);
-        raise_frozen(&stage->unit_frozen, &block->frozen);
+        raise_gathered(workload, block, stage);
     }
 }
 
@@ -374,9 +382,9 @@ static void note_end_units(const ms_workload *workload, const ms_block_costs *bl
     double head = layout->has_head ? blocks->head.dense_params : 0.0;
     stage->unit_dense_params = ms_max(stage->unit_dense_params, ms_max(embed, head));
     if (layout->has_embedding)
-        raise_frozen(&stage->unit_frozen, &blocks->embed.frozen);
+        raise_gathered(workload, &blocks->embed, stage);
     if (layout->has_head)
-        raise_frozen(&stage->unit_frozen, &blocks->head.frozen);
+        raise_gathered(workload, &blocks->head, stage);
 }
 
 static void add_head(const ms_workload *workload, const ms_block_costs *blocks,

@@ -28,7 +28,7 @@ typedef struct ms_stage {
      * embedding on its rank, if blocks move one by one (ms_moved_dense_params) */
     double tied_gather_s, tied_reduce_s;
     double unit_dense_params, unit_expert_params; /* parameters of the largest block */
-    ms_frozen_params unit_frozen;
+    double unit_gathered_bytes[2]; /* (dense, expert): of the largest gathered block */
     long num_layers;
 } ms_stage;
 
