@@ -468,13 +468,20 @@ static void add_params(const ms_program *program, ms_bill *bill)
         if (tensor->role != MS_ROLE_WEIGHT || tensor->shared)
             continue;
         double elements = ms_tensor_local_elements(program, t);
-        *(tensor->mesh == MS_SPARSE_MESH ? &bill->expert_params : &bill->dense_params) +=
-            elements;
+        bool is_expert = tensor->mesh == MS_SPARSE_MESH;
+        bool is_head = program->key.block == MS_BLOCK_HEAD &&
+                       strchr(tensor->dims, MS_DIM_VOCAB) != NULL &&
+                       strlen(tensor->dims) == 2;
+        if (tensor->frozen) {
+            *(is_expert ? &bill->frozen.expert : &bill->frozen.dense) += elements;
+            bill->frozen_head_params = is_head ? elements : bill->frozen_head_params;
+            continue;
+        }
+        *(is_expert ? &bill->expert_params : &bill->dense_params) += elements;
         if (tensor->gradient >= 0 && program->mesh_size[tensor->mesh][2] > 1 &&
             program->tensors[tensor->gradient].at[2].kind == MS_PARTIAL_SUM)
             bill->tp_partial_params += elements;
-        if (program->key.block == MS_BLOCK_HEAD &&
-            strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2)
+        if (is_head)
             bill->head_params = elements;
         if (strcmp(tensor->name, "mtp.embedding") == 0)
             bill->next_embedding_params += elements;

@@ -101,6 +101,11 @@ typedef struct ms_bill_memory {
     ms_tensor_bytes transient[MS_NUM_BILL_HALVES];
 } ms_bill_memory;
 
+/* Parameters that are not trained, on a rank, before dp shards them. */
+typedef struct ms_frozen_params {
+    double dense, expert;
+} ms_frozen_params;
+
 typedef struct ms_bill {
     double compute_s[MS_NUM_BILL_PASSES]; /* backward includes recomputation */
     double flop[MS_NUM_BILL_PASSES];      /* ms_node_mean_flop, with recomputation */
@@ -113,10 +118,13 @@ typedef struct ms_bill {
     int num_comms[MS_NUM_BILL_LISTS];
     ms_bill_comm *comms[MS_NUM_BILL_LISTS]; /* [list] (num_comms) */
     ms_bill_segments segments;
-    double dense_params, expert_params; /* parameters on a rank, before dp shards them */
+    /* trained parameters on a rank, before dp shards them; frozen ones are apart */
+    double dense_params, expert_params;
+    ms_frozen_params frozen;
     double tp_partial_params;           /* parameters with partial gradients over tp */
     ms_bill_memory memory;
-    double head_params;           /* parameters of the head's output matrix */
+    double head_params;           /* trained parameters of the head's output matrix */
+    double frozen_head_params;    /* the same if it is frozen */
     double next_embedding_params; /* parameters of embeddings copied for MTP */
     double output_bytes;          /* output activations, sent to the next stage */
 } ms_bill;

@@ -3,6 +3,7 @@
 #include "costmodel/cost/bill.h"
 #include "costmodel/cost/collective_cost.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- gathers for products ---- */
@@ -14,7 +15,7 @@ static bool is_for_products(const ms_program *program, int tensor)
         const ms_node *node = &program->nodes[n];
         if (!ms_node_reads(node, tensor))
             continue;
-        if (!ms_node_is_product(node))
+        if (!ms_node_is_product(node) || ms_node_is_adapter(node))
             return false;
         any = true;
     }
@@ -108,17 +109,20 @@ static double cast_share(const ms_program *program, const ms_node *node,
 /* ---- products of one matrix ---- */
 
 /* The framework's joined matrix that holds a GEMM node's weight: 1 query, key and value;
- * 2, 3, 4 gate and up of the MLP, of shared experts, of experts; 0: none. */
+ * 2, 3, 4 gate and up of the MLP, of shared experts, of experts; 5, 6 adapters of 1 and
+ * 2; 0: none. */
 static int joined_group(const ms_node *node)
 {
     enum {
-        NUM_GROUPS = 4
+        NUM_GROUPS = 6
     };
     static const char *const names[NUM_GROUPS][3] = {
         {"attention.query", "attention.key", "attention.value"},
         {"mlp.gate", "mlp.up", ""},
         {"shared.gate", "shared.up", ""},
-        {"experts.gate", "experts.up", ""}};
+        {"experts.gate", "experts.up", ""},
+        {"attention.query.lora_b", "attention.key.lora_b", "attention.value.lora_b"},
+        {"mlp.gate.lora_b", "mlp.up.lora_b", ""}};
     if (!ms_node_is_product(node))
         return 0;
     for (int group = 0; group < NUM_GROUPS; group++)
@@ -195,6 +199,24 @@ static bool makes_logits(const ms_node *node)
     return node->op == MS_OP_EINSUM && strchr(node->einsum, MS_DIM_VOCAB) != NULL;
 }
 
+/* Seconds to make an operand of a frozen weight, and its transpose (ms_stack). */
+static double thaw_s(const ms_program *program, const ms_node *node,
+                     const ms_pricer *pricer)
+{
+    const ms_stack *stack = pricer->stack;
+    int weight = -1;
+    for (int i = 0; i < 2; i++)
+        if (program->tensors[node->in[i]].frozen)
+            weight = node->in[i];
+    if (weight < 0 || node->pass == MS_PASS_BACKWARD_WEIGHT)
+        return 0.0;
+    bool transposes = node->pass == MS_PASS_BACKWARD_INPUT &&
+                      isnan(pricer->device->peak_flop_per_s[MS_FP4]);
+    double bytes =
+        stack->frozen_use_bytes + (transposes ? stack->frozen_transpose_bytes : 0.0);
+    return ms_stream_s(pricer, bytes * ms_tensor_local_elements(program, weight));
+}
+
 bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer)
 {
     return pricer->stack->fuses_experts && ms_pricer_casts(pricer) &&
@@ -203,8 +225,8 @@ bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer)
            ms_activation_is_gated(program->model->activation);
 }
 
-double ms_node_product_s(const ms_program *program, const ms_node *node,
-                         const ms_pricer *pricer)
+static double product_s(const ms_program *program, const ms_node *node,
+                        const ms_pricer *pricer)
 {
     ms_gemm_shape shape = ms_node_product(program, node, pricer->stack);
     if (!ms_pricer_casts(pricer))
@@ -213,10 +235,20 @@ double ms_node_product_s(const ms_program *program, const ms_node *node,
         const ms_pricer wide = ms_pricer_in(pricer, MS_BF16);
         return ms_gemm_s(&wide, shape);
     }
+    if (ms_node_is_adapter(node)) {
+        const ms_pricer wide = ms_pricer_in(pricer, MS_BF16);
+        return multiply_s(program, node, &wide);
+    }
     if (node->op == MS_OP_GROUPED && ms_fuses_experts(program, pricer))
         return ms_gemm_kernel_s(pricer, shape);
     return multiply_s(program, node, pricer) +
            ms_cast_s(pricer, shape, cast_share(program, node, pricer));
+}
+
+double ms_node_product_s(const ms_program *program, const ms_node *node,
+                         const ms_pricer *pricer)
+{
+    return product_s(program, node, pricer) + thaw_s(program, node, pricer);
 }
 
 /* ---- saved operands ---- */
@@ -228,7 +260,7 @@ static bool reads_cast(const ms_program *program, const ms_node *node, int tenso
         return sends_cast(program, gather_of(program, node->out[0]), pricer);
     if (node->op == MS_OP_ACTIVATION || node->op == MS_OP_ACTIVATION_GRAD)
         return pricer->stack->keeps_casts_alone;
-    return ms_node_is_product(node) && node->in[0] == tensor;
+    return ms_node_is_product(node) && !ms_node_is_adapter(node) && node->in[0] == tensor;
 }
 
 /* Whether `tensor` holds experts' results that the gradient of routing weights reads. */

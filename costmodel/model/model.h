@@ -221,6 +221,7 @@ long ms_model_mixers(const ms_model *model, ms_mixer mixer);
  * band of pairs for windows; for Mamba-2 Megatron-LM training.py (mamba_layer_flops),
  * quoted from memory. */
 typedef struct ms_flop_per_token {
+    double matrix_flop; /* part of the others: 6 per parameter that a token meets */
     double causal_flop;
     double full_flop;
     /* part of both: parameters outside GEMMs (norms, biases, a mixer's convolution and

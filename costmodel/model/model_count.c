@@ -210,7 +210,8 @@ ms_flop_per_token ms_model_flop_per_token(const ms_model *model, double sequence
     double scan_flop = (double)ms_model_mixers(model, MS_MIXER_MAMBA) *
                        recurrence_flop(model, sequence_length);
     double matrix_flop = 6.0 * multiplied + scan_flop;
-    return (ms_flop_per_token){.causal_flop = matrix_flop + attention_flop / 2.0,
+    return (ms_flop_per_token){.matrix_flop = 6.0 * multiplied,
+                               .causal_flop = matrix_flop + attention_flop / 2.0,
                                .full_flop = matrix_flop + attention_flop,
                                .vector_flop = 6.0 * vector_params(model, &params)};
 }

@@ -55,6 +55,7 @@ ms_plan ms_plan_default(long gpus)
     ms_plan plan = {
         .cluster = "hgx-h100",
         .stack = "megatron",
+        .lora_targets = "all",
         .gpus = gpus,
         .order = {MS_PP, MS_DP_REPLICATE, MS_DP_SHARD, MS_CP, MS_TP},
     };
@@ -67,6 +68,17 @@ ms_plan ms_plan_default(long gpus)
     plan.zero = -1;
     plan.sequence_parallel = true;
     return plan;
+}
+
+ms_lora ms_plan_lora(const ms_plan *plan)
+{
+    unsigned char targets = 0;
+    if (plan->lora_rank <= 0 || plan->lora_targets == NULL ||
+        !ms_lora_targets_parse(plan->lora_targets, &targets))
+        return (ms_lora){0};
+    return (ms_lora){.rank = (short)plan->lora_rank,
+                     .targets = targets,
+                     .base = (unsigned char)plan->lora_base};
 }
 
 void ms_plan_fill_defaults(ms_plan *plan)

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "costmodel/model/model.h"
+#include "costmodel/plan/lora.h"
 #include "costmodel/schedule/schedule.h"
 #include "costmodel/tensor/technique.h"
 #include "topo/cluster.h"
@@ -70,6 +71,9 @@ typedef enum ms_choice {
     MS_CHOOSE_EXPERT_LOADS,
     MS_CHOOSE_EXPERT_CAPACITY,
     MS_CHOOSE_PAD_EXPERTS,
+    MS_CHOOSE_LORA_RANK,
+    MS_CHOOSE_LORA_TARGETS,
+    MS_CHOOSE_LORA_BASE,
     MS_NUM_CHOICES
 } ms_choice;
 
@@ -116,8 +120,13 @@ typedef struct ms_plan {
     const char *expert_loads; /* file of experts' loads (expert_loads.h); NULL: none */
     double expert_capacity;   /* most copies of an expert / the mean; 0: no limit */
     bool pad_experts;         /* experts compute just as many copies as expert_capacity */
+    long lora_rank;           /* rank of adapters on frozen weights; 0: no adapters */
+    const char *lora_targets; /* layers that have one (ms_lora_targets_parse) */
+    ms_lora_base lora_base;   /* how the frozen weights are stored */
 } ms_plan;
 
+/* The adapters of a plan; rank 0 if it has none or its targets are unknown words. */
+ms_lora ms_plan_lora(const ms_plan *plan);
 /* Data-parallel ranks that see different sequences: dp_replicate * dp_shard. */
 long ms_plan_data_parallel(const ms_plan *plan);
 /* Number of ranks that share the attention heads: tp, with Ulysses tp * cp. */
@@ -173,6 +182,8 @@ typedef enum ms_refusal {
     /* the schedule does not allow these virtual stages, groups or micro-batches */
     MS_REFUSE_SCHEDULE,
     MS_REFUSE_ZERO,      /* ZeRO stage that this plan or stack cannot have */
+    /* adapters: unknown targets, routed experts among them, or rank no multiple of tp */
+    MS_REFUSE_LORA,
     MS_REFUSE_ORDER,     /* experts need dp_shard, cp, tp innermost, in this order */
     MS_REFUSE_FRAMEWORK, /* a rule of the stack's framework (stack_rules.h); not found
                             by ms_plan_refusal */

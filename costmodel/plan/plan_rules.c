@@ -5,8 +5,8 @@
 #include <limits.h>
 
 const char *const ms_refusal_names[] = {
-    "legal",   "ranks",  "heads",    "mamba", "ffn",   "sequence",  "batch",
-    "experts", "layers", "schedule", "zero",  "order", "framework", NULL};
+    "legal",    "ranks", "heads", "mamba", "ffn",       "sequence", "batch", "experts",
+    "layers", "schedule", "zero",  "lora",  "order", "framework", NULL};
 
 /* Whether divisor >= 1 divides number; powers of two need no division. */
 static bool divides(long divisor, long number)
@@ -171,6 +171,17 @@ static bool order_suits_experts(const ms_plan *plan)
     return true;
 }
 
+/* Whether the layers that get adapters are known, none of them routed experts, and tp can
+ * split the rank. */
+static bool adapters_fit(const ms_plan *plan, const ms_model *model)
+{
+    if (plan->lora_rank == 0)
+        return true;
+    ms_lora lora = ms_plan_lora(plan);
+    return lora.rank > 0 && divides(plan->size[MS_TP], plan->lora_rank) &&
+           (model->moe.num_experts == 0 || (lora.targets & MS_LORA_MLP) == 0);
+}
+
 bool ms_plan_order_is_legal(const ms_plan *plan)
 {
     return order_is_permutation(plan) && order_suits_experts(plan);
@@ -198,6 +209,8 @@ ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model)
         return MS_REFUSE_SCHEDULE;
     if (plan->zero < 0 || plan->zero > 3)
         return MS_REFUSE_ZERO;
+    if (!adapters_fit(plan, model))
+        return MS_REFUSE_LORA;
     if (!ms_plan_order_is_legal(plan))
         return MS_REFUSE_ORDER;
     return MS_LEGAL;

@@ -136,6 +136,11 @@ static bool has_budget(const ms_plan *plan)
     return plan->recompute == MS_RECOMPUTE_AUTO;
 }
 
+static bool has_adapters(const ms_plan *plan)
+{
+    return plan->lora_rank > 0;
+}
+
 static bool can_cp(const ms_stack *stack, long method)
 {
     return stack->can_cp[method];
@@ -385,4 +390,22 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
          .json_plain = MS_PLAIN_OMITTED, .matters = has_capacity,
          FLAG("--pad-experts", NULL,
               "experts compute as many copies as --expert-capacity (default off)")},
+    [MS_CHOOSE_LORA_RANK] =
+        {WHOLE(lora_rank, "lora_rank"), JSON("lora", "rank"),
+         .json_plain = MS_PLAIN_OMITTED, .high = 4096,
+         FLAG("--lora-rank", "N",
+              "train adapters of this rank (LoRA) on frozen weights (default 0: train all "
+              "weights)")},
+    [MS_CHOOSE_LORA_TARGETS] =
+        {TEXT(lora_targets), JSON("lora", "targets"),
+         .json_plain = MS_PLAIN_OMITTED, .matters = has_adapters,
+         FLAG("--lora-targets", "LAYERS",
+              "layers with adapters: attention, mlp, all, or a list of q, k, v, o, gate, "
+              "up, down (default all)")},
+    [MS_CHOOSE_LORA_BASE] =
+        {WORD(lora_base, "lora_base", ms_lora_base_names), JSON("lora", "base"),
+         .json_plain = MS_PLAIN_OMITTED, .matters = has_adapters,
+         FLAG("--lora-base", NULL,
+              "how frozen weights are stored: in the compute type, or nf4, 4.127 bits each "
+              "(QLoRA) (default compute)")},
 };

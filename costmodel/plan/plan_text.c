@@ -220,6 +220,24 @@ static ms_status fail_batch(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
         plan->size[MS_DP_REPLICATE], plan->size[MS_DP_SHARD], plan->microbatch);
 }
 
+static ms_status fail_lora(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
+{
+    if (ms_plan_lora(plan).rank == 0) {
+        ms_fail(cx, MS_EINPUT, loc, "unknown layers for adapters: \"%s\"",
+                plan->lora_targets);
+        ms_hint(cx, "known are attention, mlp, all, and lists of q, k, v, o, gate, up and "
+                    "down");
+        return MS_EINPUT;
+    }
+    if (plan->lora_rank % plan->size[MS_TP] != 0)
+        return ms_fail(cx, MS_EINPUT, loc,
+                       "adapters of rank %ld cannot be split over tp %ld",
+                       plan->lora_rank, plan->size[MS_TP]);
+    ms_fail(cx, MS_EINPUT, loc, "adapters of routed experts are not modelled");
+    ms_hint(cx, "--lora-targets attention leaves the experts frozen");
+    return MS_EINPUT;
+}
+
 ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
                         ms_loc loc)
 {
@@ -245,6 +263,8 @@ ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
     case MS_REFUSE_ZERO:
         return ms_fail(cx, MS_EINPUT, loc, "zero is %ld, must be between 0 and 3",
                        plan->zero);
+    case MS_REFUSE_LORA:
+        return fail_lora(cx, plan, loc);
     case MS_REFUSE_ORDER:
         return ms_fail(
             cx, MS_EINPUT, loc,
@@ -328,16 +348,25 @@ static const char *switches_text(ms_arena *arena, const ms_plan *plan)
     return text;
 }
 
+static const char *lora_text(ms_arena *arena, const ms_plan *plan)
+{
+    if (plan->lora_rank == 0)
+        return "";
+    const char *base = plan->lora_base == MS_BASE_NF4 ? " on nf4" : "";
+    return ms_arena_printf(arena, ", lora %ld of %s%s", plan->lora_rank,
+                           plan->lora_targets, base);
+}
+
 char *ms_plan_text(ms_arena *arena, const ms_plan *plan)
 {
     const char *experts = "";
     if (plan->ep * plan->etp > 1)
         experts = ms_arena_printf(arena, ", ep %ld etp %ld", plan->ep, plan->etp);
     return ms_arena_printf(
-        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s, %s", axes_text(arena, plan),
+        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s, %s%s", axes_text(arena, plan),
         context_text(arena, plan), experts, plan->microbatch, schedule_text(arena, plan),
         plan->zero,
         plan->zero == 3 && !plan->reshard_after_forward ? " kept gathered" : "",
         switches_text(arena, plan), recompute_text(arena, plan),
-        ms_dtype_names[plan->compute]);
+        ms_dtype_names[plan->compute], lora_text(arena, plan));
 }

@@ -8,9 +8,28 @@ static void choose_dispatcher(const ms_plan *plan, ms_stack *stack)
     stack->gathers_tokens = plan->dispatcher == MS_DISPATCH_ALL_GATHER;
 }
 
+/* Bytes of a parameter in NF4 with double quantization (ms_lora_base). */
+static const double nf4_bytes = (4.0 + 8.0 / 64.0 + 32.0 / (64.0 * 256.0)) / 8.0;
+
+/* Frozen weights in 8 bits are stored once (Transformer Engine's fp8_model_init), so that
+ * backward transposes them for each use: it reads and writes one byte each. */
+static void set_frozen(const ms_plan *plan, ms_stack *stack)
+{
+    if (plan->lora_base == MS_BASE_NF4) {
+        stack->frozen_param_bytes = nf4_bytes;
+        stack->frozen_use_bytes = nf4_bytes + ms_stored_bytes(plan->compute);
+        return;
+    }
+    stack->frozen_param_bytes = ms_dtype_bytes(plan->compute);
+    if (ms_dtype_bytes(plan->compute) == 1.0)
+        stack->frozen_transpose_bytes = 2.0;
+}
+
 ms_stack ms_stack_of_plan(const ms_stack *stack, const ms_plan *plan)
 {
     ms_stack out = ms_stack_adapt(stack, plan->compute);
     choose_dispatcher(plan, &out);
+    if (plan->lora_rank > 0)
+        set_frozen(plan, &out);
     return out;
 }

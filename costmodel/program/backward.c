@@ -126,6 +126,11 @@ static void finish(ms_builder *b, ms_node *node, int input)
     contribute(b, operand, gradient);
 }
 
+static bool is_frozen(const ms_builder *b, int tensor)
+{
+    return b->tensors[tensor].frozen;
+}
+
 /* ---- rules ---- */
 
 typedef struct letters {
@@ -168,6 +173,8 @@ static void product_rule(ms_builder *b, int f)
     if (gout < 0)
         return;
     for (int input = 0; input < 2; input++) {
+        if (is_frozen(b, b->nodes[f].in[input]))
+            continue;
         bool of_weight = b->tensors[b->nodes[f].in[input]].role == MS_ROLE_WEIGHT;
         ms_node node = gradient_node(
             b, (ms_op)b->nodes[f].op,
@@ -187,6 +194,8 @@ static void bias_rule(ms_builder *b, int f)
     if (gout < 0)
         return;
     contribute(b, b->nodes[f].in[0], gout);
+    if (is_frozen(b, b->nodes[f].in[1]))
+        return;
     ms_node node = gradient_node(b, MS_OP_SUM_TO, MS_PASS_BACKWARD_WEIGHT, f);
     ms_node_take(&node, gout);
     finish(b, &node, 1);
@@ -336,6 +345,8 @@ static bool take_slots(ms_builder *b, const ms_node *forward, const char *slots,
 static void write_rule(ms_builder *b, int f, const backward_rule *rule)
 {
     const ms_node forward = b->nodes[f];
+    if (rule->of_weight && is_frozen(b, forward.in[0]))
+        return;
     ms_node node = gradient_node(
         b, rule->op, rule->of_weight ? MS_PASS_BACKWARD_WEIGHT : MS_PASS_BACKWARD_INPUT,
         f);
@@ -343,12 +354,17 @@ static void write_rule(ms_builder *b, int f, const backward_rule *rule)
         node.inverse = !forward.inverse;
     if (!take_slots(b, &forward, rule->slots, &node))
         return;
-    const char *results = strchr(rule->slots, '>') + 1;
-    for (const char *s = results; *s != '\0' && *s - 'A' < forward.num_in; s++)
-        ms_node_give(&node, gradient_of_input(b, f, *s - 'A'));
+    int operands[MS_MAX_OPERANDS];
+    for (const char *s = strchr(rule->slots, '>') + 1; *s != '\0'; s++) {
+        int input = *s - 'A';
+        if (input >= forward.num_in || is_frozen(b, forward.in[input]))
+            continue;
+        operands[node.num_out] = forward.in[input];
+        ms_node_give(&node, gradient_of_input(b, f, input));
+    }
     ms_push_node(b, &node);
     for (int i = 0; i < node.num_out; i++)
-        contribute(b, forward.in[results[i] - 'A'], node.out[i]);
+        contribute(b, operands[i], node.out[i]);
 }
 
 /* ---- the pass ---- */
@@ -369,7 +385,9 @@ void ms_write_backward(ms_builder *b)
     b->pass = MS_PASS_BACKWARD_INPUT;
     if (b->program->key.block != MS_BLOCK_HEAD)
         seed_output_gradient(b);
-    for (int f = num_forward - 1; f >= 0; f--) {
+    /* an embedding beside adapters is frozen, and nothing comes before it */
+    bool ends = b->program->key.lora.rank > 0 && b->program->key.block == MS_BLOCK_EMBED;
+    for (int f = num_forward - 1; f >= 0 && !ends; f--) {
         const backward_rule *rule = &rules[b->nodes[f].op];
         if (rule->write != NULL)
             rule->write(b, f);

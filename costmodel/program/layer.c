@@ -18,11 +18,19 @@ static double statistic_bytes(const ms_builder *b)
 
 /* ---- shorthand ---- */
 
-static int weight(ms_builder *b, const char *name, const char *dims, char tp_letter)
+int ms_add_weight(ms_builder *b, const char *name, const char *dims, char tp_letter)
 {
     int tensor = ms_add_tensor(b, name, dims, MS_ROLE_WEIGHT, b->program->compute_bytes);
     if (tp_letter != 0 && ms_axis_active(b->program, MS_DENSE_MESH, 2))
         b->tensors[tensor].at[2] = ms_shard(tp_letter);
+    return tensor;
+}
+
+/* A weight of the model, frozen if adapters are trained. */
+static int weight(ms_builder *b, const char *name, const char *dims, char tp_letter)
+{
+    int tensor = ms_add_weight(b, name, dims, tp_letter);
+    b->tensors[tensor].frozen = b->program->key.lora.rank > 0;
     return tensor;
 }
 
@@ -31,6 +39,7 @@ static int expert_weight(ms_builder *b, const char *name, const char *dims)
     int tensor = ms_add_tensor(b, name, dims, MS_ROLE_WEIGHT, b->program->compute_bytes);
     ms_tensor *t = &b->tensors[tensor];
     t->mesh = MS_SPARSE_MESH;
+    t->frozen = b->program->key.lora.rank > 0;
     if (ms_axis_active(b->program, MS_SPARSE_MESH, 1))
         t->at[1] = ms_shard(MS_DIM_EXPERTS);
     if (ms_axis_active(b->program, MS_SPARSE_MESH, 2))
@@ -76,7 +85,7 @@ static int pointwise(ms_builder *b, ms_op op, const char *name, int x, int y)
     return emit(b, operation(op, name, x, y), b->tensors[x].dims);
 }
 
-static int product(ms_builder *b, const char *name, const char *einsum, int x, int w)
+int ms_emit_product(ms_builder *b, const char *name, const char *einsum, int x, int w)
 {
     ms_node node = operation(MS_OP_EINSUM, name, x, w);
     node.einsum = einsum;
@@ -97,7 +106,8 @@ static int linear(ms_builder *b, const char *name, const char *einsum, int x,
 {
     char dims[MS_MAX_DIMS + 1];
     copy_weight_dims(einsum, dims);
-    return product(b, name, einsum, x, weight(b, name, dims, tp_letter));
+    int base = ms_emit_product(b, name, einsum, x, weight(b, name, dims, tp_letter));
+    return ms_add_adapter(b, name, x, base, tp_letter);
 }
 
 static int bias(ms_builder *b, const char *name, int x, const char *dims, char tp_letter)
@@ -105,7 +115,7 @@ static int bias(ms_builder *b, const char *name, int x, const char *dims, char t
     return pointwise(b, MS_OP_BIAS, name, x, weight(b, name, dims, tp_letter));
 }
 
-static int add(ms_builder *b, const char *name, int x, int y)
+int ms_emit_add(ms_builder *b, const char *name, int x, int y)
 {
     return pointwise(b, MS_OP_ADD, name, x, y);
 }
@@ -115,7 +125,7 @@ static int residual_add(ms_builder *b, const char *name, int residual, int branc
 {
     const char *dims = b->tensors[residual].dims;
     if (!b->model->dropout)
-        return add(b, name, residual, branch);
+        return ms_emit_add(b, name, residual, branch);
     ms_node node = operation(MS_OP_ADD, name, residual, branch);
     int out = add_result(b, &node, dims);
     ms_node_give(&node, ms_add_tensor(b, "dropout.mask", dims, MS_ROLE_ACTIVATION, 1.0));
@@ -397,7 +407,7 @@ static int mixture(ms_builder *b, int x)
         int gate = linear(b, "shared.router", "bsh,h1->bs1", x, 0);
         shared = pointwise(b, MS_OP_GATE, "shared.gated", shared, gate);
     }
-    return add(b, "experts.sum", shared, routed);
+    return ms_emit_add(b, "experts.sum", shared, routed);
 }
 
 /* ---- blocks ---- */
@@ -422,7 +432,8 @@ static int parallel_block(ms_builder *b, int x)
 {
     int attention_in = norm(b, "attention.norm", x);
     int mlp_in = b->model->norms_per_layer > 1 ? norm(b, "mlp.norm", x) : attention_in;
-    int sum = add(b, "block.sum", attention(b, attention_in), feed_forward(b, mlp_in));
+    int sum = ms_emit_add(b, "block.sum", attention(b, attention_in),
+                          feed_forward(b, mlp_in));
     return residual_add(b, "block.residual", x, sum);
 }
 
@@ -474,7 +485,7 @@ void ms_write_embedding(ms_builder *b)
 {
     int x = ms_to_stream(b, embed(b, "embedding.tokens", "vh", false));
     if (b->model->position == MS_POSITION_LEARNED)
-        x = add(b, "embedding.sum", x, embed(b, "embedding.positions", "ph", true));
+        x = ms_emit_add(b, "embedding.sum", x, embed(b, "embedding.positions", "ph", true));
     if (b->model->embedding_norm)
         x = norm(b, "embedding.norm", x);
     b->program->input = -1;
@@ -504,7 +515,7 @@ static int logits_and_loss(ms_builder *b, const char *name, int x, bool shared)
 {
     int matrix = weight(b, name, "vh", MS_DIM_VOCAB);
     b->tensors[matrix].shared = shared;
-    int logits = product(b, name, "bsh,vh->bsv", x, matrix);
+    int logits = ms_emit_product(b, name, "bsh,vh->bsv", x, matrix);
     if (b->model->head_bias)
         logits = bias(b, "head.bias", logits, "v", MS_DIM_VOCAB);
     if (!b->program->key.loss_parallel && ms_axis_active(b->program, MS_DENSE_MESH, 2))

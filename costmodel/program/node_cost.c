@@ -37,6 +37,11 @@ bool ms_node_is_product(const ms_node *node)
     return node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
 }
 
+bool ms_node_is_adapter(const ms_node *node)
+{
+    return node->op == MS_OP_EINSUM && strchr(node->einsum, MS_DIM_LORA) != NULL;
+}
+
 bool ms_node_reads(const ms_node *node, int tensor)
 {
     for (int i = 0; i < node->num_in; i++)

@@ -108,6 +108,7 @@ static void set_sizes(ms_program *program, long sequence_length, long data_paral
         {MS_DIM_ROPE, model->mla.rope_head_dim},
         {MS_DIM_KV_UP, model->mla.nope_head_dim + model->value_head_dim},
         {MS_DIM_POSITIONS, model->max_positions},
+        {MS_DIM_LORA, program->key.lora.rank},
         {MS_DIM_ONE, 1},
         {MS_DIM_TWICE_HIDDEN, 2 * model->hidden},
         {MS_DIM_MAMBA_PROJECTED, ms_mamba_projected(model)},
@@ -143,6 +144,7 @@ static ms_builder *open_builder(ms_arena *arena, ms_program *program)
     b->program = program;
     b->model = program->model;
     b->num_tensors = b->num_nodes = b->num_conversions = b->num_logits = 0;
+    b->adapter_input[0] = b->adapter_input[1] = -1;
     program->tensors = b->tensors;
     program->nodes = b->nodes;
     return b;

@@ -52,6 +52,7 @@ enum {
     MS_DIM_MAMBA_INNER = 'D',
     MS_DIM_MAMBA_HEADS = 'M',
     MS_DIM_MAMBA_TAPS = 'K',
+    MS_DIM_LORA = 'R', /* rank of adapters */
     MS_DIM_ONE = '1' /* a single column (shared-expert gate); its size is 1 */
 };
 
@@ -76,6 +77,7 @@ typedef struct ms_tensor {
     unsigned char role;
     unsigned char mesh;
     bool shared; /* another weight is this matrix and counts its parameters */
+    bool frozen; /* weight beside adapters: it has no gradient */
     bool saved;  /* activation kept from forward to backward */
     /* rows that other ranks sent to this rank's experts (key.expert_excess_frac) */
     bool received;
@@ -144,6 +146,8 @@ typedef struct ms_program_key {
     /* token copies that this rank's experts compute beyond the mean of all ranks, as a
      * share of the mean (ms_expert_excess_frac) */
     double expert_excess_frac;
+    ms_lora lora;            /* adapters; rank 0: all weights are trained */
+    bool lora_joined;        /* layers that share an input share the adapter's A */
     short tp, cp, ep, etp;
     int microbatch; /* sequences per micro-batch and dp rank */
 } ms_program_key;
@@ -185,6 +189,8 @@ double ms_tensor_local_size(const ms_program *program, int tensor, char letter);
 
 /* Whether a node is a GEMM: an EINSUM or GROUPED node. */
 bool ms_node_is_product(const ms_node *node);
+/* Whether a node is a GEMM of an adapter, or one of its gradients. */
+bool ms_node_is_adapter(const ms_node *node);
 bool ms_node_reads(const ms_node *node, int tensor);
 
 /* GEMM shape of an EINSUM or GROUPED node on one rank; its batch are the letters that

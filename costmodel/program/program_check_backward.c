@@ -20,6 +20,7 @@ static const derivative derivatives[] = {
     {MS_OP_BIAS, MS_OP_SUM_TO, "X>B"},
     {MS_OP_ADD, MS_OP_DROPOUT_GRAD, "Xy>B"},
     {MS_OP_NORM, MS_OP_NORM_GRAD, "abX>AB|C"},
+    {MS_OP_NORM, MS_OP_NORM_GRAD, "abX>A"}, /* frozen weights */
     {MS_OP_ROTARY, MS_OP_ROTARY, "X>A"},
     {MS_OP_ATTENTION, MS_OP_ATTENTION_GRAD, "abcxyX|z>ABC"},
     {MS_OP_MLA_KEYS, MS_OP_MLA_KEYS_GRAD, "XY>AB"},
@@ -104,6 +105,8 @@ static void want_of_operand(books *b, int f, int operand)
     const ms_node *node = &b->c->program->nodes[f];
     int tensor = b->c->root[node->in[operand]];
     const unsigned char *result = b->wanted[node->out[0]];
+    if (b->c->program->tensors[tensor].frozen)
+        return;
     if (passes_through(node, operand)) {
         if (result != NULL)
             add_leaves(b, leaves_of(b, b->wanted, tensor), result);

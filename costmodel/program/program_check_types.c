@@ -30,6 +30,7 @@ static const op_type types[] = {
     {MS_OP_DROPOUT_GRAD, "_,=>=", "..>. **>* +.>+", ""},
     {MS_OP_NORM, "_,$|,$>=", "..|.>. #.|.>#", ""},
     {MS_OP_NORM_GRAD, "_,$,=>=,$|,$", "...>..|. #.#>#+|+ ..+>++|+", ""},
+    {MS_OP_NORM_GRAD, "_,$,=>=", "...>. #.#># ..+>+", ""},
     {MS_OP_ROTARY, "_>=", ".>. #># +>+", ""},
     /* Attention: a query needs all keys before it, or in a ring gets them in turn. Key
      * heads are split like the query heads they serve. */

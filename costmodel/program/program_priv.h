@@ -39,6 +39,9 @@ typedef struct ms_builder {
     ms_contributions gradient[MS_MAX_TENSORS];
     /* logits of the head and of prediction modules, in the order of their losses */
     int num_logits, logits[1 + MS_MAX_NEXTN_LAYERS];
+    /* results of the adapter matrices A that query, key and value share, and gate and up;
+     * -1: none yet (lora.c) */
+    int adapter_input[2];
     /* recompute.c: a copy of all nodes before recomputed nodes are inserted */
     ms_node forward[MS_MAX_NODES];
     int clone[MS_MAX_NODES];
@@ -82,6 +85,18 @@ ms_placement ms_placed_over(const ms_program *program, int axis, ms_placement at
 void ms_write_embedding(ms_builder *b);
 void ms_write_layer(ms_builder *b);
 void ms_write_head(ms_builder *b);
+
+/* A weight of the dense mesh, split over tp by a letter of its dims; 0: replicated. */
+int ms_add_weight(ms_builder *b, const char *name, const char *dims, char tp_letter);
+/* Nodes that multiply x by the weight w, or add y to x; they return the result. */
+int ms_emit_product(ms_builder *b, const char *name, const char *einsum, int x, int w);
+int ms_emit_add(ms_builder *b, const char *name, int x, int y);
+
+/* ---- adapters (lora.c) ---- */
+
+/* Adds to `base`, the result of the linear layer `name` with input x, that of its adapter
+ * if it has one; tp_letter: dim of the layer's weight that tp splits, or 0. */
+int ms_add_adapter(ms_builder *b, const char *name, int x, int base, char tp_letter);
 
 /* ---- backward (backward.c, recompute.c) ---- */
 

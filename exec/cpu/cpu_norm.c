@@ -137,6 +137,8 @@ void MS_TYPED(ms_cpu_norm_grad)(const ms_op_call *call)
     memset(memory, 0, 2 * (size_t)n.width * sizeof *memory);
     for (long row = 0; row < call->in[0]->count; row += n.width)
         normalise_row_grad(&n, x + row, weight, gout + row, gx + row, sums);
+    if (call->node->num_out == 1)
+        return; /* a frozen weight */
     store_sum(call, 1, sums.weight, n.width);
     if (sums.bias != NULL)
         store_sum(call, 2, sums.bias, n.width);

@@ -3,7 +3,8 @@
  *
  * A unit: parameters of one block of the model (embedding, layer or head) on one rank,
  * with memory, sharding, gathers, reductions and updates. It has up to two segments of
- * dense parameters (a tied matrix alone, then the rest) and one of expert parameters. A
+ * dense parameters (a tied matrix alone, then the rest) and one of expert parameters, and
+ * beside adapters one of frozen dense and of frozen expert ones, sharded by ZeRO-3 alone. A
  * segment concatenates the rank's tensors, padded to a multiple of its S shards; rank i
  * of the shard group owns the i-th of S equal shards. ZeRO-0 shards nothing, ZeRO-1
  * moments, ZeRO-2 also gradients, ZeRO-3 also parameters (Rajbhandari et al. 2020;

@@ -4,17 +4,23 @@
 /* Enlarges the buffers, dense and expert, to a unit's sizes, as the memory model does. */
 static void note_largest(ms_unit_buffers *buffers, const ms_param_unit *unit)
 {
-    long buffer[2] = {0, 0}, shard[2] = {0, 0};
+    long buffer[2] = {0, 0}, gradient[2] = {0, 0}, shard[2] = {0, 0};
     for (int i = 0; i < unit->num_segments; i++) {
         const ms_segment *segment = unit->segments[i];
         if (segment->num_shards <= 1)
             continue;
         buffer[segment->is_expert] += segment->count;
+        if (segment->is_frozen)
+            continue;
+        gradient[segment->is_expert] += segment->count;
         shard[segment->is_expert] += ms_range_length(segment->own);
     }
     for (int i = 0; i < 2; i++) {
         buffers->buffer_count[i] =
             buffer[i] > buffers->buffer_count[i] ? buffer[i] : buffers->buffer_count[i];
+        buffers->gradient_count[i] = gradient[i] > buffers->gradient_count[i]
+                                         ? gradient[i]
+                                         : buffers->gradient_count[i];
         buffers->shard_count[i] =
             shard[i] > buffers->shard_count[i] ? shard[i] : buffers->shard_count[i];
     }
@@ -47,7 +53,8 @@ static ms_status open_gradients(ms_rank *rank, ms_unit_buffers *buffers)
 {
     for (int expert = 0; expert < 2; expert++) {
         MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gradient,
-                                buffers->buffer_count[expert], &buffers->grads[expert]));
+                                buffers->gradient_count[expert],
+                                &buffers->grads[expert]));
         MS_TRY(ms_rank_workspace(rank, workspace_bytes(rank, buffers, expert),
                                  &buffers->reduced[expert]));
     }
@@ -58,7 +65,7 @@ static void close_gradients(ms_rank *rank, ms_unit_buffers *buffers)
 {
     for (int expert = 0; expert < 2; expert++) {
         ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gradient,
-                     buffers->buffer_count[expert], &buffers->grads[expert]);
+                     buffers->gradient_count[expert], &buffers->grads[expert]);
         ms_rank_release_workspace(rank, workspace_bytes(rank, buffers, expert),
                                   buffers->reduced[expert]);
     }

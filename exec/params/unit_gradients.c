@@ -27,10 +27,15 @@ static void empty_tensors(ms_param_unit *unit, int segment)
             unit->tensors[i].is_empty = true;
 }
 
+static bool has_gradient_shards(const ms_segment *segment)
+{
+    return segment->num_shards > 1 && !segment->is_frozen;
+}
+
 /* Whether a segment's whole gradients are in the buffer that units share. */
 static bool is_in_buffer(const ms_param_unit *unit, const ms_segment *segment)
 {
-    return ms_shards_grads(unit->sharding) && segment->num_shards > 1;
+    return ms_shards_grads(unit->sharding) && has_gradient_shards(segment);
 }
 
 /* Elements without a gradient, and padding, are zero from the beginning. */
@@ -83,7 +88,7 @@ ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
     buffers->gradient_holder = unit;
     for (int i = 0; i < unit->num_segments && rank->backend->has_values; i++) {
         const ms_segment *s = unit->segments[i];
-        if (s->num_shards <= 1)
+        if (!has_gradient_shards(s))
             continue;
         empty_tensors(unit, i);
         zero(rank, unit,
@@ -145,7 +150,7 @@ ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
                          after, num_after, done};
     for (int i = 0; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
-        if (s->num_shards > 1)
+        if (has_gradient_shards(s))
             MS_TRY(reduce_scatter(&move, s, gradient_buffer(unit, i),
                                   reduced_buffer(unit, i)));
     }
@@ -160,7 +165,7 @@ ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit)
     const ms_array_ops *arrays = rank->backend->arrays;
     for (int i = 0; i < unit->num_segments; i++) {
         ms_segment *s = unit->segments[i];
-        if (s->num_shards <= 1 || s->grads == NULL)
+        if (!has_gradient_shards(s) || s->grads == NULL)
             continue;
         if (s->is_shard_empty)
             arrays->copy(rank->device, s->grads, reduced_buffer(unit, i),
@@ -212,7 +217,7 @@ static ms_status all_reduce_segments(ms_unit_move *move)
         const ms_segment *s = unit->segments[i];
         ms_traffic_group group =
             ms_traffic_state_group(move->rank->world->plan, s->is_expert, false);
-        if (group_size(move->rank, group) <= 1)
+        if (s->is_frozen || group_size(move->rank, group) <= 1)
             continue;
         MS_TRY(ms_unit_start(move, s,
                              (ms_transfer){.kind = MS_TRANSFER_ALL_REDUCE,
@@ -231,7 +236,7 @@ static ms_status reduce_scatter_segments(ms_unit_move *move)
     const ms_param_unit *unit = move->unit;
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         ms_segment *s = unit->segments[i];
-        if (s->num_shards <= 1)
+        if (!has_gradient_shards(s))
             continue;
         MS_TRY(ms_rank_workspace(move->rank, own_bytes(unit, s), &s->reduced));
         s->has_reduced = true;
@@ -290,6 +295,8 @@ ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *
     ms_unit_move move = joint_move(rank, unit, &unit->options.ops->replicate, &w, done);
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
+        if (s->is_frozen)
+            continue;
         MS_TRY(all_reduce_own(&move, s, s->own,
                               (ms_transfer){.group = MS_TRAFFIC_REPLICATE,
                                             .stream = MS_STREAM_REDUCE,
@@ -311,7 +318,8 @@ ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
         ms_range overlap = ms_range_overlap(s->own, s->partial);
-        if (ms_range_length(overlap) == 0 && rank->backend->has_values)
+        bool is_empty = ms_range_length(overlap) == 0 && rank->backend->has_values;
+        if (is_empty || s->is_frozen)
             continue;
         MS_TRY(all_reduce_own(&move, s, overlap,
                               (ms_transfer){.group = MS_TRAFFIC_TP,
@@ -403,7 +411,7 @@ static ms_status send_and_receive(ms_rank *rank, const ms_transfer *transfers,
 static ms_status exchange_segment(ms_rank *rank, const ms_param_unit *unit,
                                   const ms_segment *s, ms_transfer transfer)
 {
-    if (!rank->backend->has_values)
+    if (!rank->backend->has_values || s->is_frozen)
         return MS_OK;
     void *own = ms_segment_gradient(unit, s, s->own.first), *other;
     MS_TRY(ms_rank_workspace(rank, own_bytes(unit, s), &other));

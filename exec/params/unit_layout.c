@@ -61,7 +61,9 @@ static bool is_counted(const ms_rank *rank, const ms_param_unit *unit,
     const long place[2][MS_MESH_AXES] = {{0, 0, at->tp}, {0, at->ep, at->etp}};
     if (unit->options.is_copy || name->is_tied || at->dp_replicate != 0)
         return false;
-    if (unit->sharding == MS_ZERO_0 && (expert ? at->efsdp : at->dp_shard + at->cp) != 0)
+    bool whole = unit->sharding == MS_ZERO_0 ||
+                 (tensor->frozen && unit->sharding < MS_ZERO_3);
+    if (whole && (expert ? at->efsdp : at->dp_shard + at->cp) != 0)
         return false;
     for (int axis = 1; axis < MS_MESH_AXES; axis++)
         if (tensor->at[axis].kind != MS_SHARD && place[tensor->mesh][axis] != 0)
@@ -126,7 +128,8 @@ static int kind_of(const ms_unit_tensor *tensor)
 static void set_shards(const ms_rank *rank, const ms_param_unit *unit,
                        ms_segment *segment)
 {
-    bool sharded = unit->sharding != MS_ZERO_0;
+    bool sharded = segment->is_frozen ? unit->sharding >= MS_ZERO_3
+                                      : unit->sharding != MS_ZERO_0;
     segment->shard_group =
         ms_traffic_state_group(rank->world->plan, segment->is_expert, true);
     const ms_members *shards =
@@ -139,6 +142,8 @@ static void set_shards(const ms_rank *rank, const ms_param_unit *unit,
     segment->own = (ms_range){own * size, (own + 1) * size};
     segment->kept_params = unit->sharding >= MS_ZERO_3 ? segment->own : all;
     segment->kept_grads = ms_shards_grads(unit->sharding) ? segment->own : all;
+    if (segment->is_frozen)
+        segment->kept_grads = (ms_range){0, 0};
 }
 
 /* Concatenates a segment's tensors by gradient: complete, partial over tp, then none. */
@@ -163,6 +168,8 @@ enum {
     TIED_MATRIX,
     DENSE,
     EXPERT,
+    FROZEN_DENSE,
+    FROZEN_EXPERT,
     NUM_CLASSES
 };
 
@@ -172,7 +179,18 @@ static int class_of(const ms_param_unit *unit, const ms_unit_tensor *tensor)
     const ms_tensor *weight = &program->tensors[tensor->weight];
     if (is_tied_matrix(program, weight))
         return TIED_MATRIX;
+    if (weight->frozen)
+        return weight->mesh == MS_SPARSE_MESH ? FROZEN_EXPERT : FROZEN_DENSE;
     return weight->mesh == MS_SPARSE_MESH ? EXPERT : DENSE;
+}
+
+static bool is_frozen(const ms_param_unit *unit, int segment)
+{
+    const ms_program *program = unit->options.program;
+    for (int i = 0; i < unit->num_tensors; i++)
+        if (unit->tensors[i].segment == segment)
+            return program->tensors[unit->tensors[i].weight].frozen;
+    return false;
 }
 
 static void add_segment(ms_rank *rank, ms_param_unit *unit, int class)
@@ -196,7 +214,8 @@ static void add_segment(ms_rank *rank, ms_param_unit *unit, int class)
         return;
     }
     ms_segment *segment = MS_NEW(rank->cx->arena, ms_segment);
-    segment->is_expert = class == EXPERT;
+    segment->is_expert = class == EXPERT || class == FROZEN_EXPERT;
+    segment->is_frozen = is_frozen(unit, number);
     place_tensors(unit, number, segment);
     set_shards(rank, unit, segment);
     unit->segments[number] = segment;
@@ -246,7 +265,7 @@ typedef struct array {
 
 static int list_arrays(const ms_precision *p, ms_segment *s, array out[NUM_ARRAYS])
 {
-    long own = ms_range_length(s->own);
+    long own = s->is_frozen ? 0 : ms_range_length(s->own);
     const array all[NUM_ARRAYS] = {
         {MS_MEMORY_PARAMS, p->real, ms_range_length(s->kept_params), &s->params},
         {MS_MEMORY_GRADS, p->gradient, ms_range_length(s->kept_grads), &s->grads},

@@ -4,7 +4,7 @@
 
 #include "exec/params/unit.h"
 
-#define MS_MAX_SEGMENTS 3
+#define MS_MAX_SEGMENTS 5
 
 /* Elements first .. end - 1 of a segment. */
 typedef struct ms_range {
@@ -16,6 +16,7 @@ long ms_range_length(ms_range range);
 /* Concatenated tensors of a block by gradient: complete, partial over tp, then none. */
 typedef struct ms_segment {
     bool is_expert;
+    bool is_frozen; /* no gradients and moments; shards with ZeRO-3 alone */
     ms_traffic_group shard_group;
     int num_shards;
     long count;       /* elements, including padding */
@@ -73,8 +74,8 @@ struct ms_param_unit {
 struct ms_unit_buffers {
     int num_units;
     ms_param_unit **units; /* (num_units): all that share the buffers */
-    long buffer_count[2],
-        shard_count[2]; /* elements of the largest unit, and of one of its shards */
+    /* elements of the largest unit; of its gradients, and of one shard of these */
+    long buffer_count[2], gradient_count[2], shard_count[2];
     void *params[MS_MAX_BUFFERS]
                 [2]; /* buffers from MS_FIXED_BUFFERS on exist only while used */
     /* unit whose parameters are in the buffer; NULL if it is free */

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Most elements copied at once: enough to use the bus well, and little host memory. */
 #define MOST_AT_ONCE (2L << 20)
@@ -149,7 +150,7 @@ static ms_status set_values(ms_rank *rank, const ms_param_unit *unit, const piec
     MS_TRY(arrays->write(rank->cx, rank->device, precision->real,
                          ms_segment_param(unit, p->segment, p->first), p->values,
                          p->count));
-    if (!precision->has_master)
+    if (!precision->has_master || p->segment->is_frozen)
         return MS_OK;
     return arrays->write(rank->cx, rank->device, precision->state,
                          ms_segment_master(unit, p->segment, p->first), p->values,
@@ -161,11 +162,16 @@ static ms_status get_values(ms_rank *rank, const ms_param_unit *unit, const piec
                             ms_unit_content content)
 {
     const ms_precision *precision = &unit->precision;
+    bool has_master = precision->has_master && !p->segment->is_frozen;
     ms_scalar scalar = precision->gradient;
+    if (content == MS_UNIT_GRADIENTS && p->segment->is_frozen) {
+        memset(p->values, 0, (size_t)p->count * sizeof *p->values);
+        return MS_OK;
+    }
     const void *from = ms_segment_gradient(unit, p->segment, p->first);
     if (content == MS_UNIT_WEIGHTS) {
-        scalar = precision->has_master ? precision->state : precision->real;
-        from = precision->has_master ? ms_segment_master(unit, p->segment, p->first)
+        scalar = has_master ? precision->state : precision->real;
+        from = has_master ? ms_segment_master(unit, p->segment, p->first)
                                      : ms_segment_param(unit, p->segment, p->first);
     }
     return rank->backend->arrays->read(rank->cx, rank->device, scalar, p->values, from,

@@ -311,6 +311,21 @@ static ms_status check_choices(ms_ctx *cx, const ms_plan *plan)
     return MS_OK;
 }
 
+/* Rejects plans with adapters that a run does not carry out: on GPUs, or on weights in 4
+ * bits. */
+static ms_status check_adapters(ms_ctx *cx, const ms_backend_job *job,
+                                const ms_planned *planned)
+{
+    const ms_plan *plan = planned->plan;
+    const char *what = job->backend->on_gpu             ? "on GPUs"
+                       : plan->lora_base == MS_BASE_NF4 ? "on weights in nf4"
+                                                        : NULL;
+    if (!job->backend->has_values || plan->lora_rank == 0 || what == NULL)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not train adapters %s", what);
+    return ms_hint(cx, "predict, simulate, explain and search support it");
+}
+
 ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
                         const ms_runner_options *options, ms_outcome *out)
 {
@@ -318,6 +333,7 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
     MS_TRY(ms_model_check_features(cx, planned->workload->model, job->backend));
     MS_TRY(check_choices(cx, planned->plan));
     MS_TRY(check_sync(cx, job, planned));
+    MS_TRY(check_adapters(cx, job, planned));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};
     MS_TRY(ms_job_check_tags(cx, &state.job));
     MS_TRY(ms_job_check_records(cx, &state.job));

@@ -291,8 +291,13 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops
         ms_traffic_group group = ms_traffic_state_group(p->plan, expert, true);
         double kept = expert ? out->block->expert_params : out->block->dense_params;
         shard_params += kept / (double)links->sync_span[shards].size;
-        out->gather[expert] = move_of(group, MS_ALL_GATHER, param_bytes * params[0],
-                                      &links->gather[shards]);
+        double gather_bytes = param_bytes * params[0];
+        if (p->sharding >= MS_ZERO_3)
+            gather_bytes +=
+                p->workload->stack->frozen_param_bytes *
+                (expert ? out->block->frozen.expert : out->block->frozen.dense);
+        out->gather[expert] =
+            move_of(group, MS_ALL_GATHER, gather_bytes, &links->gather[shards]);
         out->reduce[expert] = move_of(group, MS_REDUCE_SCATTER, grad_bytes * params[1],
                                       &links->reduce[shards]);
         out->reduce[expert].seconds += ms_accumulate_gradients_s(
@@ -363,8 +368,11 @@ static const ms_block_cost *tied_head(ms_arena *arena, const ms_planned *p)
 {
     ms_block_cost *block = MS_NEW(arena, ms_block_cost);
     *block = p->blocks.tied_head;
-    if (p->workload->stack->fixed_unit_buffers && p->sharding == MS_ZERO_3)
+    if (p->workload->stack->fixed_unit_buffers && p->sharding == MS_ZERO_3) {
         block->gather_s = p->blocks.head.gather_s;
+        block->frozen_gather_s = p->blocks.head.frozen_gather_s;
+        block->frozen = p->blocks.head.frozen;
+    }
     if (p->workload->stack->fixed_unit_buffers && ms_shards_grads(p->sharding))
         block->reduce_s = p->blocks.head.reduce_s;
     return block;

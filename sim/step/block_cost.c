@@ -102,12 +102,34 @@ double ms_accumulate_gradients_s(const ms_workload *workload, double num_params,
                                               (1.0 + 3.0 / (double)num_shards));
 }
 
+/* Bytes that a gather of dense parameters moves, or of expert ones: with ZeRO-3 frozen
+ * parameters too. */
+static double gathered_bytes(const ms_workload *workload, double params, double frozen)
+{
+    return workload->stack->param_comm_bytes.value * params +
+           workload->stack->frozen_param_bytes * frozen;
+}
+
+/* Seconds to gather trained and frozen parameters. */
+static double gather_all_s(const ms_workload *workload, const ms_bill *bill,
+                           const ms_links *links)
+{
+    return ms_collective_s(
+               &links->gather[MS_SYNC_FSDP],
+               gathered_bytes(workload, bill->dense_params, bill->frozen.dense)) +
+           ms_collective_s(
+               &links->gather[MS_SYNC_EXPERT_FSDP],
+               gathered_bytes(workload, bill->expert_params, bill->frozen.expert));
+}
+
 static void price_sync(const ms_workload *workload, const ms_bill *bill,
                        const ms_links *links, ms_block_cost *block)
 {
     double grad_bytes = workload->stack->grad_comm_bytes.value;
     block->gather_s = sync_s(links->gather, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP,
                              workload->stack->param_comm_bytes.value);
+    if (bill->frozen.dense + bill->frozen.expert > 0.0)
+        block->frozen_gather_s = gather_all_s(workload, bill, links) - block->gather_s;
     block->reduce_s =
         sync_s(links->reduce, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP, grad_bytes);
     block->reduce_s +=
@@ -235,6 +257,7 @@ static ms_block_cost price_block(const ms_workload *workload, const ms_bill *bil
 {
     ms_block_cost block = {.dense_params = bill->dense_params,
                            .expert_params = bill->expert_params,
+                           .frozen = bill->frozen,
                            .memory = bill->memory,
                            .forward_compute_s = bill->compute_s[MS_BILL_FORWARD],
                            .backward_compute_s = bill->compute_s[MS_BILL_BACKWARD]};
@@ -310,7 +333,10 @@ static ms_block_cost head_without_shared(const ms_workload *workload, const ms_b
 {
     ms_bill rest = *head;
     rest.dense_params -= ms_shared_head_params(workload, head);
+    if (workload->model->tied_embeddings)
+        rest.frozen.dense -= head->frozen_head_params;
     block.dense_params = rest.dense_params;
+    block.frozen = rest.frozen;
     price_sync(workload, &rest, links, &block);
     return block;
 }

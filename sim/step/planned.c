@@ -168,7 +168,8 @@ static void add_layer(ms_held_block *held, int *num, int kind, ms_layer_mode mod
         }
     }
     held[(*num)++] =
-        (ms_held_block){MS_BLOCK_LAYER, kind, mode, 1.0, bill, bill->dense_params};
+        (ms_held_block){MS_BLOCK_LAYER, kind,         mode, 1.0, bill, bill->dense_params,
+                        bill->frozen};
 }
 
 int ms_planned_held(const ms_planned *p, int rank, ms_held_block out[MS_MAX_HELD_BLOCKS])
@@ -178,7 +179,7 @@ int ms_planned_held(const ms_planned *p, int rank, ms_held_block out[MS_MAX_HELD
     int num = 0, last = split->num_stages - 1;
     if (ms_split_holds(split, rank, 0))
         out[num++] = (ms_held_block){MS_BLOCK_EMBED,     0, MS_RECOMPUTE_NONE, 1.0, embed,
-                                     embed->dense_params};
+                                     embed->dense_params, embed->frozen};
     for (int chunk = 0; chunk < split->num_chunks; chunk++) {
         int s = ms_split_stage(split, rank, chunk);
         for (long i = 0; i < split->layers[s]; i++)
@@ -188,9 +189,13 @@ int ms_planned_held(const ms_planned *p, int rank, ms_held_block out[MS_MAX_HELD
     if (!ms_split_holds(split, rank, last))
         return num;
     double params = head->dense_params;
-    if (ms_split_holds(split, rank, 0))
+    ms_frozen_params frozen = head->frozen;
+    if (ms_split_holds(split, rank, 0)) {
         params -= ms_shared_head_params(p->workload, head);
-    out[num++] = (ms_held_block){MS_BLOCK_HEAD, 0, MS_RECOMPUTE_NONE, 1.0, head, params};
+        frozen.dense -= p->workload->model->tied_embeddings ? head->frozen_head_params : 0;
+    }
+    out[num++] = (ms_held_block){MS_BLOCK_HEAD, 0,      MS_RECOMPUTE_NONE, 1.0, head,
+                                 params,        frozen};
     return num;
 }
 

@@ -137,8 +137,7 @@ static void predict_rates(const ms_planned *p, ms_prediction *out)
     double tokens = (double)plan->global_batch * (double)plan->sequence_length;
     double peak =
         (double)plan->gpus * peak_flop_per_s(p->workload, &out->measured_peak_flop_per_s);
-    ms_flop_per_token flop =
-        ms_model_flop_per_token(p->workload->model, (double)plan->sequence_length);
+    ms_flop_per_token flop = ms_workload_flop_per_token(p->workload);
     out->unit = p->workload->cluster->device.unit;
     out->tokens_per_s = tokens / out->step_s;
     out->tokens_per_s_per_gpu = out->tokens_per_s / (double)plan->gpus;

@@ -162,6 +162,11 @@ void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
         out->unit_dense_params = ms_max(out->unit_dense_params, stage->unit_dense_params);
         out->unit_expert_params =
             ms_max(out->unit_expert_params, stage->unit_expert_params);
+        out->frozen.dense += chunks * stage->sum.frozen.dense;
+        out->frozen.expert += chunks * stage->sum.frozen.expert;
+        for (int k = 0; k < 2; k++)
+            out->unit_gathered_bytes[k] =
+                ms_max(out->unit_gathered_bytes[k], stage->unit_gathered_bytes[k]);
     }
 }
 
@@ -210,6 +215,7 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
            grad_bytes = stack->grad_comm_bytes.value;
     const double units[2] = {load->unit_dense_params, load->unit_expert_params};
     const double whole[2] = {load->dense_params, load->expert_params};
+    const double frozen[2] = {load->frozen.dense, load->frozen.expert};
     const double counts[2] = {shards->dense, shards->expert};
     double total = 0.0;
     for (int i = 0; i < 2; i++) {
@@ -218,9 +224,10 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
         if (ms_shards_grads(sharding))
             total += units[i] * grad_bytes;
         if (sharding == MS_ZERO_3)
-            total += 2.0 * units[i] * param_bytes;
+            total += 2.0 * ms_max(units[i] * param_bytes, load->unit_gathered_bytes[i]);
         else if (sharding == MS_ZERO_3_NO_RESHARD)
-            total += whole[i] * param_bytes;
+            total += whole[i] * param_bytes +
+                     frozen[i] * stack->frozen_param_bytes;
     }
     return total;
 }
@@ -233,11 +240,20 @@ static double param_bytes(const ms_workload *workload)
 {
     const ms_stack *stack = workload->stack;
     double cast_bytes = stack->cast_param_bytes.value;
-    if (ms_dtype_bytes(workload->compute) != 1.0 || cast_bytes == 0.0)
+    bool are_adapters = stack->frozen_param_bytes > 0.0; /* not cast */
+    if (ms_dtype_bytes(workload->compute) != 1.0 || cast_bytes == 0.0 || are_adapters)
         return stack->param_bytes.value;
     if (workload->cluster->device.peak_flop_per_s[MS_FP4] > 0.0)
         cast_bytes /= 2.0;
     return cast_bytes + (stack->gathers_cast ? 0.0 : stack->param_bytes.value);
+}
+
+static double frozen_bytes(const ms_stack *stack, const ms_rank_load *load,
+                           const ms_shard_sizes *shards, bool over_shards)
+{
+    return stack->frozen_param_bytes *
+           (load->frozen.dense / (over_shards ? shards->dense : 1.0) +
+            load->frozen.expert / (over_shards ? shards->expert : 1.0));
 }
 
 /* Bytes of gradient copies: bucket_bytes (data parallel), late_grad_bytes (pipelines). */
@@ -302,7 +318,8 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
     const ms_stack *stack = workload->stack;
     bool params_sharded = sharding == MS_ZERO_3 || sharding == MS_ZERO_3_NO_RESHARD;
     parts[MS_MEMORY_PARAMS] =
-        param_bytes(workload) * ms_rank_params(load, shards, params_sharded);
+        param_bytes(workload) * ms_rank_params(load, shards, params_sharded) +
+        frozen_bytes(stack, load, shards, params_sharded);
     parts[MS_MEMORY_GRADS] = stack->grad_bytes.value *
                                  ms_rank_params(load, shards, ms_shards_grads(sharding)) +
                              load->head_grad_bytes +

@@ -45,6 +45,9 @@ typedef enum ms_memory_rank {
 typedef struct ms_rank_load {
     double dense_params, expert_params;
     double unit_dense_params, unit_expert_params; /* parameters of the largest block */
+    /* (dense, expert) bytes of the largest block, frozen parameters included */
+    double unit_gathered_bytes[2];
+    ms_frozen_params frozen;
     double activation_bytes; /* activations at the peak, temporary tensors included */
     double logits_bytes;     /* logits at the peak */
     double head_grad_bytes;  /* gradient of the head's matrix at the peak */

@@ -108,8 +108,25 @@ static void add_block(ms_stage *stage, const ms_block_cost *block, double count)
     sum->tp_sync_s += count * block->tp_sync_s;
     sum->dense_params += count * block->dense_params;
     sum->expert_params += count * block->expert_params;
+    sum->frozen.dense += count * block->frozen.dense;
+    sum->frozen.expert += count * block->frozen.expert;
+    sum->frozen_gather_s += count * block->frozen_gather_s;
     add_bytes(&sum->memory.saved, &block->memory.saved, count);
     add_bytes(&sum->memory.delayed, &block->memory.delayed, count);
+}
+
+/* Raises the bytes of the largest gathered block, trained and frozen parameters. */
+static void raise_gathered(const ms_workload *workload, const ms_block_cost *block,
+                           ms_stage *stage)
+{
+    double trained = workload->stack->param_comm_bytes.value,
+           frozen = workload->stack->frozen_param_bytes;
+    stage->unit_gathered_bytes[0] =
+        ms_max(stage->unit_gathered_bytes[0],
+               trained * block->dense_params + frozen * block->frozen.dense);
+    stage->unit_gathered_bytes[1] =
+        ms_max(stage->unit_gathered_bytes[1],
+               trained * block->expert_params + frozen * block->frozen.expert);
 }
 
 static void add_layers(const ms_workload *workload, const ms_block_costs *blocks,
@@ -126,6 +143,7 @@ static void add_layers(const ms_workload *workload, const ms_block_costs *blocks
         stage->unit_dense_params = ms_max(stage->unit_dense_params, block->dense_params);
         stage->unit_expert_params =
             ms_max(stage->unit_expert_params, block->expert_params);
+        raise_gathered(workload, block, stage);
     }
 }
 
@@ -363,6 +381,10 @@ static void note_end_units(const ms_workload *workload, const ms_block_costs *bl
     double embed = layout->has_embedding ? blocks->embed.dense_params : 0.0;
     double head = layout->has_head ? blocks->head.dense_params : 0.0;
     stage->unit_dense_params = ms_max(stage->unit_dense_params, ms_max(embed, head));
+    if (layout->has_embedding)
+        raise_gathered(workload, &blocks->embed, stage);
+    if (layout->has_head)
+        raise_gathered(workload, &blocks->head, stage);
 }
 
 static void add_head(const ms_workload *workload, const ms_block_costs *blocks,
@@ -370,7 +392,8 @@ static void add_head(const ms_workload *workload, const ms_block_costs *blocks,
 {
     const ms_block_cost *head = head_block_of(workload, blocks, layout);
     const ms_block_cost *moved = moved_head(workload, blocks, layout);
-    stage->tied_gather_s = moved->gather_s - head->gather_s;
+    stage->tied_gather_s = moved->gather_s + moved->frozen_gather_s - head->gather_s -
+                           head->frozen_gather_s;
     stage->tied_reduce_s = moved->reduce_s - head->reduce_s;
     add_block(stage, head, 1.0);
 }
@@ -444,6 +467,20 @@ static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
     t->release_s = ms_max(stage->by_unit.gathering_s, stage->by_unit.first_gather_s);
 }
 
+/* Lets the first forward wait for frozen parameters, too, as far as its compute is shorter
+ * than all gathers. */
+static void gather_frozen_per_step(const ms_stack *stack, const ms_stage *stage,
+                                   ms_stage_times *t)
+{
+    const ms_block_cost *sum = &stage->sum;
+    if (sum->frozen_gather_s <= 0.0)
+        return;
+    bool overlaps = ms_overlaps_sync(stack, MS_ZERO_1);
+    double all_s = sum->gather_s + sum->frozen_gather_s;
+    double exposed_s = overlaps ? all_s - sum->forward_s : all_s;
+    t->release_s = ms_max(t->release_s, exposed_s);
+}
+
 /* Durations if gradients are reduced once per step, beside and after the last
  * backward. */
 static void reduce_per_step(const ms_stack *stack, const ms_stage *stage,
@@ -491,7 +528,8 @@ static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
                                         double reduce_s, ms_stage_times *t)
 {
     const ms_unit_times *by_unit = &stage->by_unit;
-    double gather_s = stage->sum.gather_s + stage->tied_gather_s;
+    double gather_s =
+        stage->sum.gather_s + stage->sum.frozen_gather_s + stage->tied_gather_s;
     t->forward_s = overlaps ? by_unit->forward_s : t->forward_s + gather_s;
     t->first_forward_s = t->forward_s;
     t->backward_s = overlaps ? by_unit->backward_s : t->backward_s + gather_s + reduce_s;
@@ -539,6 +577,8 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
     case MS_ZERO_1:
     case MS_ZERO_3_NO_RESHARD:
         gather_per_step(stack, stage, &t);
+        if (sharding == MS_ZERO_3_NO_RESHARD)
+            gather_frozen_per_step(stack, stage, &t);
         reduce_per_step(stack, stage, sharding, sum->reduce_s + sum->replicate_s, &t);
         break;
     case MS_ZERO_2:

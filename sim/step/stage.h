@@ -28,6 +28,8 @@ typedef struct ms_stage {
      * embedding on its rank, if blocks move one by one (ms_moved_dense_params) */
     double tied_gather_s, tied_reduce_s;
     double unit_dense_params, unit_expert_params; /* parameters of the largest block */
+    /* (dense, expert) bytes of the largest block, frozen parameters included */
+    double unit_gathered_bytes[2];
     long num_layers;
 } ms_stage;
 

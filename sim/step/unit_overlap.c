@@ -147,7 +147,8 @@ static void add_current_blocks(ms_unit_overlap *walk, const ms_moved_unit *next)
 void ms_unit_overlap_pass(ms_unit_overlap *walk, const ms_block_cost *block,
                           const ms_block_cost *moved, double count)
 {
-    ms_moved_unit next = {block, moved->gather_s, moved->reduce_s, count};
+    ms_moved_unit next = {block, moved->gather_s + moved->frozen_gather_s,
+                          moved->reduce_s, count};
     add_current_blocks(walk, &next);
     walk->before = walk->at;
     walk->at = next;

@@ -100,6 +100,7 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
     workload->sequence_length = plan->sequence_length;
     workload->global_batch = plan->global_batch;
     workload->compute = plan->compute;
+    workload->lora = ms_plan_lora(plan);
     workload->recompute_budget_frac = plan->recompute_budget_frac;
     MS_TRY(load_expert_fill(cx, inputs->model, plan, &workload->expert_fill));
     ms_workload_set_memory_rule(workload, &(ms_memory_rule){0});
@@ -190,9 +191,23 @@ static long data_parallel_for(const ms_bill_key *key)
 /* Number of modules of multi-token prediction that are trained. */
 static unsigned char num_mtp(const ms_workload *workload)
 {
-    return workload->stack->trains_mtp
+    return workload->stack->trains_mtp && workload->lora.rank == 0
                ? (unsigned char)workload->model->num_nextn_predict_layers
                : 0;
+}
+
+ms_flop_per_token ms_workload_flop_per_token(const ms_workload *workload)
+{
+    ms_flop_per_token flop =
+        ms_model_flop_per_token(workload->model, (double)workload->sequence_length);
+    if (workload->lora.rank == 0)
+        return flop;
+    double more = 6.0 * ms_lora_params(workload->model, &workload->lora,
+                                       workload->stack->fuses_projections) -
+                  flop.matrix_flop / 3.0;
+    flop.causal_flop += more;
+    flop.full_flop += more;
+    return flop;
 }
 
 bool ms_head_shares_weights(const ms_workload *workload)
@@ -218,6 +233,8 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
     out.expert_excess_frac = ms_expert_excess_frac(&workload->expert_fill, key->ep);
     out.recompute = (unsigned char)ms_layer_mode_recompute(which.recompute);
     out.reruns_layer = workload->stack->reruns_layers;
+    out.lora = workload->lora;
+    out.lora_joined = workload->stack->fuses_projections;
     out.core_attention = workload->stack->selective_is_core_attention;
     return out;
 }

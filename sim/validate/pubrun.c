@@ -355,6 +355,17 @@ static void start_plan(row_reader *r)
     }
 }
 
+/* Sets adapters of the stated rank on the layers of attention, those of MLPerf's
+ * benchmark (training_policies, llama2_70b_lora). */
+static void set_adapters(row_reader *r)
+{
+    if (r->cells->lora_rank <= 0)
+        return;
+    r->run->plan.lora_rank = r->cells->lora_rank;
+    r->run->plan.lora_targets = "attention";
+    ms_pubrun_note(&r->notes, "adapters of attention");
+}
+
 static const char *check_plan(row_reader *r)
 {
     const long most = 16384;
@@ -390,8 +401,6 @@ static const char *set_memory(row_reader *r)
 static const char *resolve_row(row_reader *r)
 {
     const char *reason = ms_pubrun_model_unsupported(r->cx, r->store, r->cells);
-    if (reason == NULL && r->cells->lora_rank > 0)
-        reason = "model: adapters (LoRA) on frozen weights";
     if (reason == NULL)
         reason = find_device(r);
     if (reason == NULL)
@@ -403,6 +412,7 @@ static const char *resolve_row(row_reader *r)
     if (r->run->model == NULL)
         return reason;
     start_plan(r);
+    set_adapters(r);
     set_data_parallel(r);
     reason = set_batch(r);
     if (reason == NULL)

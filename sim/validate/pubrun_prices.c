@@ -27,6 +27,7 @@ static bool same_workload(const ms_pubrun *a, const ms_pubrun *b)
            a->plan.sequence_length == b->plan.sequence_length &&
            a->plan.global_batch == b->plan.global_batch &&
            a->plan.compute == b->plan.compute &&
+           a->plan.lora_rank == b->plan.lora_rank &&
            a->plan.recompute_budget_frac == b->plan.recompute_budget_frac;
 }
 

@@ -122,7 +122,9 @@ static void compare_rank(comparison *c, const ms_schedule *schedule, int pipelin
 static bool divides(const ms_planned *p, const ms_block_cost *part)
 {
     return fmod(part->dense_params, p->pipeline.shards.dense) == 0.0 &&
-           fmod(part->expert_params, p->pipeline.shards.expert) == 0.0;
+           fmod(part->expert_params, p->pipeline.shards.expert) == 0.0 &&
+           fmod(part->frozen.dense, p->pipeline.shards.dense) == 0.0 &&
+           fmod(part->frozen.expert, p->pipeline.shards.expert) == 0.0;
 }
 
 /* Whether all shards are of equal size: predictions know no padding. */
@@ -200,13 +202,15 @@ static bool agrees(ms_ctx *cx, const ms_run_case *c, const habits *how, int *num
     return all.worst_bytes <= 1e-3;
 }
 
-static void check_cases(long first, long num, bool balanced)
+static void check_cases(long first, long num, bool balanced, bool adapts)
 {
     int num_wrong = 0, num_compared = 0;
     for (long i = first; i < first + num; i++) {
         ms_ctx cx = {.arena = ms_arena_open()};
         ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 21, i, 0);
         const habits how = {&ms_backend_loop, MS_REAL_FP32, balanced};
+        if (adapts)
+            ms_run_case_adapt(&c, i);
         if (!agrees(&cx, &c, &how, &num_compared)) {
             printf("that was case %ld\n", i);
             num_wrong++;
@@ -222,7 +226,7 @@ static void the_ledger_is_what_was_predicted(void **state)
 {
     (void)state;
     const char *asked = getenv("MESHSIM_RUNS");
-    check_cases(0, asked != NULL ? strtol(asked, NULL, 10) : NUM_CASES, true);
+    check_cases(0, asked != NULL ? strtol(asked, NULL, 10) : NUM_CASES, true, false);
 }
 
 /* The CUDA backend emulated in host memory: parameters in bf16 with master weights,
@@ -252,7 +256,14 @@ static void the_ledger_in_bf16_is_what_was_predicted(void **state)
 static void routing_changes_only_activations(void **state)
 {
     (void)state;
-    check_cases(0, NUM_CASES / 2, false);
+    check_cases(0, NUM_CASES / 2, false, false);
+}
+
+/* Plans with adapters; of models with experts everything but activations. */
+static void frozen_weights_have_no_states(void **state)
+{
+    (void)state;
+    check_cases(0, NUM_CASES / 2, false, true);
 }
 
 int main(void)
@@ -260,6 +271,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_ledger_is_what_was_predicted),
         cmocka_unit_test(the_ledger_in_bf16_is_what_was_predicted),
-        cmocka_unit_test(routing_changes_only_activations)};
+        cmocka_unit_test(routing_changes_only_activations),
+        cmocka_unit_test(frozen_weights_have_no_states)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,11 +76,11 @@ void ms_interp_norm_grad(ms_interp *run, const ms_node *node, int rank)
                   *weight = ms_interp_in(run, node, 1, rank);
     const ms_cell *gout = ms_interp_in(run, node, 2, rank);
     ms_cell *gx = ms_interp_out(run, node, 0, rank),
-            *gweight = ms_interp_out(run, node, 1, rank);
+            *gweight = node->num_out > 1 ? ms_interp_out(run, node, 1, rank) : NULL;
     ms_cell *gbias = node->num_out > 2 ? ms_interp_out(run, node, 2, rank) : NULL;
     long width = ms_cell_last(x);
     if (!ms_interp_expect(run, node, weight, width) ||
-        !ms_interp_expect(run, node, gweight, width) ||
+        (gweight != NULL && !ms_interp_expect(run, node, gweight, width)) ||
         !ms_interp_expect(run, node, gout, x->count) ||
         !ms_interp_expect(run, node, gx, x->count))
         return;
@@ -95,7 +95,8 @@ void ms_interp_norm_grad(ms_interp *run, const ms_node *node, int rank)
                    normed = (x->values[row + i] - mean) * scale;
             sum += g * weight->values[i] / (double)width;
             dot += g * weight->values[i] * normed / (double)width;
-            gweight->values[i] += g * normed;
+            if (gweight != NULL)
+                gweight->values[i] += g * normed;
             if (gbias != NULL)
                 gbias->values[i] += g;
         }

@@ -83,6 +83,8 @@ static ms_run_case serial_case(const ms_run_case *c)
 {
     ms_run_case serial = {c->model, ms_run_base_plan(), c->stack};
     serial.plan.global_batch = serial.plan.microbatch = c->plan.global_batch;
+    serial.plan.lora_rank = c->plan.lora_rank;
+    serial.plan.lora_targets = c->plan.lora_targets;
     return serial;
 }
 
@@ -142,6 +144,14 @@ bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
                c->model->name, c->stack, ms_plan_text(cx->arena, &c->plan), first, later,
                worst, gradients, updated);
     return ok;
+}
+
+void ms_run_case_adapt(ms_run_case *c, long number)
+{
+    static const char *const targets[] = {"all", "q,v", "attention", "o,gate,down"};
+    bool has_experts = c->model->moe.num_experts > 0;
+    c->plan.lora_rank = 4 * c->plan.size[MS_TP];
+    c->plan.lora_targets = has_experts ? "attention" : targets[number % 4];
 }
 
 int ms_run_random_plans(const ms_run_tolerance *how, uint64_t seed, long first, long num)

@@ -33,6 +33,8 @@ typedef struct ms_run_case {
  * same case. Lives in cx->arena. */
 ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t seed,
                              long number, long gpus);
+/* Gives a case adapters: of attention, of all layers, or of some. */
+void ms_run_case_adapt(ms_run_case *c, long number);
 /* Whether a run of the case on the backend is within `how` of a run on one rank of the
  * loop backend (for bf16: an fp32 run with rounded initial weights); prints differences
  * beyond. */

@@ -169,6 +169,8 @@ typedef struct reference {
     ms_interp *run;
     long positions[MS_SMALL_SEQUENCE];
     bool balanced_routing;
+    ms_lora lora;
+    bool lora_joined;
 } reference;
 
 static ms_interp *execute(ms_arena *arena, const ms_program *program,
@@ -189,6 +191,8 @@ static void open_reference(reference *ref, const ms_model *model, ms_block_kind 
     ms_interp_positions(ref->positions, MS_SMALL_SEQUENCE, cp);
     ms_program_key key = ms_case_whole_key(part);
     key.microbatch = (int)(MS_CASE_MICROBATCH * data_parallel);
+    key.lora = ref->lora;
+    key.lora_joined = ref->lora_joined;
     ref->run = execute(ref->arena, ms_case_program(ref->arena, model, &key, 1), ref);
     if (ref->run->why[0] != '\0')
         ms_case_wrong(ms_case_describe(ref->arena, model, &key), ref->run->why);
@@ -275,6 +279,20 @@ static void check_moe_layer(const ms_model *model, bool balanced_routing)
     ms_arena_close(ref.arena);
 }
 
+/* Checks layers with adapters; joined ones share the matrix A. */
+static void check_adapters(const ms_model *model, ms_lora lora)
+{
+    for (int joined = 0; joined < 2; joined++) {
+        reference ref = {.lora = lora, .lora_joined = joined > 0};
+        open_reference(&ref, model, MS_BLOCK_LAYER, 2, 2);
+        ms_program_key key = ms_case_split_key(MS_BLOCK_LAYER);
+        key.lora = lora;
+        key.lora_joined = joined > 0;
+        check_few_modes(&ref, model, key);
+        ms_arena_close(ref.arena);
+    }
+}
+
 static void check_ends(const ms_model *model, ms_block_kind part)
 {
     reference ref = {0};
@@ -287,6 +305,15 @@ static void check_ends(const ms_model *model, ms_block_kind part)
         check_case(&ref, model, &key, 2);
     }
     ms_arena_close(ref.arena);
+}
+
+/* Adapters of all layers that can have one. */
+static ms_lora adapters_of(const ms_model *model)
+{
+    bool has_experts = model->moe.num_experts > 0;
+    return (ms_lora){.rank = 4,
+                     .targets = has_experts ? MS_LORA_ATTENTION
+                                            : MS_LORA_ATTENTION | MS_LORA_MLP};
 }
 
 /* ---- finite differences ---- */
@@ -345,12 +372,15 @@ static void check_slope(ms_interp *run, int tensor, ms_rng *rng, const char *lab
     }
 }
 
-static void check_slopes(const ms_model *model, ms_block_kind part, bool attention_fused)
+/* Checks gradients of all weights, or with adapters of those that are not frozen. */
+static void check_slopes(const ms_model *model, ms_block_kind part, bool attention_fused,
+                         ms_lora lora)
 {
     ms_arena *arena = ms_arena_open();
     ms_program_key key = ms_case_whole_key(part);
     key.microbatch = 1;
     key.attention_fused = attention_fused;
+    key.lora = lora;
     const ms_program *program =
         ms_program_make(arena, model, &key, MS_SMALL_SEQUENCE / 2, 1, MS_BF16);
     ms_interp_options options = {.seed = 4711};
@@ -360,7 +390,8 @@ static void check_slopes(const ms_model *model, ms_block_kind part, bool attenti
     if (run->why[0] != '\0')
         ms_case_wrong(label, run->why);
     for (int n = 0; run->why[0] == '\0' && ms_interp_weight(program, n) >= 0; n++)
-        check_slope(run, ms_interp_weight(program, n), &rng, label);
+        if (!program->tensors[ms_interp_weight(program, n)].frozen)
+            check_slope(run, ms_interp_weight(program, n), &rng, label);
     if (run->why[0] == '\0' && program->input >= 0)
         check_slope(run, program->input, &rng, label);
     ms_arena_close(arena);
@@ -394,6 +425,16 @@ static void balanced_exchanges_send_the_bytes_they_claim(void **state)
     for (int i = 0; i < MS_NUM_SMALL_MOE; i++) {
         ms_model model = ms_small_moe[i]();
         check_moe_layer(&model, true);
+    }
+    ASSERT_INT(ms_case_num_wrong(), 0);
+}
+
+static void sharded_adapters_give_what_unsharded_ones_give(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE; i++) {
+        ms_model model = ms_case_model(i);
+        check_adapters(&model, adapters_of(&model));
     }
     ASSERT_INT(ms_case_num_wrong(), 0);
 }
@@ -503,7 +544,8 @@ static void layer_gradients_agree_with_finite_differences(void **state)
     (void)state;
     for (int i = 0; i < MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE; i++) {
         ms_model model = ms_case_model(i);
-        check_slopes(&model, MS_BLOCK_LAYER, i % 2 == 0);
+        check_slopes(&model, MS_BLOCK_LAYER, i % 2 == 0, (ms_lora){0});
+        check_slopes(&model, MS_BLOCK_LAYER, i % 2 == 0, adapters_of(&model));
     }
     ASSERT_INT(ms_case_num_wrong(), 0);
 }
@@ -512,12 +554,12 @@ static void end_gradients_agree_with_finite_differences(void **state)
 {
     (void)state;
     ms_model model = ms_small_llama();
-    check_slopes(&model, MS_BLOCK_EMBED, true);
-    check_slopes(&model, MS_BLOCK_HEAD, true);
+    check_slopes(&model, MS_BLOCK_EMBED, true, (ms_lora){0});
+    check_slopes(&model, MS_BLOCK_HEAD, true, (ms_lora){0});
     model = ms_small_gpt();
     model.head_bias = model.embedding_norm = true;
-    check_slopes(&model, MS_BLOCK_EMBED, true);
-    check_slopes(&model, MS_BLOCK_HEAD, true);
+    check_slopes(&model, MS_BLOCK_EMBED, true, (ms_lora){0});
+    check_slopes(&model, MS_BLOCK_HEAD, true, (ms_lora){0});
     ASSERT_INT(ms_case_num_wrong(), 0);
 }
 
@@ -531,6 +573,8 @@ int main(void)
         cmocka_unit_test_setup(sharded_dense_layers_give_what_unsharded_ones_give,
                                ms_case_start),
         cmocka_unit_test_setup(sharded_expert_layers_give_what_unsharded_ones_give,
+                               ms_case_start),
+        cmocka_unit_test_setup(sharded_adapters_give_what_unsharded_ones_give,
                                ms_case_start),
         cmocka_unit_test_setup(balanced_exchanges_send_the_bytes_they_claim,
                                ms_case_start),
