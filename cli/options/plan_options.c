@@ -356,8 +356,17 @@ static ms_status resolve_recompute(const resolver *r)
                : refuse_idle(r, MS_CHOOSE_RECOMPUTE_LAYERS, "full");
 }
 
+/* Takes the flags of choices that are off by default, without a note of the default. */
+static void resolve_extras(const resolver *r)
+{
+    resolver quiet = *r;
+    quiet.silent = true;
+    pick_all(&quiet, MS_CHOOSE_RANKS_PER_DOMAIN + 1, MS_NUM_CHOICES);
+}
+
 static ms_status resolve_rest(const resolver *r)
 {
+    resolve_extras(r);
     pick_all(r, MS_CHOOSE_EP, MS_CHOOSE_ORDER);
     MS_TRY(resolve_pipeline(r));
     resolve_sharding(r);

@@ -65,6 +65,9 @@ typedef enum ms_choice {
     MS_CHOOSE_COMM_DTYPE,
     MS_CHOOSE_STACK,
     MS_CHOOSE_RANKS_PER_DOMAIN,
+    MS_CHOOSE_OFFLOAD_ACTIVATIONS,
+    MS_CHOOSE_OFFLOAD_LAYER_INPUTS,
+    MS_CHOOSE_OFFLOAD_OPTIMIZER,
     MS_NUM_CHOICES
 } ms_choice;
 
@@ -106,6 +109,9 @@ typedef struct ms_plan {
     /* types as "fp32" or "bf16"; NULL: not stated. Plan files keep these choices, but
      * predictions use the stack's types */
     const char *param_dtype, *grad_dtype, *optimizer_dtype, *comm_dtype;
+    double offload_activations_frac; /* share of saved activations in host memory */
+    bool offload_layer_inputs;       /* saved layer inputs are in host memory */
+    ms_host_optimizer offload_optimizer;
 } ms_plan;
 
 /* Data-parallel ranks that see different sequences: dp_replicate * dp_shard. */

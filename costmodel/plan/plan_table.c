@@ -347,4 +347,22 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
          FLAG("--ranks-per-domain", "N",
               "ranks in each NVLink rack, node or TPU slice (default: equally many, if "
               "they divide)")},
+    [MS_CHOOSE_OFFLOAD_ACTIVATIONS] =
+        {NUMBER(offload_activations_frac, "offload.activations"),
+         JSON("offload", "activations"), .json_plain = MS_PLAIN_OMITTED, .high = 1,
+         FLAG("--offload-activations", "SHARE",
+              "share of saved activations in host memory until backward, from 0 to 1 "
+              "(default 0)")},
+    [MS_CHOOSE_OFFLOAD_LAYER_INPUTS] =
+        {SWITCH(offload_layer_inputs, "offload.layer_inputs"),
+         JSON("offload", "layer_inputs"), .json_plain = MS_PLAIN_OMITTED,
+         .text_on = "layer inputs on host",
+         FLAG("--offload-layer-inputs", NULL,
+              "keep saved layer inputs in host memory until backward (default off)")},
+    [MS_CHOOSE_OFFLOAD_OPTIMIZER] =
+        {WORD(offload_optimizer, "offload.optimizer", ms_host_optimizer_names),
+         JSON("offload", "optimizer"), .json_plain = MS_PLAIN_OMITTED,
+         FLAG("--offload-optimizer", NULL,
+              "optimizer states in host memory, copied to the device for the update "
+              "(states) or updated by the CPUs (update); default off")},
 };

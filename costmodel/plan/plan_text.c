@@ -328,16 +328,31 @@ static const char *switches_text(ms_arena *arena, const ms_plan *plan)
     return text;
 }
 
+/* Text of what is in host memory, layer inputs aside: ", 0.5 of activations and optimizer
+ * states on host". */
+static const char *offload_text(ms_arena *arena, const ms_plan *plan)
+{
+    static const char *const optimizers[] = {"", "optimizer states", "optimizer"};
+    double frac = plan->offload_activations_frac;
+    const char *optimizer = optimizers[plan->offload_optimizer];
+    if (frac <= 0.0 && *optimizer == '\0')
+        return "";
+    const char *activations =
+        frac > 0.0 ? ms_arena_printf(arena, "%.3g of activations", frac) : "";
+    return ms_arena_printf(arena, ", %s%s%s on host", activations,
+                           frac > 0.0 && *optimizer != '\0' ? " and " : "", optimizer);
+}
+
 char *ms_plan_text(ms_arena *arena, const ms_plan *plan)
 {
     const char *experts = "";
     if (plan->ep * plan->etp > 1)
         experts = ms_arena_printf(arena, ", ep %ld etp %ld", plan->ep, plan->etp);
     return ms_arena_printf(
-        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s, %s", axes_text(arena, plan),
+        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s, %s", axes_text(arena, plan),
         context_text(arena, plan), experts, plan->microbatch, schedule_text(arena, plan),
         plan->zero,
         plan->zero == 3 && !plan->reshard_after_forward ? " kept gathered" : "",
         switches_text(arena, plan), recompute_text(arena, plan),
-        ms_dtype_names[plan->compute]);
+        offload_text(arena, plan), ms_dtype_names[plan->compute]);
 }

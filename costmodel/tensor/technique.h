@@ -66,4 +66,12 @@ typedef enum ms_cp_balance {
 } ms_cp_balance;
 extern const char *const ms_cp_balance_names[]; /* "head-tail" "none", NULL */
 
+/* Where the optimizer's states are, and where it runs. */
+typedef enum ms_host_optimizer {
+    MS_HOST_NO_OPTIMIZER, /* states and update on the device */
+    MS_HOST_STATES,       /* states in host memory, copied to the device for the update */
+    MS_HOST_UPDATE        /* states in host memory, updated by the CPUs (ZeRO-Offload) */
+} ms_host_optimizer;
+extern const char *const ms_host_optimizer_names[]; /* "off" "states" "update", NULL */
+
 #endif

@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "sim/step/host_time.h"
 #include "sim/step/message.h"
+#include "sim/step/offload.h"
 #include "sim/step/overlap.h"
 
 #include <assert.h>
@@ -92,14 +93,19 @@ double ms_moved_dense_params(const ms_workload *workload, ms_sharding sharding,
                                                           : dense_params;
 }
 
-double ms_accumulate_gradients_s(const ms_workload *workload, double num_params,
-                                 long num_shards)
+double ms_accumulate_gradients_s(const ms_workload *workload, const ms_links *links,
+                                 ms_sync_group group, double num_params)
 {
     const ms_stack *stack = workload->stack;
-    if (!stack->adds_reduced_gradients || num_shards <= 1)
+    double num_shards = (double)links->sync_span[group].size;
+    if (num_shards <= 1.0)
         return 0.0;
-    return ms_stream_s(&workload->pricer, stack->grad_bytes.value * num_params *
-                                              (1.0 + 3.0 / (double)num_shards));
+    double copy_s = ms_host_gradients_s(workload, links, num_params / num_shards);
+    if (!stack->adds_reduced_gradients)
+        return copy_s;
+    return copy_s +
+           ms_stream_s(&workload->pricer,
+                       stack->grad_bytes.value * num_params * (1.0 + 3.0 / num_shards));
 }
 
 static void price_sync(const ms_workload *workload, const ms_bill *bill,
@@ -111,10 +117,9 @@ static void price_sync(const ms_workload *workload, const ms_bill *bill,
     block->reduce_s =
         sync_s(links->reduce, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP, grad_bytes);
     block->reduce_s +=
-        ms_accumulate_gradients_s(workload, bill->dense_params,
-                                  links->sync_span[MS_SYNC_FSDP].size) +
-        ms_accumulate_gradients_s(workload, bill->expert_params,
-                                  links->sync_span[MS_SYNC_EXPERT_FSDP].size);
+        ms_accumulate_gradients_s(workload, links, MS_SYNC_FSDP, bill->dense_params) +
+        ms_accumulate_gradients_s(workload, links, MS_SYNC_EXPERT_FSDP,
+                                  bill->expert_params);
     block->all_reduce_s =
         sync_s(links->all_reduce, bill, MS_SYNC_ALL, MS_SYNC_EXPERT_ALL, grad_bytes);
     double shard_bytes =
@@ -243,8 +248,11 @@ static ms_block_cost price_block(const ms_workload *workload, const ms_bill *bil
                      pass_exposed_s(workload, bill, MS_BILL_FORWARD, links, async_tp);
     double backward = block.backward_compute_s +
                       pass_exposed_s(workload, bill, MS_BILL_BACKWARD, links, async_tp);
-    block.forward_launch_s = ms_host_s(workload, bill, links, layers, MS_BILL_FORWARD);
-    block.backward_launch_s = ms_host_s(workload, bill, links, layers, MS_BILL_BACKWARD);
+    double copies_s = ms_host_activations_s(workload, bill, links);
+    block.forward_launch_s =
+        ms_max(ms_host_s(workload, bill, links, layers, MS_BILL_FORWARD), copies_s);
+    block.backward_launch_s =
+        ms_max(ms_host_s(workload, bill, links, layers, MS_BILL_BACKWARD), copies_s);
     block.forward_s = ms_with_host_s(forward, block.forward_launch_s);
     block.backward_s = ms_with_host_s(backward, block.backward_launch_s);
     block.forward_host_s = block.forward_s - forward;

@@ -303,7 +303,9 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
     bool params_sharded = sharding == MS_ZERO_3 || sharding == MS_ZERO_3_NO_RESHARD;
     parts[MS_MEMORY_PARAMS] =
         param_bytes(workload) * ms_rank_params(load, shards, params_sharded);
-    parts[MS_MEMORY_GRADS] = stack->grad_bytes.value *
+    bool grads_on_host =
+        stack->host_optimizer == MS_HOST_UPDATE && stack->offloads_gradients;
+    parts[MS_MEMORY_GRADS] = (grads_on_host ? 0.0 : stack->grad_bytes.value) *
                                  ms_rank_params(load, shards, ms_shards_grads(sharding)) +
                              load->head_grad_bytes +
                              more_gradients_bytes(stack, load, shards);
@@ -312,7 +314,7 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
         parts[MS_MEMORY_GRADS] = ms_max(
             0.0, parts[MS_MEMORY_GRADS] - load->activation_bytes - load->logits_bytes);
     parts[MS_MEMORY_OPTIMIZER] =
-        stack->optimizer_on_host
+        stack->host_optimizer != MS_HOST_NO_OPTIMIZER
             ? 0.0
             : (stack->master_bytes.value + stack->moment_bytes.value) *
                   ms_rank_params(load, shards, sharding >= MS_ZERO_1);

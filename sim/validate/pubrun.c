@@ -431,8 +431,8 @@ static void set_measurements(const ms_pubrun_cells *c, bool decimal_memory,
         run->measured_step_s = (double)run->plan.global_batch *
                                (double)run->plan.sequence_length /
                                (c->tokens_per_s_per_gpu * (double)run->plan.gpus);
-    if (run->reason == NULL && run->stack->optimizer_on_host)
-        run->measured_step_s = (double)NAN; /* the update's time on a CPU is not known */
+    if (run->reason == NULL && !ms_pubrun_times_offload(run))
+        run->measured_step_s = (double)NAN;
     run->measured_peak_bytes = c->peak_mem_gib * (decimal_memory ? 1e9 : BYTES_PER_GIB);
     if (run->skips_memory)
         run->measured_peak_bytes = (double)NAN;

@@ -27,7 +27,10 @@ static bool same_workload(const ms_pubrun *a, const ms_pubrun *b)
            a->plan.sequence_length == b->plan.sequence_length &&
            a->plan.global_batch == b->plan.global_batch &&
            a->plan.compute == b->plan.compute &&
-           a->plan.recompute_budget_frac == b->plan.recompute_budget_frac;
+           a->plan.recompute_budget_frac == b->plan.recompute_budget_frac &&
+           a->plan.offload_activations_frac == b->plan.offload_activations_frac &&
+           a->plan.offload_layer_inputs == b->plan.offload_layer_inputs &&
+           a->plan.offload_optimizer == b->plan.offload_optimizer;
 }
 
 static ms_status find_workload(ms_pubrun_prices *prices, const ms_pubrun *run,

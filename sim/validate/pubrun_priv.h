@@ -138,8 +138,10 @@ const char *ms_pubrun_set_memory_kind(const ms_pubrun_cells *cells, ms_pubrun *r
 void ms_pubrun_odd_cells_note(const ms_pubrun_cells *cells, ms_pubrun_notes *notes);
 
 typedef struct ms_pubrun_store ms_pubrun_store;
-/* Sets run->stack to what the table row says of optimizer and offload; run->plan has its
- * recomputation. Returns NULL, or which of them cannot be priced. */
+/* Whether all seconds of the run's offloading are known; if not, those unknown count 0. */
+bool ms_pubrun_times_offload(const ms_pubrun *run);
+/* Sets run->stack to what the table row says of optimizer types and loss, and the offload
+ * of run->plan. Returns NULL, or which of them cannot be priced. */
 const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *cells,
                                  ms_pubrun_notes *notes, ms_pubrun *run);
 /* Opens a store of configurations and models, each loaded once; reads configs/names/.
