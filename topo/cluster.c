@@ -75,7 +75,8 @@ static const ms_field device_fields[] = {
 
 static const ms_field host_fields[] = {
     {MS_FIELD_QUANTITY, "bandwidth", AT(bytes_per_s), .nullable = true,
-     .unit = MS_UNIT_BYTES_PER_S, .help = "of one device each way, as large copies reach it"},
+     .unit = MS_UNIT_BYTES_PER_S,
+     .help = "of one device each way, as large copies reach it"},
     {MS_FIELD_INTEGER, "gpus_per_link", AT(gpus_per_link), .low = 1, .high = 4096,
      .help = "devices that share a link to the host; default 1"},
     {MS_FIELD_QUANTITY, "memory_bandwidth", AT(memory_bytes_per_s), .nullable = true,
@@ -364,9 +365,8 @@ static ms_status check_node(ms_ctx *cx, ms_jval root, const ms_cluster *cluster)
 static ms_status read_host(ms_ctx *cx, ms_jval root, ms_host_link *host)
 {
     ms_jval value;
-    *host = (ms_host_link){.bytes_per_s = NAN,
-                           .gpus_per_link = 1,
-                           .memory_bytes_per_s = NAN};
+    *host =
+        (ms_host_link){.bytes_per_s = NAN, .gpus_per_link = 1, .memory_bytes_per_s = NAN};
     if (!ms_json_member(cx, root, "host_link", &value) || ms_json_is_null(value))
         return MS_OK;
     MS_TRY(ms_json_read(cx, value, host_fields, host));

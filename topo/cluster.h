@@ -38,10 +38,10 @@ typedef struct ms_device {
     double tdp_w;    /* power limit; NaN: unknown */
 } ms_device;
 
-/* What copies between devices and host memory take. NaN: unknown. */
+/* Bandwidths of copies between devices and host memory. NaN: unknown. */
 typedef struct ms_host_link {
-    double bytes_per_s; /* of one device each way, as large copies reach it */
-    long gpus_per_link; /* devices that share a link to the host at that rate */
+    double bytes_per_s;        /* one device's each way, as large copies reach it */
+    long gpus_per_link;        /* devices that share a link to the host at that rate */
     double memory_bytes_per_s; /* listed bandwidth of a node's host memory */
     const char *source;        /* NULL if both are unknown */
 } ms_host_link;

@@ -297,8 +297,7 @@ static ms_status check_offload(ms_ctx *cx, const ms_planned *planned)
         if (ms_plan_is_plain(planned->plan, i))
             continue;
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not execute %s %s",
-                ms_plan_fields[i].flag,
-                ms_plan_value_text(cx->arena, planned->plan, i));
+                ms_plan_fields[i].flag, ms_plan_value_text(cx->arena, planned->plan, i));
         return ms_hint(cx, "predict, simulate and search price it");
     }
     return MS_OK;

@@ -103,9 +103,8 @@ double ms_accumulate_gradients_s(const ms_workload *workload, const ms_links *li
     double copy_s = ms_host_gradients_s(workload, links, num_params / num_shards);
     if (!stack->adds_reduced_gradients)
         return copy_s;
-    return copy_s +
-           ms_stream_s(&workload->pricer,
-                       stack->grad_bytes.value * num_params * (1.0 + 3.0 / num_shards));
+    return copy_s + ms_stream_s(&workload->pricer, stack->grad_bytes.value * num_params *
+                                                       (1.0 + 3.0 / num_shards));
 }
 
 static void price_sync(const ms_workload *workload, const ms_bill *bill,

@@ -21,13 +21,14 @@ ms_status ms_offload_check(ms_ctx *cx, const ms_workload *workload, const ms_pla
                 workload->cluster->name,
                 isnan(host->bytes_per_s) ? "bandwidth of its links to the host"
                                          : "bandwidth of host memory");
-        return ms_hint(cx, "offloading takes that time: add \"host_link\" to a copy of the "
-                           "cluster's file");
+        return ms_hint(cx,
+                       "offloading takes that time: add \"host_link\" to a copy of the "
+                       "cluster's file");
     }
     if (!updates || stack->host_update_bytes.value > 0.0)
         return MS_OK;
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "stack \"%s\" has no optimizer that runs on the host",
-            plan->stack);
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "stack \"%s\" has no optimizer that runs on the host", plan->stack);
     return ms_hint(cx, "--offload-optimizer states; or a stack with host_update_bytes, "
                        "such as deepspeed or megatron");
 }
@@ -94,7 +95,8 @@ double ms_rank_update_s(const ms_workload *workload, const ms_links *links,
     case MS_HOST_UPDATE:
         return ms_host_copy_s(workload, links, gradient_bytes * num_params) +
                host_update_s(workload, links, num_params) +
-               ms_host_copy_s(workload, links, stack->param_comm_bytes.value * num_params);
+               ms_host_copy_s(workload, links,
+                              stack->param_comm_bytes.value * num_params);
     case MS_HOST_NO_OPTIMIZER:
         break;
     }

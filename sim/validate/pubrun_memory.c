@@ -107,9 +107,9 @@ const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *
                            ? ", its copies taken as hidden: the link is not known"
                            : "");
     }
-    const char *change = ms_arena_printf(
-        notes->arena, "%s/%d/%d", cells->optimizer != NULL ? cells->optimizer : "",
-        cells->fuses_loss, chunks_loss);
+    const char *change = ms_arena_printf(notes->arena, "%s/%d/%d",
+                                         cells->optimizer != NULL ? cells->optimizer : "",
+                                         cells->fuses_loss, chunks_loss);
     run->stack = ms_pubrun_store_variant(store, run->stack, change, &changed);
     return reason;
 }

@@ -168,10 +168,10 @@ const ms_stack *ms_pubrun_store_stack(ms_ctx *cx, ms_pubrun_store *store,
  * stack apart. Equal variants are one object, since runs share what is priced by stack. */
 const ms_stack *ms_pubrun_store_variant(ms_pubrun_store *store, const ms_stack *of,
                                         const char *change, const ms_stack *changed);
-/* The stack with the attention that a table row states: at least FlashAttention 2 if
- * `flash`, else unfused. */
+/* The stack with the attention that a table row states: if `flash` at least
+ * FlashAttention 2, or 3 if `newer`; else unfused. */
 const ms_stack *ms_pubrun_store_attention(ms_pubrun_store *store, const ms_stack *stack,
-                                          bool flash);
+                                          bool flash, bool newer);
 /* The stack with the FP8 recipe that a table row states: torchtitan all-gathers FP8 over
  * tp only with tensorwise scales, not with rowwise ones
  * (torchtitan/models/llama3/infra/parallelize.py, enable_float8_tensorwise_tp). */

@@ -72,8 +72,7 @@ static void layer_inputs_are_what_full_recomputation_saves(void **state)
     bench *b = predicted(cx, &plan);
     ms_planned planned;
     ms_planned_open(cx, b->workload, &b->plan, &planned);
-    const ms_bill_memory *memory =
-        &planned.blocks.layer[0][MS_RECOMPUTE_FULL].memory;
+    const ms_bill_memory *memory = &planned.blocks.layer[0][MS_RECOMPUTE_FULL].memory;
     ASSERT_NEAR(memory->host_bytes, 2.0 * 4096.0 * 2048.0, 0);
     ASSERT_NEAR(memory->saved.activation_bytes, 0, 0);
 }
@@ -94,8 +93,8 @@ static void ranks_share_links_and_memory(void **state)
     b->workload->stack = stack;
     double update_s = 52e9 / (0.43 * 409.6e9);
     ASSERT_NEAR(ms_rank_update_s(b->workload, &one, 1e9), update_s + 2.0 / 25.0, 1e-9);
-    ASSERT_NEAR(ms_rank_update_s(b->workload, &eight, 1e9),
-                8.0 * update_s + 2.0 / 12.5, 1e-9);
+    ASSERT_NEAR(ms_rank_update_s(b->workload, &eight, 1e9), 8.0 * update_s + 2.0 / 12.5,
+                1e-9);
     stack->offloads_gradients = false; /* gradients go down after backward, too */
     ASSERT_NEAR(ms_rank_update_s(b->workload, &one, 1e9), update_s + 4.0 / 25.0, 1e-9);
     stack->host_optimizer = MS_HOST_STATES;
@@ -115,8 +114,7 @@ static void an_optimizer_on_the_host_leaves_the_device(void **state)
     assert_true(categories(device, MS_MEMORY_OPTIMIZER) > 0.0);
     ASSERT_NEAR(categories(states, MS_MEMORY_OPTIMIZER), 0, 0);
     ASSERT_NEAR(categories(update, MS_MEMORY_OPTIMIZER), 0, 0);
-    ASSERT_NEAR(categories(states, MS_MEMORY_GRADS) -
-                    categories(update, MS_MEMORY_GRADS),
+    ASSERT_NEAR(categories(states, MS_MEMORY_GRADS) - categories(update, MS_MEMORY_GRADS),
                 2.0 * 1235814400.0 / 8.0, 1.0);
     assert_true(device->prediction.optimizer_s < states->prediction.optimizer_s);
     assert_true(states->prediction.optimizer_s < update->prediction.optimizer_s);
