@@ -68,6 +68,8 @@ typedef enum ms_choice {
     MS_CHOOSE_OFFLOAD_ACTIVATIONS,
     MS_CHOOSE_OFFLOAD_LAYER_INPUTS,
     MS_CHOOSE_OFFLOAD_OPTIMIZER,
+    MS_CHOOSE_GATHER_BITS,
+    MS_CHOOSE_REDUCE_BITS,
     MS_NUM_CHOICES
 } ms_choice;
 
@@ -112,6 +114,7 @@ typedef struct ms_plan {
     double offload_activations_frac; /* share of saved activations in host memory */
     bool offload_layer_inputs;       /* saved layer inputs are in host memory */
     ms_host_optimizer offload_optimizer;
+    ms_quantised_bits gather_bits, reduce_bits; /* of parameters, of gradients */
 } ms_plan;
 
 /* Data-parallel ranks that see different sequences: dp_replicate * dp_shard. */

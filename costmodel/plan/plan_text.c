@@ -343,16 +343,26 @@ static const char *offload_text(ms_arena *arena, const ms_plan *plan)
                            frac > 0.0 && *optimizer != '\0' ? " and " : "", optimizer);
 }
 
+static const char *quantised_text(ms_arena *arena, const char *what,
+                                  ms_quantised_bits bits)
+{
+    return bits == MS_NOT_QUANTISED ? ""
+                                    : ms_arena_printf(arena, ", %s in %s bits", what,
+                                                      ms_quantised_bits_names[bits]);
+}
+
 char *ms_plan_text(ms_arena *arena, const ms_plan *plan)
 {
     const char *experts = "";
     if (plan->ep * plan->etp > 1)
         experts = ms_arena_printf(arena, ", ep %ld etp %ld", plan->ep, plan->etp);
     return ms_arena_printf(
-        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s, %s", axes_text(arena, plan),
+        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s%s%s, %s", axes_text(arena, plan),
         context_text(arena, plan), experts, plan->microbatch, schedule_text(arena, plan),
         plan->zero,
         plan->zero == 3 && !plan->reshard_after_forward ? " kept gathered" : "",
         switches_text(arena, plan), recompute_text(arena, plan),
-        offload_text(arena, plan), ms_dtype_names[plan->compute]);
+        offload_text(arena, plan), quantised_text(arena, "gathers", plan->gather_bits),
+        quantised_text(arena, "reductions", plan->reduce_bits),
+        ms_dtype_names[plan->compute]);
 }

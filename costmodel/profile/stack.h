@@ -128,6 +128,8 @@ typedef struct ms_stack {
                                           the update reaches */
     bool offloads_gradients; /* MS_HOST_UPDATE: backward copies reduced gradients to host
                                 memory, where they stay; else the optimizer copies them */
+    /* gradients and parameters are quantised to the bytes below; set by plans only */
+    bool quantises_reductions, quantises_gathers;
     ms_coefficient grad_comm_bytes;  /* bytes per parameter in gradient reductions */
     ms_coefficient param_comm_bytes; /* bytes per parameter in all-gathers */
     bool states_in_compute_type; /* optimizer states and logits have the compute type */

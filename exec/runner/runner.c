@@ -289,15 +289,13 @@ static ms_status check_sync(ms_ctx *cx, const ms_backend_job *job,
     return MS_EINPUT;
 }
 
-/* Rejects plans that keep tensors in host memory: runs have one memory per rank. */
-static ms_status check_offload(ms_ctx *cx, const ms_planned *planned)
+ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
 {
-    for (ms_choice i = MS_CHOOSE_OFFLOAD_ACTIVATIONS; i <= MS_CHOOSE_OFFLOAD_OPTIMIZER;
-         i++) {
-        if (ms_plan_is_plain(planned->plan, i))
+    for (ms_choice i = MS_CHOOSE_OFFLOAD_ACTIVATIONS; i <= MS_CHOOSE_REDUCE_BITS; i++) {
+        if (ms_plan_is_plain(plan, i))
             continue;
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not execute %s %s",
-                ms_plan_fields[i].flag, ms_plan_value_text(cx->arena, planned->plan, i));
+                ms_plan_fields[i].flag, ms_plan_value_text(cx->arena, plan, i));
         return ms_hint(cx, "predict, simulate and search price it");
     }
     return MS_OK;
@@ -327,7 +325,7 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
     MS_TRY(ms_model_check_features(cx, planned->workload->model, job->backend));
     MS_TRY(check_sync(cx, job, planned));
     MS_TRY(check_heads(cx, job, planned));
-    MS_TRY(check_offload(cx, planned));
+    MS_TRY(ms_runner_check_plan(cx, planned->plan));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};
     MS_TRY(ms_job_check_tags(cx, &state.job));
     MS_TRY(ms_job_check_records(cx, &state.job));

@@ -93,6 +93,19 @@ double ms_moved_dense_params(const ms_workload *workload, ms_sharding sharding,
                                                           : dense_params;
 }
 
+double ms_quantise_gather_s(const ms_workload *workload, const ms_links *links,
+                            ms_sync_group group, double num_params)
+{
+    const ms_stack *stack = workload->stack;
+    double num_shards = (double)links->sync_span[group].size;
+    if (!stack->quantises_gathers || num_shards <= 1.0)
+        return 0.0;
+    double both_bytes =
+        stack->param_comm_bytes.value + ms_stored_bytes(workload->compute);
+    return ms_stream_s(&workload->pricer,
+                       both_bytes * num_params * (1.0 + 1.0 / num_shards));
+}
+
 double ms_accumulate_gradients_s(const ms_workload *workload, const ms_links *links,
                                  ms_sync_group group, double num_params)
 {
@@ -100,11 +113,14 @@ double ms_accumulate_gradients_s(const ms_workload *workload, const ms_links *li
     double num_shards = (double)links->sync_span[group].size;
     if (num_shards <= 1.0)
         return 0.0;
-    double copy_s = ms_host_gradients_s(workload, links, num_params / num_shards);
-    if (!stack->adds_reduced_gradients)
-        return copy_s;
-    return copy_s + ms_stream_s(&workload->pricer, stack->grad_bytes.value * num_params *
-                                                       (1.0 + 3.0 / num_shards));
+    double seconds = ms_host_gradients_s(workload, links, num_params / num_shards);
+    double traffic_bytes = 0.0;
+    if (stack->adds_reduced_gradients)
+        traffic_bytes += stack->grad_bytes.value * (1.0 + 3.0 / num_shards);
+    if (stack->quantises_reductions)
+        traffic_bytes += 2.0 * stack->grad_comm_bytes.value +
+                         ms_stored_bytes(workload->compute) * (1.0 + 1.0 / num_shards);
+    return seconds + ms_stream_s(&workload->pricer, traffic_bytes * num_params);
 }
 
 static void price_sync(const ms_workload *workload, const ms_bill *bill,
@@ -113,6 +129,9 @@ static void price_sync(const ms_workload *workload, const ms_bill *bill,
     double grad_bytes = workload->stack->grad_comm_bytes.value;
     block->gather_s = sync_s(links->gather, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP,
                              workload->stack->param_comm_bytes.value);
+    block->gather_s +=
+        ms_quantise_gather_s(workload, links, MS_SYNC_FSDP, bill->dense_params) +
+        ms_quantise_gather_s(workload, links, MS_SYNC_EXPERT_FSDP, bill->expert_params);
     block->reduce_s =
         sync_s(links->reduce, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP, grad_bytes);
     block->reduce_s +=

@@ -96,7 +96,7 @@ double ms_rank_update_s(const ms_workload *workload, const ms_links *links,
         return ms_host_copy_s(workload, links, gradient_bytes * num_params) +
                host_update_s(workload, links, num_params) +
                ms_host_copy_s(workload, links,
-                              stack->param_comm_bytes.value * num_params);
+                              ms_stored_bytes(workload->compute) * num_params);
     case MS_HOST_NO_OPTIMIZER:
         break;
     }

@@ -206,8 +206,11 @@ double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
 static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
                              ms_sharding sharding, const ms_shard_sizes *shards)
 {
-    double param_bytes = stack->param_comm_bytes.value,
-           grad_bytes = stack->grad_comm_bytes.value;
+    /* quantised values exist beside those of 16 bits that they are made of, or become */
+    double param_bytes =
+        stack->param_comm_bytes.value + (stack->quantises_gathers ? 2.0 : 0.0);
+    double grad_bytes =
+        stack->grad_comm_bytes.value + (stack->quantises_reductions ? 2.0 : 0.0);
     const double units[2] = {load->unit_dense_params, load->unit_expert_params};
     const double whole[2] = {load->dense_params, load->expert_params};
     const double counts[2] = {shards->dense, shards->expert};
@@ -220,7 +223,7 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
         if (sharding == MS_ZERO_3)
             total += 2.0 * units[i] * param_bytes;
         else if (sharding == MS_ZERO_3_NO_RESHARD)
-            total += whole[i] * param_bytes;
+            total += whole[i] * (stack->quantises_gathers ? 2.0 : param_bytes);
     }
     return total;
 }

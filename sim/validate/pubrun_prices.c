@@ -30,7 +30,9 @@ static bool same_workload(const ms_pubrun *a, const ms_pubrun *b)
            a->plan.recompute_budget_frac == b->plan.recompute_budget_frac &&
            a->plan.offload_activations_frac == b->plan.offload_activations_frac &&
            a->plan.offload_layer_inputs == b->plan.offload_layer_inputs &&
-           a->plan.offload_optimizer == b->plan.offload_optimizer;
+           a->plan.offload_optimizer == b->plan.offload_optimizer &&
+           a->plan.gather_bits == b->plan.gather_bits &&
+           a->plan.reduce_bits == b->plan.reduce_bits;
 }
 
 static ms_status find_workload(ms_pubrun_prices *prices, const ms_pubrun *run,

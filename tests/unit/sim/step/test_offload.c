@@ -140,6 +140,41 @@ static void simulations_take_as_long(void **state)
     }
 }
 
+/* Gathers of 8 bits have half of the bytes of 16, and cost traffic of device memory. */
+static void quantised_communication_has_fewer_bytes(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = base_plan("h100-roce", "deepspeed");
+    plan.gpus = plan.size[MS_DP_SHARD] = 64;
+    plan.global_batch = 64;
+    bench *before = predicted(cx, &plan);
+    plan.gather_bits = MS_QUANTISED_8;
+    plan.reduce_bits = MS_QUANTISED_4;
+    bench *after = predicted(cx, &plan);
+    ms_planned wide, narrow;
+    ms_planned_open(cx, before->workload, &before->plan, &wide);
+    ms_planned_open(cx, after->workload, &after->plan, &narrow);
+    const ms_block_cost *a = &wide.blocks.layer[0][plan.recompute];
+    const ms_block_cost *b = &narrow.blocks.layer[0][plan.recompute];
+    double stream_s = ms_stream_s(&after->workload->pricer, a->dense_params);
+    const ms_collective_law *gather = &narrow.links.gather[MS_SYNC_FSDP];
+    const ms_collective_law *reduce = &narrow.links.reduce[MS_SYNC_FSDP];
+    ASSERT_NEAR(b->gather_s,
+                ms_collective_s(gather, a->dense_params) + stream_s * 3.0 * 65.0 / 64.0,
+                1e-12);
+    ASSERT_NEAR(b->reduce_s,
+                ms_collective_s(reduce, 0.5 * a->dense_params) +
+                    stream_s * (1.0 + 2.0 * 65.0 / 64.0),
+                1e-12);
+    assert_true(b->gather_s < a->gather_s && b->reduce_s < a->reduce_s);
+    assert_true(after->prediction.step_s < before->prediction.step_s);
+    ms_simulate_options options = {0};
+    ms_simulation simulation;
+    ASSERT_OK(ms_simulate(cx, &narrow, &options, &simulation), cx);
+    ASSERT_NEAR(simulation.step_s, after->prediction.step_s, 0.02);
+}
+
 static void what_is_not_known_is_refused(void **state)
 {
     (void)state;
@@ -164,6 +199,7 @@ int main(void)
         cmocka_unit_test(ranks_share_links_and_memory),
         cmocka_unit_test(an_optimizer_on_the_host_leaves_the_device),
         cmocka_unit_test(simulations_take_as_long),
+        cmocka_unit_test(quantised_communication_has_fewer_bytes),
         cmocka_unit_test(what_is_not_known_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
