@@ -44,6 +44,8 @@ static const ms_field cluster_fields[] = {
      .help = "GPUs of the whole cluster; absent: not limited"},
     {MS_FIELD_ANY, "levels", 0, .required = true,
      .help = "levels of the network, innermost first"},
+    {MS_FIELD_ANY, "host_link", 0,
+     .help = "copies between devices and host memory; absent: unknown"},
     {MS_FIELD_NUMBER, "usd_per_gpu_hour", AT(usd_per_gpu_hour), .nullable = true,
      .low = 0, .high = 1e6, .help = "price of one GPU for an hour"},
     {0}};
@@ -66,6 +68,21 @@ static const ms_field device_fields[] = {
      .help = "streaming multiprocessors"},
     {MS_FIELD_NUMBER, "tdp_w", AT(tdp_w), .nullable = true, .low = 1, .high = 1e5,
      .help = "power limit in watts"},
+    {0}};
+
+#undef AT
+#define AT(member) offsetof(ms_host_link, member)
+
+static const ms_field host_fields[] = {
+    {MS_FIELD_QUANTITY, "bandwidth", AT(bytes_per_s), .nullable = true,
+     .unit = MS_UNIT_BYTES_PER_S,
+     .help = "of one device each way, as large copies reach it"},
+    {MS_FIELD_INTEGER, "gpus_per_link", AT(gpus_per_link), .low = 1, .high = 4096,
+     .help = "devices that share a link to the host; default 1"},
+    {MS_FIELD_QUANTITY, "memory_bandwidth", AT(memory_bytes_per_s), .nullable = true,
+     .unit = MS_UNIT_BYTES_PER_S, .help = "listed bandwidth of a node's host memory"},
+    {MS_FIELD_TEXT, "source", AT(source), .required = true,
+     .help = "where the figures come from"},
     {0}};
 
 #undef AT
@@ -129,6 +146,7 @@ void ms_cluster_figures(const ms_cluster *cluster, ms_figures *list)
     ms_figures_add(list, "", cluster_fields, 0);
     ms_figures_add(list, "device", device_fields, offsetof(ms_cluster, device));
     ms_figures_add(list, "device.peak", peaks, offsetof(ms_cluster, device));
+    ms_figures_add(list, "host_link", host_fields, offsetof(ms_cluster, host));
     for (int i = 0; i < cluster->num_levels; i++) {
         ms_figures_add(
             list, ms_arena_printf(list->arena, "levels.%s", cluster->levels[i].name),
@@ -344,6 +362,21 @@ static ms_status check_node(ms_ctx *cx, ms_jval root, const ms_cluster *cluster)
             "level is those that its fastest links join");
 }
 
+static ms_status read_host(ms_ctx *cx, ms_jval root, ms_host_link *host)
+{
+    ms_jval value;
+    *host =
+        (ms_host_link){.bytes_per_s = NAN, .gpus_per_link = 1, .memory_bytes_per_s = NAN};
+    if (!ms_json_member(cx, root, "host_link", &value) || ms_json_is_null(value))
+        return MS_OK;
+    MS_TRY(ms_json_read(cx, value, host_fields, host));
+    if (!isnan(host->bytes_per_s))
+        MS_TRY(check_bandwidth(cx, value, "bandwidth", host->bytes_per_s));
+    return isnan(host->memory_bytes_per_s)
+               ? MS_OK
+               : check_bandwidth(cx, value, "memory_bandwidth", host->memory_bytes_per_s);
+}
+
 ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out)
 {
     *out = (ms_cluster){.usd_per_gpu_hour = NAN};
@@ -353,6 +386,8 @@ ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out)
     ms_json_member(cx, root, "device", &device);
     ms_json_member(cx, root, "levels", &levels);
     ms_status status = read_device(cx, device, &out->device);
+    if (read_host(cx, root, &out->host) != MS_OK)
+        status = MS_EINPUT;
     if (read_levels(cx, levels, out) != MS_OK || check_node(cx, root, out) != MS_OK)
         status = MS_EINPUT;
     return status;

@@ -38,6 +38,14 @@ typedef struct ms_device {
     double tdp_w;    /* power limit; NaN: unknown */
 } ms_device;
 
+/* Bandwidths of copies between devices and host memory. NaN: unknown. */
+typedef struct ms_host_link {
+    double bytes_per_s;        /* one device's each way, as large copies reach it */
+    long gpus_per_link;        /* devices that share a link to the host at that rate */
+    double memory_bytes_per_s; /* listed bandwidth of a node's host memory */
+    const char *source;        /* NULL if both are unknown */
+} ms_host_link;
+
 /* How the GPUs of one domain are connected. */
 typedef enum ms_topology {
     /* each GPU has a port into switches: any pair communicates at the full rate */
@@ -86,6 +94,7 @@ typedef struct ms_cluster {
     /* "infiniband", "roce", "efa", "ethernet", "none": selects the profile's NIC costs */
     const char *network;
     ms_device device;
+    ms_host_link host;
     long gpus_per_node;
     long max_gpus; /* largest job that the cluster holds; 0: not stated */
     int num_levels;

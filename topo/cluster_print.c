@@ -28,6 +28,21 @@ static void print_device(FILE *out, const ms_device *device)
         ms_print(out, "  %-18s %.0f W\n", "power limit", device->tdp_w);
 }
 
+static void print_host(FILE *out, const ms_host_link *host)
+{
+    if (host->source == NULL)
+        return;
+    ms_print(out, "\nhost\n");
+    if (!isnan(host->bytes_per_s))
+        print_quantity(out, "copies each way", host->bytes_per_s, MS_UNIT_BYTES_PER_S);
+    if (host->gpus_per_link > 1)
+        ms_print(out, "  %-18s %ld\n", "GPUs per link", host->gpus_per_link);
+    if (!isnan(host->memory_bytes_per_s))
+        print_quantity(out, "memory bandwidth", host->memory_bytes_per_s,
+                       MS_UNIT_BYTES_PER_S);
+    ms_print(out, "  %-18s %s\n", "source", host->source);
+}
+
 static void print_level(FILE *out, const ms_level *level)
 {
     char domain[32] = "all GPUs";
@@ -68,6 +83,7 @@ void ms_cluster_print(FILE *out, const ms_cluster *cluster)
     if (!isnan(cluster->usd_per_gpu_hour))
         ms_print(out, "  %-18s %.2f USD\n", "GPU hour", cluster->usd_per_gpu_hour);
     print_device(out, &cluster->device);
+    print_host(out, &cluster->host);
     ms_print(out, "\nnetwork %s, innermost level first\n", cluster->network);
     for (int i = 0; i < cluster->num_levels; i++)
         print_level(out, &cluster->levels[i]);
@@ -93,6 +109,16 @@ static void write_device(ms_jout *out, const ms_device *device)
     ms_jout_end_object(out);
     ms_jout_number_field(out, "num_sms", (double)device->num_sms);
     ms_jout_number_field(out, "tdp_w", device->tdp_w);
+    ms_jout_end_object(out);
+}
+
+static void write_host(ms_jout *out, const ms_host_link *host)
+{
+    ms_jout_begin_object_field(out, "host_link");
+    ms_jout_number_field(out, "bytes_per_s", host->bytes_per_s);
+    ms_jout_number_field(out, "gpus_per_link", (double)host->gpus_per_link);
+    ms_jout_number_field(out, "memory_bytes_per_s", host->memory_bytes_per_s);
+    ms_jout_text_field(out, "source", host->source);
     ms_jout_end_object(out);
 }
 
@@ -124,6 +150,7 @@ void ms_cluster_write_json(ms_jout *out, const ms_cluster *cluster)
     ms_jout_text_field(out, "source", cluster->source);
     ms_jout_text_field(out, "network", cluster->network);
     write_device(out, &cluster->device);
+    write_host(out, &cluster->host);
     ms_jout_number_field(out, "gpus_per_node", (double)cluster->gpus_per_node);
     write_count(out, "max_gpus", cluster->max_gpus);
     ms_jout_begin_array_field(out, "levels");

@@ -147,6 +147,7 @@ static ms_status check_model(ms_ctx *cx, const request *r)
 static ms_status open_plan(request *r)
 {
     ms_ctx *cx = r->cx;
+    MS_TRY(ms_runner_check_plan(cx, &r->plan));
     MS_TRY(ms_plan_open_workload(cx, &r->plan, &r->workload));
     MS_TRY(check_model(cx, r));
     MS_TRY(ms_plan_fit_recompute(cx, r->workload, &r->plan));

@@ -7,6 +7,7 @@
 #include "sim/step/prediction_text.h"
 
 #include <string.h>
+#include <strings.h>
 
 /* Applies one --limit (ms_space_limit) and adds its text to the report. */
 static ms_status limit(ms_search_request *r, const char *text)
@@ -28,6 +29,36 @@ static ms_status fix_flags(ms_search_request *r, ms_choice_kind kind)
     return MS_OK;
 }
 
+/* The choice that a search keeps and `text`, NAME=VALUE, fixes; MS_NUM_CHOICES: none. */
+static ms_choice kept_choice(const char *text)
+{
+    size_t length = strcspn(text, "=");
+    ms_choice choice = MS_CHOOSE_RANKS_PER_DOMAIN + 1;
+    while (choice < MS_NUM_CHOICES &&
+           (text[length] == '\0' || strlen(ms_plan_fields[choice].name) != length ||
+            strncasecmp(ms_plan_fields[choice].name, text, length) != 0))
+        choice++;
+    return choice;
+}
+
+ms_status ms_search_fix_kept(ms_ctx *cx, const ms_opt_list *fix, ms_plan_options *plan)
+{
+    const ms_option_set set = {"plan", ms_plan_option_table(), plan};
+    for (int i = 0; i < fix->num_texts; i++) {
+        const char *rest = fix->texts[i], *text;
+        while ((text = ms_list_next(cx->arena, &rest)) != NULL) {
+            ms_choice choice = kept_choice(text);
+            if (choice == MS_NUM_CHOICES)
+                continue;
+            char *flag = ms_arena_printf(cx->arena, "%s%s", ms_plan_fields[choice].flag,
+                                         strchr(text, '='));
+            ms_words words;
+            MS_TRY(ms_options_parse(cx, &set, 1, 1, &flag, &words));
+        }
+    }
+    return MS_OK;
+}
+
 static ms_status limit_each(ms_search_request *r, const ms_opt_list *list,
                             const char *option, bool only_equal)
 {
@@ -39,7 +70,8 @@ static ms_status limit_each(ms_search_request *r, const ms_opt_list *list,
                         "%s is \"%s\", must be CHOICE=VALUE", option, text);
                 return ms_hint(r->cx, "--limit '%s'", text);
             }
-            MS_TRY(limit(r, text));
+            if (!only_equal || kept_choice(text) == MS_NUM_CHOICES)
+                MS_TRY(limit(r, text));
         }
     }
     return MS_OK;

@@ -35,6 +35,10 @@ typedef struct ms_search_request {
     const ms_objective_answer *objective; /* objective that chose the GPUs; NULL: none */
 } ms_search_request;
 
+/* Sets the choices that a search keeps and --fix names, as their flags would:
+ * "offload.optimizer=update". MS_EINPUT: no value of the choice. */
+ms_status ms_search_fix_kept(ms_ctx *cx, const ms_opt_list *fix, ms_plan_options *plan);
+
 /* Narrows r->space by the flags and fills r->limits. MS_EINPUT: a limit that is wrong,
  * that searches do not take, or that leaves no plan of the stack. */
 ms_status ms_search_request_space(ms_search_request *r);

@@ -104,27 +104,6 @@ static void pick_text(const resolver *r, ms_choice choice, const char **out)
         note_usual(r, choice);
 }
 
-/* Sets adapters from flags, which have an effect only with a rank. */
-static ms_status pick_adapters(const resolver *r)
-{
-    static const ms_choice others[] = {MS_CHOOSE_LORA_TARGETS, MS_CHOOSE_LORA_BASE};
-    const ms_plan_options *opts = r->opts;
-    ms_plan *plan = r->plan;
-    plan->lora_rank = ms_plan_given_or(opts, MS_CHOOSE_LORA_RANK, plan->lora_rank);
-    plan->lora_base =
-        (ms_lora_base)ms_plan_given_or(opts, MS_CHOOSE_LORA_BASE, plan->lora_base);
-    if (plan->lora_rank > 0)
-        pick_text(r, MS_CHOOSE_LORA_TARGETS, &plan->lora_targets);
-    for (int i = 0; i < 2 && plan->lora_rank == 0; i++) {
-        if (!ms_plan_is_given(opts, others[i]))
-            continue;
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s has no effect without adapters",
-                ms_plan_fields[others[i]].flag);
-        return ms_hint(r->cx, "--lora-rank 16 trains adapters of that rank");
-    }
-    return MS_OK;
-}
-
 /* ---- names ---- */
 
 static ms_status start(resolver *r)
@@ -146,7 +125,6 @@ static ms_status start(resolver *r)
     pick_text(r, MS_CHOOSE_STACK, &plan->stack);
     plan->ranks_per_domain =
         ms_plan_given_or(opts, MS_CHOOSE_RANKS_PER_DOMAIN, plan->ranks_per_domain);
-    MS_TRY(pick_adapters(r));
     plan->profile = opts->of[MS_CHOOSE_PROFILE].text;
     if (plan->profile == NULL && !r->from_file)
         ms_note_default(r->cx, "--profile that of the cluster");
@@ -393,14 +371,29 @@ static void resolve_optional(const resolver *r)
     }
 }
 
+/* Refuses flags of adapters in a plan without any. */
+static ms_status check_adapters(const resolver *r)
+{
+    static const ms_choice others[] = {MS_CHOOSE_LORA_TARGETS, MS_CHOOSE_LORA_BASE};
+    for (int i = 0; i < 2 && r->plan->lora_rank == 0; i++) {
+        if (!ms_plan_is_given(r->opts, others[i]))
+            continue;
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s has no effect without adapters",
+                ms_plan_fields[others[i]].flag);
+        return ms_hint(r->cx, "--lora-rank 16 trains adapters of that rank");
+    }
+    return MS_OK;
+}
+
 static ms_status resolve_rest(const resolver *r)
 {
+    resolve_optional(r);
+    MS_TRY(check_adapters(r));
     pick_all(r, MS_CHOOSE_EP, MS_CHOOSE_ORDER);
     MS_TRY(resolve_pipeline(r));
     resolve_sharding(r);
     resolve_context(r);
     MS_TRY(resolve_recompute(r));
-    resolve_optional(r);
     if (ms_plan_is_given(r->opts, MS_CHOOSE_ORDER))
         return ms_order_parse(r->cx, r->opts->of[MS_CHOOSE_ORDER].text, r->plan);
     if (!r->from_file)

@@ -229,12 +229,16 @@ static ms_tensor_bytes transient_of(const lifetimes *l, ms_bill_half half,
     return sum_of(w.most, kept, -1.0);
 }
 
-/* Takes the share of saved activations that is in host memory off the device until the
- * block's own backward, which needs all of them. */
-static void move_to_host(const ms_stack *stack, ms_bill_memory *memory)
+/* Takes saved activations that are in host memory off the device until the block's own
+ * backward, which needs all of them: a share of all, or the block's input. */
+static void move_to_host(const lifetimes *l, ms_bill_memory *memory)
 {
-    double moved_bytes =
-        stack->host_activation_frac.value * memory->saved.activation_bytes;
+    double frac = l->stack->host_activation_frac.value;
+    double moved_bytes = frac * memory->saved.activation_bytes;
+    int input = l->program->input;
+    if (l->stack->host_layer_inputs && input >= 0 && l->program->tensors[input].saved)
+        moved_bytes += (1.0 - frac) * bytes_of(l, MS_BILL_WHOLE, input).activation_bytes;
+    memory->host_bytes = moved_bytes;
     memory->saved.activation_bytes -= moved_bytes;
     memory->transient[MS_BILL_WHOLE].activation_bytes += moved_bytes;
     memory->transient[MS_BILL_INPUT_HALF].activation_bytes += moved_bytes;
@@ -259,7 +263,7 @@ void ms_bill_add_memory(const ms_program *program, const ms_pricer *pricer, ms_b
         memory->transient[half] =
             transient_of(&l, (ms_bill_half)half,
                          half == MS_BILL_WEIGHT_HALF ? memory->delayed : memory->saved);
-    move_to_host(pricer->stack, memory);
+    move_to_host(&l, memory);
     if (program->output >= 0)
         bill->output_bytes = ms_tensor_local_bytes(program, program->output);
 }

@@ -99,6 +99,9 @@ typedef struct ms_bill_memory {
     /* [half] peak of live bytes minus `saved` (weight half: minus `delayed`); below 0 for
      * logits that are freed before the peak */
     ms_tensor_bytes transient[MS_NUM_BILL_HALVES];
+    /* activations, not in `saved`, that are copied to host memory in forward, and back for
+     * backward */
+    double host_bytes;
 } ms_bill_memory;
 
 /* Parameters that are not trained, on a rank, before dp shards them. */

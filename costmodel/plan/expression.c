@@ -95,7 +95,7 @@ static ms_status push_name(parser *p, const char *name)
     for (int i = 0; i < num; i++) {
         if (strcmp(names[i], name) != 0)
             continue;
-        p->out->reads |= 1ULL << i;
+        p->out->reads |= MS_VARIABLE(i);
         return emit(p, MS_PUSH_VARIABLE, i);
     }
     ms_fail(p->cx, MS_EINPUT, p->loc, "unknown name \"%s\" in \"%s\"", name, p->text);

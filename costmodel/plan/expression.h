@@ -15,7 +15,11 @@
 
 #include <stdbool.h>
 
-#define MS_MAX_VARIABLES 64
+#define MS_MAX_VARIABLES 128
+
+/* A set of variables: bit i stands for variable i. */
+__extension__ typedef unsigned __int128 ms_variables;
+#define MS_VARIABLE(i) ((ms_variables)1 << (i))
 
 typedef struct ms_variable {
     const char *name;         /* NULL ends a table */
@@ -53,7 +57,7 @@ typedef struct ms_instruction {
 typedef struct ms_expression {
     int num;
     ms_instruction code[MS_MAX_INSTRUCTIONS];
-    unsigned long long reads; /* bit i: the expression reads variable i */
+    ms_variables reads;
 } ms_expression;
 
 /* Reads an expression over the variables of a table with at most MS_MAX_VARIABLES rows.

@@ -74,6 +74,11 @@ typedef enum ms_choice {
     MS_CHOOSE_LORA_RANK,
     MS_CHOOSE_LORA_TARGETS,
     MS_CHOOSE_LORA_BASE,
+    MS_CHOOSE_OFFLOAD_ACTIVATIONS,
+    MS_CHOOSE_OFFLOAD_LAYER_INPUTS,
+    MS_CHOOSE_OFFLOAD_OPTIMIZER,
+    MS_CHOOSE_GATHER_BITS,
+    MS_CHOOSE_REDUCE_BITS,
     MS_NUM_CHOICES
 } ms_choice;
 
@@ -123,6 +128,10 @@ typedef struct ms_plan {
     long lora_rank;           /* rank of adapters on frozen weights; 0: no adapters */
     const char *lora_targets; /* layers that have one (ms_lora_targets_parse) */
     ms_lora_base lora_base;   /* how the frozen weights are stored */
+    double offload_activations_frac; /* share of saved activations in host memory */
+    bool offload_layer_inputs;       /* saved layer inputs are in host memory */
+    ms_host_optimizer offload_optimizer;
+    ms_quantised_bits gather_bits, reduce_bits; /* of parameters, of gradients */
 } ms_plan;
 
 /* The adapters of a plan; rank 0 if it has none or its targets are unknown words. */
@@ -181,7 +190,7 @@ typedef enum ms_refusal {
     MS_REFUSE_LAYERS,
     /* the schedule does not allow these virtual stages, groups or micro-batches */
     MS_REFUSE_SCHEDULE,
-    MS_REFUSE_ZERO,      /* ZeRO stage that this plan or stack cannot have */
+    MS_REFUSE_ZERO, /* ZeRO stage that this plan or stack cannot have */
     /* adapters: unknown targets, routed experts among them, or rank no multiple of tp */
     MS_REFUSE_LORA,
     MS_REFUSE_ORDER,     /* experts need dp_shard, cp, tp innermost, in this order */

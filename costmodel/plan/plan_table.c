@@ -393,19 +393,49 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_LORA_RANK] =
         {WHOLE(lora_rank, "lora_rank"), JSON("lora", "rank"),
          .json_plain = MS_PLAIN_OMITTED, .high = 4096,
-         FLAG("--lora-rank", "N",
-              "train adapters of this rank (LoRA) on frozen weights (default 0: train all "
-              "weights)")},
+         FLAG(
+             "--lora-rank", "N",
+             "train adapters of this rank (LoRA) on frozen weights (default 0: train all "
+             "weights)")},
     [MS_CHOOSE_LORA_TARGETS] =
-        {TEXT(lora_targets), JSON("lora", "targets"),
-         .json_plain = MS_PLAIN_OMITTED, .matters = has_adapters,
+        {TEXT(lora_targets), JSON("lora", "targets"), .json_plain = MS_PLAIN_OMITTED,
+         .matters = has_adapters,
          FLAG("--lora-targets", "LAYERS",
               "layers with adapters: attention, mlp, all, or a list of q, k, v, o, gate, "
               "up, down (default all)")},
     [MS_CHOOSE_LORA_BASE] =
         {WORD(lora_base, "lora_base", ms_lora_base_names), JSON("lora", "base"),
          .json_plain = MS_PLAIN_OMITTED, .matters = has_adapters,
-         FLAG("--lora-base", NULL,
-              "how frozen weights are stored: in the compute type, or nf4, 4.127 bits each "
-              "(QLoRA) (default compute)")},
+         FLAG(
+             "--lora-base", NULL,
+             "how frozen weights are stored: in the compute type, or nf4, 4.127 bits each "
+             "(QLoRA) (default compute)")},
+    [MS_CHOOSE_OFFLOAD_ACTIVATIONS] =
+        {NUMBER(offload_activations_frac, "offload.activations"),
+         JSON("offload", "activations"), .json_plain = MS_PLAIN_OMITTED, .high = 1,
+         FLAG("--offload-activations", "SHARE",
+              "share of saved activations in host memory until backward, from 0 to 1 "
+              "(default 0)")},
+    [MS_CHOOSE_OFFLOAD_LAYER_INPUTS] =
+        {SWITCH(offload_layer_inputs, "offload.layer_inputs"),
+         JSON("offload", "layer_inputs"), .json_plain = MS_PLAIN_OMITTED,
+         .text_on = "layer inputs on host",
+         FLAG("--offload-layer-inputs", NULL,
+              "keep saved layer inputs in host memory until backward (default off)")},
+    [MS_CHOOSE_OFFLOAD_OPTIMIZER] =
+        {WORD(offload_optimizer, "offload.optimizer", ms_host_optimizer_names),
+         JSON("offload", "optimizer"), .json_plain = MS_PLAIN_OMITTED,
+         FLAG("--offload-optimizer", NULL,
+              "optimizer states in host memory, copied to the device for the update "
+              "(states) or updated by the CPUs (update); default off")},
+    [MS_CHOOSE_GATHER_BITS] =
+        {WORD(gather_bits, "quantized.gathers", ms_quantised_bits_names),
+         JSON("quantized", "gathers"), .json_plain = MS_PLAIN_OMITTED,
+         FLAG("--quantized-gathers", NULL,
+              "bits in which parameters are gathered, as in ZeRO++ (default off)")},
+    [MS_CHOOSE_REDUCE_BITS] =
+        {WORD(reduce_bits, "quantized.reductions", ms_quantised_bits_names),
+         JSON("quantized", "reductions"), .json_plain = MS_PLAIN_OMITTED,
+         FLAG("--quantized-reductions", NULL,
+              "bits in which gradients are reduced, as in ZeRO++ (default off)")},
 };

@@ -225,8 +225,9 @@ static ms_status fail_lora(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
     if (ms_plan_lora(plan).rank == 0) {
         ms_fail(cx, MS_EINPUT, loc, "unknown layers for adapters: \"%s\"",
                 plan->lora_targets);
-        ms_hint(cx, "known are attention, mlp, all, and lists of q, k, v, o, gate, up and "
-                    "down");
+        ms_hint(cx,
+                "known are attention, mlp, all, and lists of q, k, v, o, gate, up and "
+                "down");
         return MS_EINPUT;
     }
     if (plan->lora_rank % plan->size[MS_TP] != 0)
@@ -357,16 +358,41 @@ static const char *lora_text(ms_arena *arena, const ms_plan *plan)
                            plan->lora_targets, base);
 }
 
+/* Text of what is in host memory, layer inputs aside: ", 0.5 of activations and optimizer
+ * states on host". */
+static const char *offload_text(ms_arena *arena, const ms_plan *plan)
+{
+    static const char *const optimizers[] = {"", "optimizer states", "optimizer"};
+    double frac = plan->offload_activations_frac;
+    const char *optimizer = optimizers[plan->offload_optimizer];
+    if (frac <= 0.0 && *optimizer == '\0')
+        return "";
+    const char *activations =
+        frac > 0.0 ? ms_arena_printf(arena, "%.3g of activations", frac) : "";
+    return ms_arena_printf(arena, ", %s%s%s on host", activations,
+                           frac > 0.0 && *optimizer != '\0' ? " and " : "", optimizer);
+}
+
+static const char *quantised_text(ms_arena *arena, const char *what,
+                                  ms_quantised_bits bits)
+{
+    return bits == MS_NOT_QUANTISED ? ""
+                                    : ms_arena_printf(arena, ", %s in %s bits", what,
+                                                      ms_quantised_bits_names[bits]);
+}
+
 char *ms_plan_text(ms_arena *arena, const ms_plan *plan)
 {
     const char *experts = "";
     if (plan->ep * plan->etp > 1)
         experts = ms_arena_printf(arena, ", ep %ld etp %ld", plan->ep, plan->etp);
     return ms_arena_printf(
-        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s, %s%s", axes_text(arena, plan),
+        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s%s%s, %s%s", axes_text(arena, plan),
         context_text(arena, plan), experts, plan->microbatch, schedule_text(arena, plan),
         plan->zero,
         plan->zero == 3 && !plan->reshard_after_forward ? " kept gathered" : "",
         switches_text(arena, plan), recompute_text(arena, plan),
+        offload_text(arena, plan), quantised_text(arena, "gathers", plan->gather_bits),
+        quantised_text(arena, "reductions", plan->reduce_bits),
         ms_dtype_names[plan->compute], lora_text(arena, plan));
 }

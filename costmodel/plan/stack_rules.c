@@ -197,11 +197,11 @@ const char *ms_plan_layout_text(ms_arena *arena, const ms_plan *plan,
 /* ---- judgement ---- */
 
 const ms_rule *ms_rule_broken(const ms_rule_set *set, const ms_facts *facts,
-                              unsigned long long known, unsigned long long fresh)
+                              ms_variables known, ms_variables fresh)
 {
     for (int i = 0; i < set->num; i++) {
         const ms_rule *rule = &set->rules[i];
-        unsigned long long reads = rule->when.reads | rule->need.reads;
+        ms_variables reads = rule->when.reads | rule->need.reads;
         if ((reads & ~known) == 0 && (reads & fresh) != 0 &&
             ms_expression_holds(&rule->when, facts->of) &&
             !ms_expression_holds(&rule->need, facts->of))
@@ -215,13 +215,13 @@ static bool is_allowed(const ms_rule_set *set, const ms_plan *plan, const ms_sta
                        ms_choice choice, long value)
 {
     static const ms_model no_model = {0}; /* rules that read its facts are not asked */
-    unsigned long long known = ((2ULL << choice) - 1) | 1ULL << MS_FACT_DP;
+    ms_variables known = ((MS_VARIABLE(choice) << 1) - 1) | MS_VARIABLE(MS_FACT_DP);
     if (choice >= MS_CHOOSE_SCHEDULE)
-        known |= 1ULL << MS_FACT_SCHEDULE_FILE;
+        known |= MS_VARIABLE(MS_FACT_SCHEDULE_FILE);
     ms_plan with = *plan;
     ms_plan_set(&with, choice, value);
     ms_facts facts = ms_facts_of(&with, &no_model, stack);
-    return ms_rule_broken(set, &facts, known, 1ULL << choice) == NULL;
+    return ms_rule_broken(set, &facts, known, MS_VARIABLE(choice)) == NULL;
 }
 
 long ms_rule_default(const ms_rule_set *set, const ms_plan *plan, const ms_stack *stack,
@@ -246,7 +246,7 @@ const char *ms_rule_values_text(ms_arena *arena, const ms_rule *rule,
                                 const ms_facts *facts)
 {
     const ms_variable *variables = ms_rule_variables();
-    unsigned long long reads = rule->when.reads | rule->need.reads;
+    ms_variables reads = rule->when.reads | rule->need.reads;
     const char *text = "";
     for (int i = 0; i < MS_NUM_FACTS; i++) {
         if ((reads >> i & 1) == 0)

@@ -119,7 +119,7 @@ void ms_facts_set_schedule(ms_facts *facts, const ms_plan *plan, const ms_stack 
 /* The first rule that the facts break, among rules that read only the variables of
  * `known` (bit i: variable i) and at least one of `fresh`; NULL: none. All: ~0ULL. */
 const ms_rule *ms_rule_broken(const ms_rule_set *set, const ms_facts *facts,
-                              unsigned long long known, unsigned long long fresh);
+                              ms_variables known, ms_variables fresh);
 
 /* Command-line default of a choice, given all choices before it: that of the stack
  * (ms_plan_usual), or the nearest smaller value, else the first larger one, that no rule

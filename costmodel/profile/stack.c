@@ -124,7 +124,13 @@ static const ms_field stack_fields[] = {
     SWITCH(receives_apart, "each micro-batch of a step has its own receive buffers"),
     ROW(ANY, "host_activations", stack.host_activation_frac, false, 0, 1, NULL,
         "share of saved activations in host memory; default: 0"),
-    SWITCH(optimizer_on_host, "optimizer states are in host memory"),
+    OPTIONAL(host_update_bytes, 400,
+             "host memory traffic of an optimizer on the host, per owned parameter; "
+             "default 0: the stack has none"),
+    ROW(ANY, "host_memory", stack.host_memory_frac, false, 0, 1, NULL,
+        "share of the host memory's listed bandwidth that such an optimizer reaches"),
+    SWITCH(offloads_gradients,
+           "with the optimizer on the host, backward copies gradients there"),
     FIGURE(grad_comm_bytes, 0.5, 8, "bytes per parameter in gradient reductions"),
     FIGURE(param_comm_bytes, 0.5, 8, "bytes per parameter in gathers"),
     SWITCH(

@@ -120,9 +120,18 @@ typedef struct ms_stack {
     ms_coefficient held_logit_bytes;
     bool receives_apart; /* a receive buffer for each micro-batch of the step */
     ms_coefficient host_activation_frac; /* share of saved activations in host memory */
-    bool optimizer_on_host;              /* optimizer states and update are on the host */
-    ms_coefficient grad_comm_bytes;      /* bytes per parameter in gradient reductions */
-    ms_coefficient param_comm_bytes;     /* bytes per parameter in all-gathers */
+    bool host_layer_inputs; /* saved layer inputs are in host memory; set by plans only */
+    ms_host_optimizer host_optimizer; /* set by plans only */
+    ms_coefficient host_update_bytes; /* host memory traffic of the update, per parameter;
+                                          0: the optimizer cannot run on the host */
+    ms_coefficient host_memory_frac;  /* share of the host memory's listed bandwidth that
+                                          the update reaches */
+    bool offloads_gradients; /* MS_HOST_UPDATE: backward copies reduced gradients to host
+                                memory, where they stay; else the optimizer copies them */
+    /* gradients and parameters are quantised to the bytes below; set by plans only */
+    bool quantises_reductions, quantises_gathers;
+    ms_coefficient grad_comm_bytes;  /* bytes per parameter in gradient reductions */
+    ms_coefficient param_comm_bytes; /* bytes per parameter in all-gathers */
     bool states_in_compute_type; /* optimizer states and logits have the compute type */
     /* buffers of gathered parameters have the size of the largest of layers, embedding
      * and head; false: of the largest layer */

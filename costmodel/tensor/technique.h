@@ -75,5 +75,20 @@ typedef enum ms_dispatcher {
     MS_DISPATCH_DEEPEP      /* a copy for each rank, once per node (DeepEP, HybridEP) */
 } ms_dispatcher;
 extern const char *const ms_dispatcher_names[]; /* "stack" "alltoall" ..., NULL */
+/* Where the optimizer's states are, and where it runs. */
+typedef enum ms_host_optimizer {
+    MS_HOST_NO_OPTIMIZER, /* states and update on the device */
+    MS_HOST_STATES,       /* states in host memory, copied to the device for the update */
+    MS_HOST_UPDATE        /* states in host memory, updated by the CPUs (ZeRO-Offload) */
+} ms_host_optimizer;
+extern const char *const ms_host_optimizer_names[]; /* "off" "states" "update", NULL */
+
+/* Bits of an element of gathered parameters or of reduced gradients (ZeRO++). */
+typedef enum ms_quantised_bits {
+    MS_NOT_QUANTISED,
+    MS_QUANTISED_8,
+    MS_QUANTISED_4
+} ms_quantised_bits;
+extern const char *const ms_quantised_bits_names[]; /* "off" "8" "4", NULL */
 
 #endif

@@ -1,6 +1,7 @@
 #include "exec/runner/runner.h"
 
 #include "base/clock.h"
+#include "costmodel/plan/plan_field.h"
 #include "exec/cpu/gemm.h"
 #include "exec/runner/model_features.h"
 #include "exec/runner/outcome_collect.h"
@@ -288,25 +289,15 @@ static ms_status check_sync(ms_ctx *cx, const ms_backend_job *job,
     return MS_EINPUT;
 }
 
-/* Rejects choices that a run does not carry out. */
-static ms_status check_choices(ms_ctx *cx, const ms_plan *plan)
+ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
 {
-    static const struct {
-        ms_choice choice;
-        const char *instead;
-    } rows[] = {
-        {MS_CHOOSE_MOE_DISPATCHER,
-         "a run sends a copy of a token to each of its experts"},
-        {MS_CHOOSE_EXPERT_IMBALANCE, "a run loads experts as its router does"},
-        {MS_CHOOSE_EXPERT_LOADS, "a run loads experts as its router does"},
-        {MS_CHOOSE_EXPERT_CAPACITY, "a run drops no tokens"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        ms_choice choice = rows[i].choice;
-        if (!ms_plan_is_plain(plan, choice))
-            return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s %s is for predictions: %s",
-                           ms_plan_fields[choice].flag,
-                           ms_plan_value_text(cx->arena, plan, choice), rows[i].instead);
+    for (ms_choice i = MS_CHOOSE_RANKS_PER_DOMAIN + 1; i < MS_NUM_CHOICES; i++) {
+        bool is_executed = i >= MS_CHOOSE_LORA_RANK && i <= MS_CHOOSE_LORA_BASE;
+        if (is_executed || ms_plan_is_plain(plan, i))
+            continue;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not execute %s %s",
+                ms_plan_fields[i].flag, ms_plan_value_text(cx->arena, plan, i));
+        return ms_hint(cx, "predict, simulate and search price it");
     }
     return MS_OK;
 }
@@ -331,9 +322,9 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
 {
     *out = (ms_outcome){0};
     MS_TRY(ms_model_check_features(cx, planned->workload->model, job->backend));
-    MS_TRY(check_choices(cx, planned->plan));
     MS_TRY(check_sync(cx, job, planned));
     MS_TRY(check_adapters(cx, job, planned));
+    MS_TRY(ms_runner_check_plan(cx, planned->plan));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};
     MS_TRY(ms_job_check_tags(cx, &state.job));
     MS_TRY(ms_job_check_records(cx, &state.job));

@@ -88,6 +88,10 @@ typedef struct ms_outcome {
     ms_safe_file weights, gradients, updated;
 } ms_outcome;
 
+/* MS_EINPUT with the first choice of the plan that no run executes: tensors in host
+ * memory, quantised communication. */
+ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan);
+
 /* Runs a plan (opened by ms_planned_open) under the software stack's conventions, on a
  * backend that is open with the plan's ranks. The outcome lives in cx->arena. MS_EIO: a
  * rank failed (named with its action), lack of memory, a loss that is not finite (with

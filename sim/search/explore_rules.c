@@ -4,40 +4,40 @@
 
 #include <string.h>
 
-unsigned long long ms_rule_level_variables(ms_rule_level level)
+ms_variables ms_rule_level_variables(ms_rule_level level)
 {
-#define BIT(variable) (1ULL << (variable))
-    static const unsigned long long later[MS_NUM_RULE_LEVELS] = {
-        [MS_RULES_OF_ORDER] = BIT(MS_FACT_AXES),
-        [MS_RULES_OF_BATCH] = BIT(MS_CHOOSE_MICROBATCH) | BIT(MS_FACT_MICROBATCHES) |
-                              BIT(MS_CHOOSE_SEQUENCE_PARALLEL) | BIT(MS_CHOOSE_CP_METHOD),
-        [MS_RULES_OF_SCHEDULE] = BIT(MS_CHOOSE_ASYNC_TP) | BIT(MS_CHOOSE_SCHEDULE) |
-                                 BIT(MS_CHOOSE_VIRTUAL_STAGES) | BIT(MS_CHOOSE_GROUP) |
-                                 BIT(MS_FACT_GROUP) | BIT(MS_FACT_SCHEDULE_FILE) |
-                                 BIT(MS_FACT_LAYER_SPLIT) | BIT(MS_FACT_OWN_SPLIT),
-        [MS_RULES_OF_STATES] = BIT(MS_CHOOSE_ZERO) | BIT(MS_CHOOSE_RESHARD) |
-                               BIT(MS_CHOOSE_RECOMPUTE) |
-                               BIT(MS_CHOOSE_RECOMPUTE_LAYERS)};
-#undef BIT
-    unsigned long long all_later = 0;
+    static const ms_variables later[MS_NUM_RULE_LEVELS] = {
+        [MS_RULES_OF_ORDER] = MS_VARIABLE(MS_FACT_AXES),
+        [MS_RULES_OF_BATCH] =
+            MS_VARIABLE(MS_CHOOSE_MICROBATCH) | MS_VARIABLE(MS_FACT_MICROBATCHES) |
+            MS_VARIABLE(MS_CHOOSE_SEQUENCE_PARALLEL) | MS_VARIABLE(MS_CHOOSE_CP_METHOD),
+        [MS_RULES_OF_SCHEDULE] =
+            MS_VARIABLE(MS_CHOOSE_ASYNC_TP) | MS_VARIABLE(MS_CHOOSE_SCHEDULE) |
+            MS_VARIABLE(MS_CHOOSE_VIRTUAL_STAGES) | MS_VARIABLE(MS_CHOOSE_GROUP) |
+            MS_VARIABLE(MS_FACT_GROUP) | MS_VARIABLE(MS_FACT_SCHEDULE_FILE) |
+            MS_VARIABLE(MS_FACT_LAYER_SPLIT) | MS_VARIABLE(MS_FACT_OWN_SPLIT),
+        [MS_RULES_OF_STATES] =
+            MS_VARIABLE(MS_CHOOSE_ZERO) | MS_VARIABLE(MS_CHOOSE_RESHARD) |
+            MS_VARIABLE(MS_CHOOSE_RECOMPUTE) | MS_VARIABLE(MS_CHOOSE_RECOMPUTE_LAYERS)};
+    ms_variables all_later = 0;
     for (int i = 0; i < MS_NUM_RULE_LEVELS; i++)
         all_later |= later[i];
     return level == MS_RULES_OF_MESH ? ~all_later : later[level];
 }
 
 /* Variables on which equal bounds of meshes do not depend (ms_explore_compare_bounds). */
-static const unsigned long long replicas =
-    1ULL << MS_CHOOSE_DP_REPLICATE | 1ULL << MS_CHOOSE_DP_SHARD;
+static const ms_variables replicas =
+    MS_VARIABLE(MS_CHOOSE_DP_REPLICATE) | MS_VARIABLE(MS_CHOOSE_DP_SHARD);
 
-static unsigned long long rule_reads(const ms_rule *rule)
+static ms_variables rule_reads(const ms_rule *rule)
 {
     return rule->when.reads | rule->need.reads;
 }
 
 /* The variables that the loops down to `level` set. */
-static unsigned long long known_at(const ms_explore_level *l, ms_rule_level level)
+static ms_variables known_at(const ms_explore_level *l, ms_rule_level level)
 {
-    unsigned long long known = 0;
+    ms_variables known = 0;
     for (int i = 0; i <= (int)level; i++)
         if (i != MS_RULES_OF_ORDER)
             known |= ms_rule_level_variables((ms_rule_level)i);
@@ -95,9 +95,8 @@ static const ms_rule *state_rule(const ms_explore_level *l, ms_recompute recompu
     plan.recompute_layers = layers;
     ms_facts facts = l->facts;
     set_states(&facts, &plan);
-    unsigned long long order =
-        l->has_order ? ms_rule_level_variables(MS_RULES_OF_ORDER) : 0;
-    unsigned long long fresh = ms_rule_level_variables(MS_RULES_OF_STATES) | order;
+    ms_variables order = l->has_order ? ms_rule_level_variables(MS_RULES_OF_ORDER) : 0;
+    ms_variables fresh = ms_rule_level_variables(MS_RULES_OF_STATES) | order;
     return ms_rule_broken(rules, &facts, known_at(l, MS_RULES_OF_STATES) | order, fresh);
 }
 
@@ -114,16 +113,16 @@ static ms_accepted_recompute find_accepted(const ms_explore_level *l)
 ms_known_accepted *ms_known_accepted_make(ms_arena *arena, const ms_workload *workload)
 {
     ms_known_accepted *known = MS_NEW(arena, ms_known_accepted);
-    unsigned long long states = ms_rule_level_variables(MS_RULES_OF_STATES);
+    ms_variables states = ms_rule_level_variables(MS_RULES_OF_STATES);
     for (int i = 0; i < workload->rules.num; i++) {
-        unsigned long long reads = rule_reads(&workload->rules.rules[i]);
+        ms_variables reads = rule_reads(&workload->rules.rules[i]);
         if ((reads & states) != 0)
             known->reads |= reads & ~states;
     }
     return known;
 }
 
-static bool same_facts(const ms_facts *a, const ms_facts *b, unsigned long long which)
+static bool same_facts(const ms_facts *a, const ms_facts *b, ms_variables which)
 {
     for (int i = 0; which >> i != 0; i++)
         if ((which >> i & 1) != 0 && a->of[i] != b->of[i])
@@ -174,10 +173,10 @@ void ms_explore_count_refused(const ms_explore_level *l)
 bool ms_explore_joins_order(const ms_explore_level *l)
 {
     const ms_rule_set *rules = &l->explorer->workload->rules;
-    unsigned long long order = ms_rule_level_variables(MS_RULES_OF_ORDER);
-    unsigned long long mesh = ms_rule_level_variables(MS_RULES_OF_MESH);
+    ms_variables order = ms_rule_level_variables(MS_RULES_OF_ORDER);
+    ms_variables mesh = ms_rule_level_variables(MS_RULES_OF_MESH);
     for (int i = 0; i < rules->num; i++) {
-        unsigned long long reads = rule_reads(&rules->rules[i]);
+        ms_variables reads = rule_reads(&rules->rules[i]);
         if ((reads & order) != 0 && (reads & ~(order | mesh)) != 0)
             return true;
     }
@@ -198,10 +197,10 @@ void ms_explore_set_order(ms_explore_level *l, const unsigned char *order)
 bool ms_explore_accepts_async(const ms_explore_level *l)
 {
     const ms_rule_set *rules = &l->explorer->workload->rules;
-    const unsigned long long async = 1ULL << MS_CHOOSE_ASYNC_TP;
-    unsigned long long known = known_at(l, MS_RULES_OF_BATCH) | async;
+    const ms_variables async = MS_VARIABLE(MS_CHOOSE_ASYNC_TP);
+    ms_variables known = known_at(l, MS_RULES_OF_BATCH) | async;
     for (int i = 0; i < rules->num; i++) {
-        unsigned long long reads = rule_reads(&rules->rules[i]);
+        ms_variables reads = rule_reads(&rules->rules[i]);
         if ((reads & async) != 0 && (reads & ~known) != 0)
             return false;
     }

@@ -66,7 +66,7 @@ typedef enum ms_rule_level {
     MS_RULES_OF_STATES,   /* sharding, recomputation */
     MS_NUM_RULE_LEVELS
 } ms_rule_level;
-unsigned long long ms_rule_level_variables(ms_rule_level level);
+ms_variables ms_rule_level_variables(ms_rule_level level);
 
 /* Copies the values of the listed choices from one plan to another. */
 void ms_space_copy(const ms_choice_list *choices, const ms_plan *from, ms_plan *to);

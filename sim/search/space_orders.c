@@ -69,8 +69,8 @@ static void place_active(ms_plan *plan, const unsigned char *active)
 /* The rule by which the stack's framework refuses the plan's order of axes, or NULL. */
 static const ms_rule *order_rule(const ms_plan *plan, const ms_workload *workload)
 {
-    unsigned long long axes = ms_rule_level_variables(MS_RULES_OF_ORDER);
-    unsigned long long known = axes | ms_rule_level_variables(MS_RULES_OF_MESH);
+    ms_variables axes = ms_rule_level_variables(MS_RULES_OF_ORDER);
+    ms_variables known = axes | ms_rule_level_variables(MS_RULES_OF_MESH);
     if (workload->rules.num == 0)
         return NULL;
     ms_facts facts = ms_facts_of(plan, workload->model, workload->stack);

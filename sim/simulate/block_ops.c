@@ -298,10 +298,12 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops
                 (expert ? out->block->frozen.expert : out->block->frozen.dense);
         out->gather[expert] =
             move_of(group, MS_ALL_GATHER, gather_bytes, &links->gather[shards]);
+        out->gather[expert].seconds +=
+            ms_quantise_gather_s(p->workload, links, (ms_sync_group)shards, params[0]);
         out->reduce[expert] = move_of(group, MS_REDUCE_SCATTER, grad_bytes * params[1],
                                       &links->reduce[shards]);
         out->reduce[expert].seconds += ms_accumulate_gradients_s(
-            p->workload, params[1], links->sync_span[shards].size);
+            p->workload, links, (ms_sync_group)shards, params[1]);
         out->all_reduce[expert] =
             move_of(ms_traffic_state_group(p->plan, expert, false), MS_ALL_REDUCE,
                     grad_bytes * kept, &links->all_reduce[all]);

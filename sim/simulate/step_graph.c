@@ -1,5 +1,7 @@
 #include "sim/simulate/step_graph_priv.h"
 
+#include "sim/step/offload.h"
+
 /* ---- opening and closing ---- */
 
 static void make_spans(ms_step_builder *s)
@@ -19,7 +21,7 @@ static double update_s(ms_ctx *cx, const ms_planned *p, int rank)
 {
     ms_rank_load load = ms_planned_load(cx, p, rank);
     double params = ms_rank_params(&load, &p->pipeline.shards, p->sharding >= MS_ZERO_1);
-    return ms_update_s(&p->workload->pricer, params);
+    return ms_rank_update_s(p->workload, p->pipeline.links, params);
 }
 
 static void place_ends(ms_step_builder *s)

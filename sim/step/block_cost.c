@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "sim/step/host_time.h"
 #include "sim/step/message.h"
+#include "sim/step/offload.h"
 #include "sim/step/overlap.h"
 
 #include <assert.h>
@@ -92,14 +93,34 @@ double ms_moved_dense_params(const ms_workload *workload, ms_sharding sharding,
                                                           : dense_params;
 }
 
-double ms_accumulate_gradients_s(const ms_workload *workload, double num_params,
-                                 long num_shards)
+double ms_quantise_gather_s(const ms_workload *workload, const ms_links *links,
+                            ms_sync_group group, double num_params)
 {
     const ms_stack *stack = workload->stack;
-    if (!stack->adds_reduced_gradients || num_shards <= 1)
+    double num_shards = (double)links->sync_span[group].size;
+    if (!stack->quantises_gathers || num_shards <= 1.0)
         return 0.0;
-    return ms_stream_s(&workload->pricer, stack->grad_bytes.value * num_params *
-                                              (1.0 + 3.0 / (double)num_shards));
+    double both_bytes =
+        stack->param_comm_bytes.value + ms_stored_bytes(workload->compute);
+    return ms_stream_s(&workload->pricer,
+                       both_bytes * num_params * (1.0 + 1.0 / num_shards));
+}
+
+double ms_accumulate_gradients_s(const ms_workload *workload, const ms_links *links,
+                                 ms_sync_group group, double num_params)
+{
+    const ms_stack *stack = workload->stack;
+    double num_shards = (double)links->sync_span[group].size;
+    if (num_shards <= 1.0)
+        return 0.0;
+    double seconds = ms_host_gradients_s(workload, links, num_params / num_shards);
+    double traffic_bytes = 0.0;
+    if (stack->adds_reduced_gradients)
+        traffic_bytes += stack->grad_bytes.value * (1.0 + 3.0 / num_shards);
+    if (stack->quantises_reductions)
+        traffic_bytes += 2.0 * stack->grad_comm_bytes.value +
+                         ms_stored_bytes(workload->compute) * (1.0 + 1.0 / num_shards);
+    return seconds + ms_stream_s(&workload->pricer, traffic_bytes * num_params);
 }
 
 /* Bytes that a gather of dense parameters moves, or of expert ones: with ZeRO-3 frozen
@@ -130,13 +151,15 @@ static void price_sync(const ms_workload *workload, const ms_bill *bill,
                              workload->stack->param_comm_bytes.value);
     if (bill->frozen.dense + bill->frozen.expert > 0.0)
         block->frozen_gather_s = gather_all_s(workload, bill, links) - block->gather_s;
+    block->gather_s +=
+        ms_quantise_gather_s(workload, links, MS_SYNC_FSDP, bill->dense_params) +
+        ms_quantise_gather_s(workload, links, MS_SYNC_EXPERT_FSDP, bill->expert_params);
     block->reduce_s =
         sync_s(links->reduce, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP, grad_bytes);
     block->reduce_s +=
-        ms_accumulate_gradients_s(workload, bill->dense_params,
-                                  links->sync_span[MS_SYNC_FSDP].size) +
-        ms_accumulate_gradients_s(workload, bill->expert_params,
-                                  links->sync_span[MS_SYNC_EXPERT_FSDP].size);
+        ms_accumulate_gradients_s(workload, links, MS_SYNC_FSDP, bill->dense_params) +
+        ms_accumulate_gradients_s(workload, links, MS_SYNC_EXPERT_FSDP,
+                                  bill->expert_params);
     block->all_reduce_s =
         sync_s(links->all_reduce, bill, MS_SYNC_ALL, MS_SYNC_EXPERT_ALL, grad_bytes);
     double shard_bytes =
@@ -269,8 +292,11 @@ static ms_block_cost price_block(const ms_workload *workload, const ms_bill *bil
                      pass_exposed_s(workload, bill, MS_BILL_FORWARD, links, async_tp);
     double backward = block.backward_compute_s +
                       pass_exposed_s(workload, bill, MS_BILL_BACKWARD, links, async_tp);
-    block.forward_launch_s = ms_host_s(workload, bill, links, layers, MS_BILL_FORWARD);
-    block.backward_launch_s = ms_host_s(workload, bill, links, layers, MS_BILL_BACKWARD);
+    double copies_s = ms_host_activations_s(workload, bill, links);
+    block.forward_launch_s =
+        ms_max(ms_host_s(workload, bill, links, layers, MS_BILL_FORWARD), copies_s);
+    block.backward_launch_s =
+        ms_max(ms_host_s(workload, bill, links, layers, MS_BILL_BACKWARD), copies_s);
     block.forward_s = ms_with_host_s(forward, block.forward_launch_s);
     block.backward_s = ms_with_host_s(backward, block.backward_launch_s);
     block.forward_host_s = block.forward_s - forward;

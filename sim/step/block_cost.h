@@ -34,8 +34,8 @@ typedef struct ms_block_cost {
     double forward_s, backward_s;
     double forward_compute_s, backward_compute_s;
     double forward_host_s, backward_host_s; /* seconds that waiting for the host adds */
-    double forward_launch_s,
-        backward_launch_s; /* seconds in which the host launches it */
+    /* seconds in which the host launches it, or activations in host memory are copied */
+    double forward_launch_s, backward_launch_s;
     double gather_s,
         reduce_s;        /* gather of parameters, reduction of gradients to shards */
     double replicate_s;  /* all-reduce of gradient shards over dp_replicate */
@@ -74,11 +74,20 @@ typedef struct ms_block_costs {
     double wire_bytes;
 } ms_block_costs;
 
-/* Seconds of HBM traffic that a reduce-scatter of gradients costs besides the collective,
- * in a stack that adds_reduced_gradients: one write to clear its buffer, two reads and a
- * write to add the result to the shard. 0 in other stacks. */
-double ms_accumulate_gradients_s(const ms_workload *workload, double num_params,
-                                 long num_shards);
+/* Seconds of HBM traffic to quantise the shard of `num_params` parameters that are
+ * gathered over `group`, and to restore all of them; 0 unless the stack
+ * quantises_gathers. Source: ZeRO++ (Wang et al. 2023), section 3.1. */
+double ms_quantise_gather_s(const ms_workload *workload, const ms_links *links,
+                            ms_sync_group group, double num_params);
+
+/* Seconds that a reduce-scatter of `num_params` gradients over `group` costs besides the
+ * collective. In a stack that adds_reduced_gradients HBM traffic: one write to clear its
+ * buffer, two reads and a write to add the result to the shard. With an optimizer on the
+ * host the copy of the shard (ms_host_gradients_s). If the stack quantises_reductions
+ * the traffic of quantising all gradients, and of restoring and adding what others send.
+ * Otherwise 0. */
+double ms_accumulate_gradients_s(const ms_workload *workload, const ms_links *links,
+                                 ms_sync_group group, double num_params);
 
 /* Number of a block's dense parameters that a gather moves, or with `reduces` a reduction
  * of gradients. In a stack with fixed_unit_buffers, if the sharding moves blocks one by

@@ -211,8 +211,11 @@ double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
 static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
                              ms_sharding sharding, const ms_shard_sizes *shards)
 {
-    double param_bytes = stack->param_comm_bytes.value,
-           grad_bytes = stack->grad_comm_bytes.value;
+    /* quantised values exist beside those of 16 bits that they are made of, or become */
+    double param_bytes =
+        stack->param_comm_bytes.value + (stack->quantises_gathers ? 2.0 : 0.0);
+    double grad_bytes =
+        stack->grad_comm_bytes.value + (stack->quantises_reductions ? 2.0 : 0.0);
     const double units[2] = {load->unit_dense_params, load->unit_expert_params};
     const double whole[2] = {load->dense_params, load->expert_params};
     const double frozen[2] = {load->frozen.dense, load->frozen.expert};
@@ -226,7 +229,7 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
         if (sharding == MS_ZERO_3)
             total += 2.0 * ms_max(units[i] * param_bytes, load->unit_gathered_bytes[i]);
         else if (sharding == MS_ZERO_3_NO_RESHARD)
-            total += whole[i] * param_bytes +
+            total += whole[i] * (stack->quantises_gathers ? 2.0 : param_bytes) +
                      frozen[i] * stack->frozen_param_bytes;
     }
     return total;
@@ -321,6 +324,10 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
         param_bytes(workload) * ms_rank_params(load, shards, params_sharded) +
         frozen_bytes(stack, load, shards, params_sharded);
     parts[MS_MEMORY_GRADS] = stack->grad_bytes.value *
+        param_bytes(workload) * ms_rank_params(load, shards, params_sharded);
+    bool grads_on_host =
+        stack->host_optimizer == MS_HOST_UPDATE && stack->offloads_gradients;
+    parts[MS_MEMORY_GRADS] = (grads_on_host ? 0.0 : stack->grad_bytes.value) *
                                  ms_rank_params(load, shards, ms_shards_grads(sharding)) +
                              load->head_grad_bytes +
                              more_gradients_bytes(stack, load, shards);
@@ -329,7 +336,7 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
         parts[MS_MEMORY_GRADS] = ms_max(
             0.0, parts[MS_MEMORY_GRADS] - load->activation_bytes - load->logits_bytes);
     parts[MS_MEMORY_OPTIMIZER] =
-        stack->optimizer_on_host
+        stack->host_optimizer != MS_HOST_NO_OPTIMIZER
             ? 0.0
             : (stack->master_bytes.value + stack->moment_bytes.value) *
                   ms_rank_params(load, shards, sharding >= MS_ZERO_1);

@@ -2,6 +2,7 @@
 
 #include "base/number.h"
 #include "sim/step/message.h"
+#include "sim/step/offload.h"
 
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
                       const ms_block_costs *blocks, const ms_split *split)
@@ -25,7 +26,8 @@ double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
             *slowest_rank = pipeline->split->runs[i].first_rank;
         }
     }
-    return pipeline->world_sync_s + ms_update_s(&pipeline->workload->pricer, most);
+    return pipeline->world_sync_s +
+           ms_rank_update_s(pipeline->workload, pipeline->links, most);
 }
 
 void ms_pipeline_set_sends(ms_pipeline *pipeline, double message_s)
@@ -150,7 +152,8 @@ static ms_step_time longest_span(const ms_pipeline *pipeline, ms_sharding shardi
         const ms_rank_class *run = &pipeline->split->runs[i];
         double params =
             ms_rank_params(&pipeline->loads[i], &pipeline->shards, sharding >= MS_ZERO_1);
-        double optimizer_s = ms_update_s(&pipeline->workload->pricer, params);
+        double optimizer_s =
+            ms_rank_update_s(pipeline->workload, pipeline->links, params);
         for (int r = run->first_rank; r < run->first_rank + run->num_ranks; r++) {
             double span_s = result->end_s[r] - result->start_s[r] + optimizer_s;
             if (span_s > longest.step_s)

@@ -2,6 +2,7 @@
 
 #include "base/number.h"
 #include "costmodel/plan/stack_choices.h"
+#include "sim/step/offload.h"
 #include "sim/step/split.h"
 #include "topo/allocation.h"
 
@@ -155,7 +156,7 @@ ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
     (*out)->spread = spread;
     (*out)->peak_spread = peak_spread;
     ms_workload_set_memory_rule(*out, &(ms_memory_rule){0});
-    return MS_OK;
+    return ms_offload_check(cx, *out, plan);
 }
 
 void ms_workload_close(ms_workload *workload)

@@ -312,6 +312,15 @@ static int stated_fused_attention(const row_reader *r, const ms_stack *stack)
     return ms_pubrun_is_before(r->cells, stack->fuses_attention_since) ? 0 : -1;
 }
 
+/* Whether the row's notes name FlashAttention 3, or 4, which profiles of devices that have
+ * it list in its place. */
+static bool states_newer_attention(const row_reader *r)
+{
+    const char *notes = r->cells->notes;
+    return notes != NULL &&
+           (strstr(notes, "FA3") != NULL || strstr(notes, "FA4") != NULL);
+}
+
 static const char *find_stack(row_reader *r)
 {
     ms_pubrun *run = r->run;
@@ -327,7 +336,8 @@ static const char *find_stack(row_reader *r)
         return "framework: its stack cannot be read";
     int fused = stated_fused_attention(r, run->stack);
     if (fused >= 0)
-        run->stack = ms_pubrun_store_attention(r->store, run->stack, fused > 0);
+        run->stack = ms_pubrun_store_attention(r->store, run->stack, fused > 0,
+                                               states_newer_attention(r));
     if (fused == 0 && r->cells->flash_attention != 0)
         ms_pubrun_note(&r->notes, "attention without a fused kernel");
     run->stack = ms_pubrun_store_recipe(r->store, run->stack, r->cells->precision);
@@ -441,8 +451,8 @@ static void set_measurements(const ms_pubrun_cells *c, bool decimal_memory,
         run->measured_step_s = (double)run->plan.global_batch *
                                (double)run->plan.sequence_length /
                                (c->tokens_per_s_per_gpu * (double)run->plan.gpus);
-    if (run->reason == NULL && run->stack->optimizer_on_host)
-        run->measured_step_s = (double)NAN; /* the update's time on a CPU is not known */
+    if (run->reason == NULL && !ms_pubrun_times_offload(run))
+        run->measured_step_s = (double)NAN;
     run->measured_peak_bytes = c->peak_mem_gib * (decimal_memory ? 1e9 : BYTES_PER_GIB);
     if (run->skips_memory)
         run->measured_peak_bytes = (double)NAN;

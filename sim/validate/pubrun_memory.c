@@ -2,6 +2,7 @@
  * states, and tensors in host memory. */
 #include "sim/validate/pubrun_priv.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,16 +51,15 @@ static const char *set_optimizer(const char *text, ms_stack *stack)
 }
 
 /* Sets what is in host memory: "activations=0.52", "optimizer", "layer_inputs". */
-static const char *set_offload(const char *text, ms_recompute recompute, ms_stack *stack)
+static const char *set_offload(const char *text, ms_plan *plan)
 {
     static const char activations[] = "activations=";
     if (strcmp(text, "optimizer") == 0) {
-        stack->optimizer_on_host = true;
+        plan->offload_optimizer = MS_HOST_UPDATE;
         return NULL;
     }
     if (strcmp(text, "layerinputs") == 0 || strcmp(text, "layer_inputs") == 0) {
-        if (recompute == MS_RECOMPUTE_FULL)
-            stack->host_activation_frac = stated(1.0);
+        plan->offload_layer_inputs = true;
         return NULL;
     }
     if (strncmp(text, activations, sizeof activations - 1) != 0)
@@ -68,8 +68,15 @@ static const char *set_offload(const char *text, ms_recompute recompute, ms_stac
     double share = strtod(text + sizeof activations - 1, &end);
     if (*end != '\0' || !(share >= 0.0 && share <= 1.0))
         return "offload: no share from 0 to 1";
-    stack->host_activation_frac = stated(share);
+    plan->offload_activations_frac = share;
     return NULL;
+}
+
+bool ms_pubrun_times_offload(const ms_pubrun *run)
+{
+    return run->plan.offload_optimizer != MS_HOST_UPDATE ||
+           (!isnan(run->cluster->host.memory_bytes_per_s) &&
+            run->stack->host_update_bytes.value > 0.0);
 }
 
 const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *cells,
@@ -93,14 +100,16 @@ const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *
     if (cells->optimizer != NULL)
         reason = set_optimizer(ms_plain_text(notes->arena, cells->optimizer), &changed);
     if (cells->offload != NULL && reason == NULL) {
-        reason = set_offload(cells->offload, run->plan.recompute, &changed);
-        ms_pubrun_note(notes, "%s in host memory",
-                       ms_cell_text(notes->arena, cells->offload));
+        reason = set_offload(cells->offload, &run->plan);
+        ms_pubrun_note(notes, "%s in host memory%s",
+                       ms_cell_text(notes->arena, cells->offload),
+                       isnan(run->cluster->host.bytes_per_s)
+                           ? ", its copies taken as hidden: the link is not known"
+                           : "");
     }
-    const char *change = ms_arena_printf(
-        notes->arena, "%s/%s/%d/%d/%d", cells->optimizer != NULL ? cells->optimizer : "",
-        cells->offload != NULL ? cells->offload : "", cells->fuses_loss, chunks_loss,
-        run->plan.recompute == MS_RECOMPUTE_FULL);
+    const char *change = ms_arena_printf(notes->arena, "%s/%d/%d",
+                                         cells->optimizer != NULL ? cells->optimizer : "",
+                                         cells->fuses_loss, chunks_loss);
     run->stack = ms_pubrun_store_variant(store, run->stack, change, &changed);
     return reason;
 }

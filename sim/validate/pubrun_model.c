@@ -229,13 +229,16 @@ const ms_stack *ms_pubrun_store_variant(ms_pubrun_store *store, const ms_stack *
 }
 
 const ms_stack *ms_pubrun_store_attention(ms_pubrun_store *store, const ms_stack *stack,
-                                          bool flash)
+                                          bool flash, bool newer)
 {
-    if (flash == (stack->attention != MS_ATTENTION_UNFUSED))
+    if (flash == (stack->attention != MS_ATTENTION_UNFUSED) && !(flash && newer))
         return stack;
     ms_stack changed = *stack;
-    changed.attention = flash ? MS_ATTENTION_FA2 : MS_ATTENTION_UNFUSED;
-    return ms_pubrun_store_variant(store, stack, flash ? "flash" : "unfused", &changed);
+    changed.attention = !flash  ? MS_ATTENTION_UNFUSED
+                        : newer ? MS_ATTENTION_FA3
+                                : MS_ATTENTION_FA2;
+    return ms_pubrun_store_variant(
+        store, stack, ms_attention_kernel_names[changed.attention], &changed);
 }
 
 const ms_stack *ms_pubrun_store_recipe(ms_pubrun_store *store, const ms_stack *stack,

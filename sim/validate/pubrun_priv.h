@@ -138,8 +138,10 @@ const char *ms_pubrun_set_memory_kind(const ms_pubrun_cells *cells, ms_pubrun *r
 void ms_pubrun_odd_cells_note(const ms_pubrun_cells *cells, ms_pubrun_notes *notes);
 
 typedef struct ms_pubrun_store ms_pubrun_store;
-/* Sets run->stack to what the table row says of optimizer and offload; run->plan has its
- * recomputation. Returns NULL, or which of them cannot be priced. */
+/* Whether all seconds of the run's offloading are known; if not, those unknown count 0. */
+bool ms_pubrun_times_offload(const ms_pubrun *run);
+/* Sets run->stack to what the table row says of optimizer types and loss, and the offload
+ * of run->plan. Returns NULL, or which of them cannot be priced. */
 const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *cells,
                                  ms_pubrun_notes *notes, ms_pubrun *run);
 /* Opens a store of configurations and models, each loaded once; reads configs/names/.
@@ -166,10 +168,10 @@ const ms_stack *ms_pubrun_store_stack(ms_ctx *cx, ms_pubrun_store *store,
  * stack apart. Equal variants are one object, since runs share what is priced by stack. */
 const ms_stack *ms_pubrun_store_variant(ms_pubrun_store *store, const ms_stack *of,
                                         const char *change, const ms_stack *changed);
-/* The stack with the attention that a table row states: at least FlashAttention 2 if
- * `flash`, else unfused. */
+/* The stack with the attention that a table row states: if `flash` at least
+ * FlashAttention 2, or 3 if `newer`; else unfused. */
 const ms_stack *ms_pubrun_store_attention(ms_pubrun_store *store, const ms_stack *stack,
-                                          bool flash);
+                                          bool flash, bool newer);
 /* The stack with the FP8 recipe that a table row states: torchtitan all-gathers FP8 over
  * tp only with tensorwise scales, not with rowwise ones
  * (torchtitan/models/llama3/infra/parallelize.py, enable_float8_tensorwise_tp). */

@@ -37,7 +37,7 @@ static void judge(ms_arena *arena, const ms_rule_set *set, long value)
     if (rule == NULL)
         return;
     require(ms_rule_values_text(arena, rule, &facts)[0] != '\0');
-    unsigned long long reads = rule->when.reads | rule->need.reads;
+    ms_variables reads = rule->when.reads | rule->need.reads;
     require(ms_rule_broken(set, &facts, reads, reads) != NULL);
     require(ms_rule_broken(set, &facts, ~0ULL, 0) == NULL);
 }

@@ -7,11 +7,11 @@
 #include "costmodel/plan/stack_rules.h"
 
 /* The bits of the choices that the test gives: sizes of axes, and what follows. */
-static unsigned long long given(void)
+static ms_variables given(void)
 {
-    unsigned long long bits = 1ULL << MS_FACT_DP;
+    ms_variables bits = MS_VARIABLE(MS_FACT_DP);
     for (int choice = MS_CHOOSE_PP; choice <= MS_CHOOSE_ETP; choice++)
-        bits |= 1ULL << choice;
+        bits |= MS_VARIABLE(choice);
     return bits;
 }
 

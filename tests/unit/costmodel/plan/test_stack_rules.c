@@ -316,7 +316,7 @@ static void only_rules_of_known_and_fresh_variables_are_asked(void **state)
               cx);
     ms_plan plan = dense_plan();
     ms_facts facts = ms_facts_of(&plan, &dense, load_stack(cx, "generic"));
-    unsigned long long pp = 1ULL << MS_CHOOSE_PP, tp = 1ULL << MS_CHOOSE_TP;
+    ms_variables pp = MS_VARIABLE(MS_CHOOSE_PP), tp = MS_VARIABLE(MS_CHOOSE_TP);
     assert_non_null(ms_rule_broken(&set, &facts, pp | tp, tp));
     assert_non_null(ms_rule_broken(&set, &facts, pp | tp, pp));
     assert_null(ms_rule_broken(&set, &facts, tp, tp));
