@@ -554,6 +554,7 @@ ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_args_read(cx, args, sets, 4));
     if (args->done)
         return MS_OK;
+    MS_TRY(ms_search_take_kept(cx, &options, &plan_options));
     ms_sizes sizes;
     MS_TRY(ms_search_read_sizes(cx, options.gpus, &plan_options, &sizes));
     if (plan_options.plan_file != NULL)

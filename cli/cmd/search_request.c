@@ -138,6 +138,29 @@ static ms_status narrow_space(ms_search_request *r)
     return limit_each(r, &r->search->limit, "--limit", false);
 }
 
+ms_status ms_search_take_kept(ms_ctx *cx, ms_search_flags *search, ms_plan_options *plan)
+{
+    for (int i = 0; i < search->fix.num_texts; i++) {
+        const char *rest = search->fix.texts[i], *text, *others = NULL;
+        while ((text = ms_list_next(cx->arena, &rest)) != NULL) {
+            ms_choice choice;
+            long value;
+            MS_TRY(ms_space_kept_word(cx, text, &choice, &value));
+            if (choice < MS_NUM_CHOICES)
+                ms_plan_give(plan, choice, value);
+            else
+                others = others == NULL
+                             ? text
+                             : ms_arena_printf(cx->arena, "%s,%s", others, text);
+        }
+        if (others != NULL)
+            search->fix.texts[i] = others;
+        else
+            search->fix.texts[i--] = search->fix.texts[--search->fix.num_texts];
+    }
+    return MS_OK;
+}
+
 ms_status ms_search_request_space(ms_search_request *r)
 {
     MS_TRY(narrow_space(r));

@@ -35,6 +35,10 @@ typedef struct ms_search_request {
     const ms_objective_answer *objective; /* objective that chose the GPUs; NULL: none */
 } ms_search_request;
 
+/* Moves those of the values of --fix that a search keeps (optimizer=muon) to the options
+ * of the plan. MS_EINPUT: no word of that choice. */
+ms_status ms_search_take_kept(ms_ctx *cx, ms_search_flags *search, ms_plan_options *plan);
+
 /* Narrows r->space by the flags and fills r->limits. MS_EINPUT: a limit that is wrong,
  * that searches do not take, or that leaves no plan of the stack. */
 ms_status ms_search_request_space(ms_search_request *r);

@@ -7,6 +7,7 @@
 #define MS_COSTMODEL_COST_BILL_H
 
 #include "costmodel/cost/kernel_cost.h"
+#include "costmodel/cost/update_cost.h"
 #include "costmodel/program/program.h"
 
 /* Mesh axes of the collectives in a priced program. etp ranks count as tp ranks. */
@@ -114,6 +115,7 @@ typedef struct ms_bill {
     ms_bill_segments segments;
     double dense_params, expert_params; /* parameters on a rank, before dp shards them */
     double tp_partial_params;           /* parameters with partial gradients over tp */
+    ms_update_cost update;              /* all 0 with AdamW */
     ms_bill_memory memory;
     double head_params;           /* parameters of the head's output matrix */
     double next_embedding_params; /* parameters of embeddings copied for MTP */

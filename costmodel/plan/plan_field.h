@@ -13,7 +13,6 @@ typedef enum ms_choice_kind {
     MS_CHOICE_SWITCH, /* C type bool */
     MS_CHOICE_WORD,   /* C enum: index into `words` */
     MS_CHOICE_TEXT,   /* C type const char * */
-    MS_CHOICE_STORED, /* const char *: one of `words`; NULL: not stated */
     MS_CHOICE_LIST    /* the choices `order` and `layers_per_stage` */
 } ms_choice_kind;
 

@@ -328,16 +328,30 @@ static const char *switches_text(ms_arena *arena, const ms_plan *plan)
     return text;
 }
 
+/* Stated types and optimizer: ", grads bf16, optimizer int8, muon". */
+static const char *states_text(ms_arena *arena, const ms_plan *plan)
+{
+    const char *text = "";
+    for (int i = MS_CHOOSE_PARAM_DTYPE; i <= MS_CHOOSE_MASTER_DTYPE; i++)
+        if (!ms_plan_is_plain(plan, (ms_choice)i))
+            text = ms_arena_printf(arena, "%s, %s %s", text, ms_plan_fields[i].key,
+                                   ms_plan_value_text(arena, plan, (ms_choice)i));
+    return plan->optimizer == MS_OPTIMIZER_ADAMW
+               ? text
+               : ms_arena_printf(arena, "%s, %s", text,
+                                 ms_optimizer_names[plan->optimizer]);
+}
+
 char *ms_plan_text(ms_arena *arena, const ms_plan *plan)
 {
     const char *experts = "";
     if (plan->ep * plan->etp > 1)
         experts = ms_arena_printf(arena, ", ep %ld etp %ld", plan->ep, plan->etp);
     return ms_arena_printf(
-        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s, %s", axes_text(arena, plan),
+        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s, %s%s", axes_text(arena, plan),
         context_text(arena, plan), experts, plan->microbatch, schedule_text(arena, plan),
         plan->zero,
         plan->zero == 3 && !plan->reshard_after_forward ? " kept gathered" : "",
         switches_text(arena, plan), recompute_text(arena, plan),
-        ms_dtype_names[plan->compute]);
+        ms_dtype_names[plan->compute], states_text(arena, plan));
 }

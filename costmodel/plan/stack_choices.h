@@ -9,4 +9,22 @@
  * plan's own choices in place of the stack's numbers. */
 ms_stack ms_stack_of_plan(const ms_stack *stack, const ms_plan *plan);
 
+/* Puts the types that a plan states in place of the stack's, and changes optimizer_bytes
+ * and accumulate_bytes by the traffic that they save or add. Consequences, where the plan
+ * does not state otherwise:
+ * - fp32 parameters need no master copy; nor do parameters in the type of the states
+ * - without a master copy, gradients and moments have the type of narrower parameters, as
+ *   PyTorch makes them (torch.optim, zeros_like(param))
+ * - reductions have the type of the gradient sums, if the stack's have
+ * - copies of gradients beside a 32-bit sum go with that sum
+ * - fp8 parameters are gathered so. */
+void ms_stack_set_types(ms_stack *stack, const ms_plan *plan);
+
+/* Puts the states and the traffic of the plan's optimizer in place of AdamW's. */
+void ms_stack_set_optimizer(ms_stack *stack, const ms_plan *plan);
+
+/* HBM bytes per parameter of an update that reads the gradient, and reads and writes
+ * master copy and moments; the parameter is written, and read too if no master is. */
+double ms_update_traffic_bytes(const ms_stack *stack);
+
 #endif

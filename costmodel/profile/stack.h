@@ -123,6 +123,13 @@ typedef struct ms_stack {
     bool optimizer_on_host;              /* optimizer states and update are on the host */
     ms_coefficient grad_comm_bytes;      /* bytes per parameter in gradient reductions */
     ms_coefficient param_comm_bytes;     /* bytes per parameter in all-gathers */
+    /* ---- set for a plan's optimizer (costmodel/plan/stack_choices.h), 0 in stack files:
+     * costmodel/cost/update_cost.h ---- */
+    double orthogonal_iterations; /* of Newton-Schulz, per matrix and step */
+    /* bytes of states and HBM bytes of parameters that are no matrices to the optimizer,
+     * beyond moment_bytes and optimizer_bytes */
+    double vector_moment_bytes, vector_optimizer_bytes;
+    double factored_bytes;       /* bytes of states per row and per column of a matrix */
     bool states_in_compute_type; /* optimizer states and logits have the compute type */
     /* buffers of gathered parameters have the size of the largest of layers, embedding
      * and head; false: of the largest layer */

@@ -1,6 +1,7 @@
 #include "exec/runner/runner.h"
 
 #include "base/clock.h"
+#include "costmodel/plan/plan_field.h"
 #include "exec/cpu/gemm.h"
 #include "exec/runner/model_features.h"
 #include "exec/runner/outcome_collect.h"
@@ -305,12 +306,29 @@ static ms_status check_heads(ms_ctx *cx, const ms_backend_job *job,
     return MS_EINPUT;
 }
 
+/* Rejects the first choice of types or of the optimizer that a run does not execute. */
+static ms_status check_states(ms_ctx *cx, const ms_plan *plan)
+{
+    for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i <= MS_CHOOSE_OPTIMIZER; i++) {
+        const ms_plan_field *field = &ms_plan_fields[i];
+        bool is_state = i <= MS_CHOOSE_MASTER_DTYPE || i == MS_CHOOSE_OPTIMIZER;
+        if (!is_state || ms_plan_is_plain(plan, i))
+            continue;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not execute %s %s", field->name,
+                ms_plan_value_text(cx->arena, plan, i));
+        ms_hint(cx, "predict and simulate price it; or leave out %s", field->flag);
+        return MS_EINPUT;
+    }
+    return MS_OK;
+}
+
 ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
                         const ms_runner_options *options, ms_outcome *out)
 {
     *out = (ms_outcome){0};
     MS_TRY(ms_model_check_features(cx, planned->workload->model, job->backend));
     MS_TRY(check_sync(cx, job, planned));
+    MS_TRY(check_states(cx, planned->plan));
     MS_TRY(check_heads(cx, job, planned));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};
     MS_TRY(ms_job_check_tags(cx, &state.job));

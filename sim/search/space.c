@@ -217,6 +217,24 @@ ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text)
     return MS_OK;
 }
 
+ms_status ms_space_kept_word(ms_ctx *cx, const char *text, ms_choice *choice, long *value)
+{
+    char *name, comparison;
+    const char *value_text;
+    *choice = MS_NUM_CHOICES;
+    if (!split_limit(cx->arena, text, &name, &comparison, &value_text))
+        return MS_OK;
+    for (ms_choice i = 0; i < MS_NUM_CHOICES && comparison == '='; i++) {
+        const ms_plan_field *field = &ms_plan_fields[i];
+        if (field->search != MS_SEARCH_KEEPS || field->kind != MS_CHOICE_WORD ||
+            strcasecmp(field->name, name) != 0)
+            continue;
+        *choice = i;
+        return word_value(cx, i, value_text, value);
+    }
+    return MS_OK;
+}
+
 bool ms_space_allows(const ms_space *space, ms_choice choice, long value)
 {
     if (value < space->low[choice] || value > space->high[choice])

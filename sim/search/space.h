@@ -35,6 +35,10 @@ ms_space ms_space_all(const ms_plan *base, const ms_stack *stack);
  * "sequence_parallel=on"; v, mbs, async, sp and reshard are short names. Choices with
  * words only take =. zero is 0 to 3, sizes are at least 1. Errors: MS_EINPUT. */
 ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text);
+/* Reads "optimizer=muon": a word of a choice whose value a search keeps. *choice becomes
+ * MS_NUM_CHOICES for any other text. MS_EINPUT: no word of that choice. */
+ms_status ms_space_kept_word(ms_ctx *cx, const char *text, ms_choice *choice,
+                             long *value);
 
 /* Index of the choice that a search tries with this name or short name; -1: none. */
 int ms_space_find_choice(const char *name);

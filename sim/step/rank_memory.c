@@ -162,6 +162,7 @@ void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
         out->unit_dense_params = ms_max(out->unit_dense_params, stage->unit_dense_params);
         out->unit_expert_params =
             ms_max(out->unit_expert_params, stage->unit_expert_params);
+        ms_update_cost_sum(&out->update, &stage->sum.update, chunks);
     }
 }
 
@@ -295,6 +296,16 @@ double ms_rank_memory_of_kind(const ms_workload *workload, const ms_shard_sizes 
     return reserved_bytes + (kind == MS_MEMORY_DEVICE ? driver_bytes : 0.0);
 }
 
+double ms_rank_state_bytes(const ms_rank_load *load, ms_sharding sharding,
+                           const ms_shard_sizes *shards, double bytes_per_param)
+{
+    bool is_sharded = sharding >= MS_ZERO_1;
+    const double *more_bytes = load->update.state_bytes;
+    return bytes_per_param * ms_rank_params(load, shards, is_sharded) +
+           (is_sharded ? more_bytes[0] / shards->dense + more_bytes[1] / shards->expert
+                       : more_bytes[0] + more_bytes[1]);
+}
+
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                     ms_sharding sharding, const ms_shard_sizes *shards,
                     double parts[MS_NUM_MEMORY_CATEGORIES])
@@ -314,8 +325,8 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
     parts[MS_MEMORY_OPTIMIZER] =
         stack->optimizer_on_host
             ? 0.0
-            : (stack->master_bytes.value + stack->moment_bytes.value) *
-                  ms_rank_params(load, shards, sharding >= MS_ZERO_1);
+            : ms_rank_state_bytes(load, sharding, shards,
+                                  stack->master_bytes.value + stack->moment_bytes.value);
     parts[MS_MEMORY_ACTIVATIONS] = load->activation_bytes;
     parts[MS_MEMORY_LOGITS] = load->logits_bytes;
     parts[MS_MEMORY_GATHERED_PARAMS] = gathered_bytes(stack, load, sharding, shards);
