@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "costmodel/model/model.h"
 #include "costmodel/schedule/schedule.h"
+#include "costmodel/tensor/recipe.h"
 #include "costmodel/tensor/technique.h"
 #include "topo/cluster.h"
 #include "topo/mesh.h"
@@ -94,6 +95,7 @@ typedef enum ms_choice {
     MS_CHOOSE_OPTIMIZER_DTYPE,
     MS_CHOOSE_COMM_DTYPE,
     MS_CHOOSE_MASTER_DTYPE,
+    MS_CHOOSE_RECIPE,
     MS_CHOOSE_STACK,
     MS_CHOOSE_RANKS_PER_DOMAIN,
     MS_CHOOSE_OPTIMIZER,
@@ -139,6 +141,7 @@ typedef struct ms_plan {
      * gradients: what they mean is in costmodel/plan/stack_choices.h */
     ms_storage param_dtype, grad_dtype, optimizer_dtype, comm_dtype;
     ms_master_copy master_dtype;
+    ms_recipe recipe; /* scaling of GEMMs' operands below 16 bits */
     ms_optimizer optimizer;
 } ms_plan;
 

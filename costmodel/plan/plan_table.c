@@ -16,7 +16,7 @@
 
 /* words of ms_storage, or the first of them, and of ms_master_copy */
 static const char *const wide_words[] = {"default", "fp32", "bf16", NULL};
-static const char *const param_words[] = {"default", "fp32", "bf16", "fp8", NULL};
+static const char *const narrow_words[] = {"default", "fp32", "bf16", "fp8", NULL};
 static const char *const state_words[] = {"default", "fp32", "bf16", "fp8", "int8", NULL};
 static const char *const master_words[] = {"default", "fp32", "bf16", "none", NULL};
 
@@ -360,7 +360,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
                            JSON("precision", "compute"), .plain = MS_BF16,
                            FLAG("--precision", NULL, "compute type (default bf16)")},
     [MS_CHOOSE_PARAM_DTYPE] =
-        STORED(param, "params", param_words, MS_PLAIN_NULL,
+        STORED(param, "params", narrow_words, MS_PLAIN_NULL,
                "type of parameters between steps (default: the stack's)"),
     [MS_CHOOSE_GRAD_DTYPE] =
         STORED(grad, "grads", wide_words, MS_PLAIN_NULL,
@@ -370,12 +370,18 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
                "type of optimizer states; 8-bit types are for moments alone (default: "
                "the stack's)"),
     [MS_CHOOSE_COMM_DTYPE] =
-        STORED(comm, "comm", wide_words, MS_PLAIN_NULL,
-               "type of gradients in reductions (default: that of their sums)"),
+        STORED(comm, "comm", narrow_words, MS_PLAIN_NULL,
+               "type of gradients in reductions (default: that of their sums); fp8: of "
+               "parameters in gathers"),
     [MS_CHOOSE_MASTER_DTYPE] =
         STORED(master, "master", master_words, MS_PLAIN_OMITTED,
                "the optimizer's copy of parameters (default: the stack's; none where "
                "parameters are as wide as optimizer states)"),
+    [MS_CHOOSE_RECIPE] = {WORD(recipe, "recipe", ms_recipe_names),
+                          JSON("precision", "recipe"), .json_plain = MS_PLAIN_OMITTED,
+                          FLAG("--precision-recipe", NULL,
+                               "scales of GEMM operands in 8 or 4 bits (default: casts "
+                               "of one pass)")},
     [MS_CHOOSE_STACK] =
         {TEXT(stack), JSON(NULL, "stack"),
          FLAG(

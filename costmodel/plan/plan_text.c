@@ -332,7 +332,7 @@ static const char *switches_text(ms_arena *arena, const ms_plan *plan)
 static const char *states_text(ms_arena *arena, const ms_plan *plan)
 {
     const char *text = "";
-    for (int i = MS_CHOOSE_PARAM_DTYPE; i <= MS_CHOOSE_MASTER_DTYPE; i++)
+    for (int i = MS_CHOOSE_PARAM_DTYPE; i <= MS_CHOOSE_RECIPE; i++)
         if (!ms_plan_is_plain(plan, (ms_choice)i))
             text = ms_arena_printf(arena, "%s, %s %s", text, ms_plan_fields[i].key,
                                    ms_plan_value_text(arena, plan, (ms_choice)i));

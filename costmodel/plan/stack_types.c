@@ -72,6 +72,16 @@ static void set_grads(ms_stack *stack, const ms_plan *plan, double before)
         stack->grad_comm_bytes = chosen(bytes);
 }
 
+static void set_messages(ms_stack *stack, const ms_plan *plan)
+{
+    if (plan->comm_dtype == MS_STORE_FP8) {
+        stack->gathers_cast = true;
+        stack->param_comm_bytes = chosen(1.0);
+    } else if (plan->comm_dtype != MS_STORE_DEFAULT) {
+        stack->grad_comm_bytes = chosen(bytes_of(plan->comm_dtype, 0.0));
+    }
+}
+
 /* Sums are read and written once or more for each time that 16-bit gradients are read. */
 static void set_accumulation(ms_stack *stack, double grad_bytes)
 {
@@ -92,10 +102,43 @@ void ms_stack_set_types(ms_stack *stack, const ms_plan *plan)
         plan->master_dtype != MS_MASTER_DEFAULT)
         set_master(stack, plan);
     set_grads(stack, plan, grad_bytes);
-    if (plan->comm_dtype != MS_STORE_DEFAULT)
-        stack->grad_comm_bytes = chosen(bytes_of(plan->comm_dtype, 0.0));
+    set_messages(stack, plan);
     set_accumulation(stack, grad_bytes);
     double change_bytes = ms_update_traffic_bytes(stack) - traffic_bytes;
     if (change_bytes != 0.0)
         stack->optimizer_bytes = chosen(stack->optimizer_bytes.value + change_bytes);
+}
+
+void ms_stack_set_recipe(ms_stack *stack, const ms_plan *plan)
+{
+    stack->scaling = ms_recipe_scaling(plan->recipe);
+    if (stack->scaling != NULL && !stack->scaling->by_tensor &&
+        stack->casts_once_by_tensor)
+        stack->casts_once = false;
+}
+
+ms_status ms_plan_check_types(ms_ctx *cx, const ms_plan *plan, const ms_device *device)
+{
+    const ms_operand_scaling *scaling = ms_recipe_scaling(plan->recipe);
+    const char *name = ms_recipe_names[plan->recipe];
+    bool has_fp8 = plan->param_dtype == MS_STORE_FP8 || plan->comm_dtype == MS_STORE_FP8;
+    if (has_fp8 && ms_dtype_bytes(plan->compute) > 1.0) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "fp8 parameters need a compute type of 8 bits");
+        return ms_hint(cx, "--precision fp8, or leave out fp8 of %s",
+                       plan->param_dtype == MS_STORE_FP8 ? "params" : "comm");
+    }
+    if (scaling == NULL)
+        return MS_OK;
+    if (scaling->compute != plan->compute) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "recipe %s computes in %s, the plan in %s",
+                name, ms_dtype_names[scaling->compute], ms_dtype_names[plan->compute]);
+        return ms_hint(cx, "--precision %s", ms_dtype_names[scaling->compute]);
+    }
+    /* an unlisted rate is NaN */
+    if (!scaling->needs_blocks || device->peak_flop_per_s[MS_FP4] > 0.0)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s has no tensor cores with block scales for %s",
+            device->name, name);
+    return ms_hint(cx, "recipes delayed, tensorwise, rowwise and blockwise need none");
 }

@@ -6,6 +6,7 @@
 
 #include "costmodel/profile/profile.h"
 #include "costmodel/schedule/schedule.h"
+#include "costmodel/tensor/recipe.h"
 #include "costmodel/tensor/technique.h"
 
 /* How a framework distributes layers over pipeline stages by default. */
@@ -125,11 +126,13 @@ typedef struct ms_stack {
     ms_coefficient param_comm_bytes;     /* bytes per parameter in all-gathers */
     /* ---- set for a plan's optimizer (costmodel/plan/stack_choices.h), 0 in stack files:
      * costmodel/cost/update_cost.h ---- */
+    bool has_choices;             /* a plan's choices are in the numbers */
     double orthogonal_iterations; /* of Newton-Schulz, per matrix and step */
     /* bytes of states and HBM bytes of parameters that are no matrices to the optimizer,
      * beyond moment_bytes and optimizer_bytes */
     double vector_moment_bytes, vector_optimizer_bytes;
-    double factored_bytes;       /* bytes of states per row and per column of a matrix */
+    double factored_bytes; /* bytes of states per row and per column of a matrix */
+    const ms_operand_scaling *scaling; /* the plan's recipe; NULL: casts of one pass */
     bool states_in_compute_type; /* optimizer states and logits have the compute type */
     /* buffers of gathered parameters have the size of the largest of layers, embedding
      * and head; false: of the largest layer */

@@ -1,6 +1,7 @@
 #include "sim/validate/pubrun_prices.h"
 
 #include "base/number.h"
+#include "costmodel/plan/stack_choices.h"
 #include "sim/step/prediction.h"
 #include "sim/step/recompute_fit.h"
 
@@ -26,7 +27,7 @@ static bool same_workload(const ms_pubrun *a, const ms_pubrun *b)
     return a->model == b->model && a->cluster == b->cluster && a->stack == b->stack &&
            a->plan.sequence_length == b->plan.sequence_length &&
            a->plan.global_batch == b->plan.global_batch &&
-           a->plan.compute == b->plan.compute &&
+           ms_plan_same_stack(&a->plan, &b->plan) &&
            a->plan.recompute_budget_frac == b->plan.recompute_budget_frac;
 }
 

@@ -153,6 +153,19 @@ static void traffic_follows_from_the_bytes(void **state)
     ASSERT_NEAR(stack_of(cx, "megatron", &plan).accumulate_bytes.value, 0, 0);
 }
 
+static void choices_are_made_once(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = ms_plan_default(8);
+    plan.optimizer = MS_OPTIMIZER_MUON;
+    plan.grad_dtype = MS_STORE_BF16;
+    ms_stack once = stack_of(cx, "megatron", &plan);
+    ms_stack twice = ms_stack_of_plan(&once, &plan);
+    assert_same_numbers(&once, &twice);
+    ASSERT_NEAR(twice.vector_moment_bytes, 4, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +174,7 @@ int main(void)
         cmocka_unit_test(stating_the_stacks_own_types_changes_nothing),
         cmocka_unit_test(messages_follow_sums_unless_stated),
         cmocka_unit_test(traffic_follows_from_the_bytes),
+        cmocka_unit_test(choices_are_made_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
