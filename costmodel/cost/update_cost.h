@@ -6,7 +6,7 @@
 #include "costmodel/cost/kernel_cost.h"
 #include "costmodel/program/program.h"
 
-/* Of dense [0] and expert [1] parameters, if one data-parallel rank owns all of them. */
+/* Costs of dense [0] and expert [1] parameters if one data-parallel rank owns them all. */
 typedef struct ms_update_cost {
     double state_bytes[2];   /* optimizer states beyond moment_bytes per parameter */
     double update_s[2];      /* time of the update beyond optimizer_bytes per parameter */

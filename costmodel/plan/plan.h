@@ -8,8 +8,8 @@
 
 #include "base/json.h"
 #include "costmodel/model/model.h"
+#include "costmodel/profile/recipe.h"
 #include "costmodel/schedule/schedule.h"
-#include "costmodel/tensor/recipe.h"
 #include "costmodel/tensor/technique.h"
 #include "topo/cluster.h"
 #include "topo/mesh.h"
@@ -47,10 +47,10 @@ typedef enum ms_master_copy {
 typedef enum ms_optimizer {
     MS_OPTIMIZER_ADAMW,
     MS_OPTIMIZER_ADAM_8BIT, /* AdamW with moments as MS_STORE_INT8 */
-    MS_OPTIMIZER_ADAFACTOR, /* without first moment */
-    MS_OPTIMIZER_SGD,       /* with momentum */
+    MS_OPTIMIZER_ADAFACTOR, /* has no first moment */
+    MS_OPTIMIZER_SGD,       /* has momentum */
     MS_OPTIMIZER_LION,
-    MS_OPTIMIZER_MUON, /* of layers' matrices; AdamW of all other parameters */
+    MS_OPTIMIZER_MUON, /* updates layers' matrices; AdamW the rest */
     MS_NUM_OPTIMIZERS
 } ms_optimizer;
 /* "adamw" "adam8bit" "adafactor" "sgd" "lion" "muon", NULL */

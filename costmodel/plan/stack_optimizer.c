@@ -1,13 +1,13 @@
 /* States and traffic of a plan's optimizer. */
 #include "costmodel/plan/stack_choices.h"
 
-/* What an optimizer has in place of AdamW's two moments. Sources: Loshchilov and Hutter
+/* States in place of AdamW's two moments. Sources: Loshchilov and Hutter
  * 2019 (arXiv 1711.05101); Dettmers et al. 2022 (arXiv 2110.02861); Shazeer and Stern 2018
  * (arXiv 1804.04235), algorithm 4; torch.optim.SGD with momentum; Chen et al. 2023 (arXiv
  * 2302.06675), algorithm 2; Jordan et al. 2024 (kellerjordan.github.io/posts/muon). */
 typedef struct optimizer_states {
-    double num_moments;        /* of a matrix's parameters */
-    double num_vector_moments; /* of parameters that are no matrices */
+    double num_moments;        /* per parameter of a matrix */
+    double num_vector_moments; /* per parameter that is in no matrix */
     double factored_bytes;     /* per row and per column of a matrix */
     double gradient_passes;    /* readings of the gradient besides the first one */
     double orthogonal_iterations;

@@ -5,8 +5,8 @@
 #define MS_COSTMODEL_PROFILE_STACK_H
 
 #include "costmodel/profile/profile.h"
+#include "costmodel/profile/recipe.h"
 #include "costmodel/schedule/schedule.h"
-#include "costmodel/tensor/recipe.h"
 #include "costmodel/tensor/technique.h"
 
 /* How a framework distributes layers over pipeline stages by default. */
@@ -127,7 +127,7 @@ typedef struct ms_stack {
     /* ---- set for a plan's optimizer (costmodel/plan/stack_choices.h), 0 in stack files:
      * costmodel/cost/update_cost.h ---- */
     bool has_choices;             /* a plan's choices are in the numbers */
-    double orthogonal_iterations; /* of Newton-Schulz, per matrix and step */
+    double orthogonal_iterations; /* Newton-Schulz, per matrix and step */
     /* bytes of states and HBM bytes of parameters that are no matrices to the optimizer,
      * beyond moment_bytes and optimizer_bytes */
     double vector_moment_bytes, vector_optimizer_bytes;

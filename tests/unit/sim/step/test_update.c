@@ -33,7 +33,7 @@ static void states_follow_the_shapes_of_matrices(void **state)
     double sums = 2.0 * (HIDDEN + HIDDEN) + 2.0 * (HIDDEN + KV) + 3.0 * (HIDDEN + FFN);
     const struct {
         ms_optimizer optimizer;
-        double bytes; /* with a master copy of 4 bytes */
+        double bytes; /* states and a master copy of 4 bytes */
     } cases[] = {
         {MS_OPTIMIZER_ADAMW, 12.0 * PARAMS},
         {MS_OPTIMIZER_ADAM_8BIT, (6.0 + 8.0 / 256.0) * PARAMS},

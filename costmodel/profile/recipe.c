@@ -1,4 +1,4 @@
-#include "costmodel/tensor/recipe.h"
+#include "costmodel/profile/recipe.h"
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* Recipes of GEMMs in 8 and 4 bits: how operands are scaled and cast from 16 bits. */
-#ifndef MS_COSTMODEL_TENSOR_RECIPE_H
-#define MS_COSTMODEL_TENSOR_RECIPE_H
+#ifndef MS_COSTMODEL_PROFILE_RECIPE_H
+#define MS_COSTMODEL_PROFILE_RECIPE_H
 
 #include "topo/cluster.h"
 
