@@ -33,12 +33,14 @@ static ms_status fix_flags(ms_search_request *r, ms_choice_kind kind)
 static ms_choice kept_choice(const char *text)
 {
     size_t length = strcspn(text, "=");
-    ms_choice choice = MS_CHOOSE_RANKS_PER_DOMAIN + 1;
-    while (choice < MS_NUM_CHOICES &&
-           (text[length] == '\0' || strlen(ms_plan_fields[choice].name) != length ||
-            strncasecmp(ms_plan_fields[choice].name, text, length) != 0))
-        choice++;
-    return choice;
+    for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++) {
+        bool is_name = i == MS_CHOOSE_STACK || i == MS_CHOOSE_RANKS_PER_DOMAIN;
+        if (!is_name && text[length] != '\0' &&
+            strlen(ms_plan_fields[i].name) == length &&
+            strncasecmp(ms_plan_fields[i].name, text, length) == 0)
+            return i;
+    }
+    return MS_NUM_CHOICES;
 }
 
 ms_status ms_search_fix_kept(ms_ctx *cx, const ms_opt_list *fix, ms_plan_options *plan)

@@ -96,6 +96,14 @@ static void pick_all(const resolver *r, ms_choice first, ms_choice end)
         pick(r, choice);
 }
 
+/* Sets choices by their flags; their defaults, the stack's own, need no note. */
+static void pick_given(const resolver *r, ms_choice first, ms_choice end)
+{
+    for (ms_choice choice = first; choice < end; choice++)
+        if (ms_plan_is_given(r->opts, choice))
+            pick(r, choice);
+}
+
 static void pick_text(const resolver *r, ms_choice choice, const char **out)
 {
     if (ms_plan_is_given(r->opts, choice))
@@ -394,6 +402,7 @@ static ms_status resolve_rest(const resolver *r)
     resolve_sharding(r);
     resolve_context(r);
     MS_TRY(resolve_recompute(r));
+    pick_given(r, MS_CHOOSE_PARAM_DTYPE, MS_CHOOSE_STACK);
     if (ms_plan_is_given(r->opts, MS_CHOOSE_ORDER))
         return ms_order_parse(r->cx, r->opts->of[MS_CHOOSE_ORDER].text, r->plan);
     if (!r->from_file)

@@ -269,8 +269,6 @@ ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
                                                             [MS_REAL_FP8] = MS_FP8};
     ms_plan_give(options, MS_CHOOSE_COMPUTE, (long)computes_in[flags->dtype.value]);
     MS_TRY(ms_plan_from_options(cx, options, out));
-    out->param_dtype = out->grad_dtype = NULL;
-    out->optimizer_dtype = out->comm_dtype = NULL;
     return MS_OK;
 }
 

@@ -9,21 +9,6 @@
 
 #define BAR_WIDTH 40
 
-static const char *precision_note(ms_arena *arena, const ms_plan *plan)
-{
-    const char *const names[] = {"params", "grads", "optimizer", "comm"};
-    const char *const types[] = {plan->param_dtype, plan->grad_dtype,
-                                 plan->optimizer_dtype, plan->comm_dtype};
-    const char *text = "";
-    for (int i = 0; i < 4; i++)
-        if (types[i] != NULL)
-            text = ms_arena_printf(arena, "%s%s%s %s", text, text[0] == '\0' ? "" : ", ",
-                                   names[i], types[i]);
-    if (text[0] == '\0')
-        return "";
-    return ms_arena_printf(arena, " (the plan's %s is recorded but not priced)", text);
-}
-
 static const char *experts_note(ms_arena *arena, const ms_plan *plan)
 {
     if (plan->expert_loads != NULL)
@@ -45,10 +30,9 @@ const char *ms_assumed_text(ms_arena *arena, const ms_plan *plan, const ms_predi
         padding = ms_arena_printf(arena, "%s; each key-value head on %ld ranks", padding,
                                   p->kv_copies);
     return ms_arena_printf(arena,
-                           "states in the bytes that stack %s keeps%s; no other traffic, "
+                           "states in the bytes that stack %s keeps; no other traffic, "
                            "no stragglers%s%s",
-                           plan->stack, precision_note(arena, plan),
-                           experts_note(arena, plan), padding);
+                           plan->stack, experts_note(arena, plan), padding);
 }
 
 static void print_inputs(FILE *out, ms_arena *arena, const ms_plan *plan,

@@ -461,8 +461,9 @@ static void add_communication(const ms_program *program, const ms_pricer *pricer
 
 /* ---- parameters ---- */
 
-static void add_params(const ms_program *program, ms_bill *bill)
+static void add_params(const ms_program *program, const ms_pricer *pricer, ms_bill *bill)
 {
+    bool updates_matrices = ms_stack_updates_matrices(pricer->stack);
     for (int t = 0; t < program->num_tensors; t++) {
         const ms_tensor *tensor = &program->tensors[t];
         if (tensor->role != MS_ROLE_WEIGHT || tensor->shared)
@@ -478,6 +479,8 @@ static void add_params(const ms_program *program, ms_bill *bill)
             continue;
         }
         *(is_expert ? &bill->expert_params : &bill->dense_params) += elements;
+        if (updates_matrices)
+            ms_update_cost_add(program, t, pricer, &bill->update);
         if (tensor->gradient >= 0 && program->mesh_size[tensor->mesh][2] > 1 &&
             program->tensors[tensor->gradient].at[2].kind == MS_PARTIAL_SUM)
             bill->tp_partial_params += elements;
@@ -495,7 +498,7 @@ ms_bill ms_bill_make(ms_arena *arena, const ms_program *program, const ms_pricer
         bill.comms[list] = ms_arena_take(arena, MAX_COMMS * sizeof(ms_bill_comm));
     add_compute(program, pricer, &bill);
     add_communication(program, pricer, &bill);
-    add_params(program, &bill);
+    add_params(program, pricer, &bill);
     ms_bill_add_memory(program, pricer, &bill);
     ms_bill_add_exchanges(program, pricer, &bill.segments);
     return bill;

@@ -7,6 +7,7 @@
 #define MS_COSTMODEL_COST_BILL_H
 
 #include "costmodel/cost/kernel_cost.h"
+#include "costmodel/cost/update_cost.h"
 #include "costmodel/program/program.h"
 
 /* Mesh axes of the collectives in a priced program. etp ranks count as tp ranks. */
@@ -125,6 +126,7 @@ typedef struct ms_bill {
     double dense_params, expert_params;
     ms_frozen_params frozen;
     double tp_partial_params;           /* parameters with partial gradients over tp */
+    ms_update_cost update;              /* all 0 with AdamW */
     ms_bill_memory memory;
     double head_params;           /* trained parameters of the head's output matrix */
     double frozen_head_params;    /* the same if it is frozen */

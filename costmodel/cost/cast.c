@@ -6,6 +6,13 @@
 #include <math.h>
 #include <string.h>
 
+double ms_cast_element_bytes(const ms_pricer *pricer)
+{
+    const ms_operand_scaling *scaling = pricer->stack->scaling;
+    return ms_dtype_bytes(pricer->compute) +
+           (scaling == NULL ? 0.0 : scaling->scale_bytes);
+}
+
 /* ---- gathers for products ---- */
 
 static bool is_for_products(const ms_program *program, int tensor)
@@ -72,7 +79,7 @@ bool ms_node_sends(const ms_program *program, const ms_node *node,
     if (node->op == MS_OP_REDISTRIBUTE &&
         sends_cast(program, gather_of(program, node->out[0]), pricer))
         out->size_bytes *=
-            ms_dtype_bytes(pricer->compute) / ms_stored_bytes(pricer->compute);
+            ms_cast_element_bytes(pricer) / ms_stored_bytes(pricer->compute);
     return true;
 }
 
@@ -183,6 +190,55 @@ static double kernels_s(const ms_pricer *pricer, const ms_node *node, ms_gemm_sh
     return kernels * ms_gemm_kernel_s(pricer, shape);
 }
 
+/* Bytes of the casts of one operand for one direction of reading: 16 bits read, values
+ * and scales written. */
+static double one_cast_bytes(const ms_pricer *pricer)
+{
+    const ms_operand_scaling *scaling = pricer->stack->scaling;
+    return 2.0 * scaling->reads + ms_cast_element_bytes(pricer);
+}
+
+/* Bytes per element of a cast for a forward GEMM or an input gradient. Stacks that keep
+ * casts write both directions at once (Transformer Engine, cast_transpose). */
+static double first_cast_bytes(const ms_pricer *pricer)
+{
+    double other_bytes = pricer->stack->keeps_casts ? ms_cast_element_bytes(pricer) : 0.0;
+    return one_cast_bytes(pricer) + other_bytes;
+}
+
+/* Bytes per element of a weight's cast, once per GEMM that reads the weight, or for both
+ * directions in forward; none if the cast stays between micro-batches or is gathered. */
+static double weight_cast_bytes(const ms_pricer *pricer, ms_pass pass)
+{
+    const ms_stack *stack = pricer->stack;
+    if (stack->cast_param_bytes.value > 0.0 || stack->gathers_cast ||
+        (stack->keeps_casts && pass == MS_PASS_BACKWARD_INPUT))
+        return 0.0;
+    return first_cast_bytes(pricer);
+}
+
+/* Seconds of a GEMM's casts by the plan's recipe. `share`: of the first operand's cast.
+ * Stacks that save operands in 16 bits cast the input once more for the weight gradient
+ * (torchao, float8_linear.py, matmul_with_hp_or_float8_args), and copy the result's
+ * gradient in the other direction, or cast it once more. */
+static double scaled_casts_s(const ms_pricer *pricer, const ms_node *node,
+                             ms_gemm_shape shape, double share)
+{
+    double first = shape.batch * shape.m * shape.k,
+           second = shape.batch * shape.k * shape.n;
+    double copy_bytes = pricer->stack->scaling->by_tensor
+                            ? 2.0 * ms_dtype_bytes(pricer->compute)
+                            : one_cast_bytes(pricer);
+    if (node->pass != MS_PASS_BACKWARD_WEIGHT)
+        return ms_stream_s(pricer,
+                           share * first * first_cast_bytes(pricer) +
+                               second * weight_cast_bytes(pricer, (ms_pass)node->pass));
+    return pricer->stack->keeps_casts
+               ? 0.0
+               : ms_stream_s(pricer, share * first * one_cast_bytes(pricer) +
+                                         second * copy_bytes);
+}
+
 static double multiply_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
@@ -241,8 +297,10 @@ static double product_s(const ms_program *program, const ms_node *node,
     }
     if (node->op == MS_OP_GROUPED && ms_fuses_experts(program, pricer))
         return ms_gemm_kernel_s(pricer, shape);
+    double share = cast_share(program, node, pricer);
     return multiply_s(program, node, pricer) +
-           ms_cast_s(pricer, shape, cast_share(program, node, pricer));
+           (pricer->stack->scaling == NULL ? ms_cast_s(pricer, shape, share)
+                                           : scaled_casts_s(pricer, node, shape, share));
 }
 
 double ms_node_product_s(const ms_program *program, const ms_node *node,
@@ -287,7 +345,7 @@ static double kept_cast_frac(const ms_program *program, int tensor,
             continue;
         *(reads_cast(program, node, tensor, pricer) ? &cast : &whole) = true;
     }
-    double frac = ms_dtype_bytes(pricer->compute) / ms_stored_bytes(pricer->compute);
+    double frac = ms_cast_element_bytes(pricer) / ms_stored_bytes(pricer->compute);
     if (!cast)
         return 1.0;
     return whole && !pricer->stack->keeps_casts_alone ? frac + 1.0 : frac;

@@ -1,10 +1,14 @@
 /* Seconds and saved bytes of GEMMs in fewer than 16 bits, whose operands are cast from 16
- * bits once, before they are gathered or sent. docs/formulas 2.1.1. */
+ * bits once, before they are gathered or sent. docs/formulas 2.1.1, 2.1.4. */
 #ifndef MS_COSTMODEL_COST_CAST_H
 #define MS_COSTMODEL_COST_CAST_H
 
 #include "costmodel/cost/kernel_cost.h"
 #include "costmodel/program/program.h"
+
+/* Bytes per element of an operand in the compute type, with the scales of the plan's
+ * recipe. */
+double ms_cast_element_bytes(const ms_pricer *pricer);
 
 /* Seconds of an EINSUM or GROUPED node with its casts; if the stack fuses_projections,
  * its share of the GEMM by the joined matrix. The output head multiplies in 16 bits:

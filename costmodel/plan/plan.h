@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "costmodel/model/model.h"
 #include "costmodel/plan/lora.h"
+#include "costmodel/profile/recipe.h"
 #include "costmodel/schedule/schedule.h"
 #include "costmodel/tensor/technique.h"
 #include "topo/cluster.h"
@@ -25,6 +26,36 @@ typedef enum ms_plan_axis {
 } ms_plan_axis;
 /* "pp" "dp_replicate" "dp_shard" "cp" "tp", NULL */
 extern const char *const ms_plan_axis_names[];
+
+/* Type of stored values; MS_STORE_DEFAULT: the stack's own. INT8: blocks of 256 values with
+ * an fp32 scale each (bitsandbytes, functional.py, quantize_blockwise). */
+typedef enum ms_storage {
+    MS_STORE_DEFAULT,
+    MS_STORE_FP32,
+    MS_STORE_BF16,
+    MS_STORE_FP8,
+    MS_STORE_INT8
+} ms_storage;
+
+/* The optimizer's own copy of the parameters. */
+typedef enum ms_master_copy {
+    MS_MASTER_DEFAULT, /* the stack's, in the type of the optimizer's states */
+    MS_MASTER_FP32,
+    MS_MASTER_BF16,
+    MS_MASTER_NONE
+} ms_master_copy;
+
+typedef enum ms_optimizer {
+    MS_OPTIMIZER_ADAMW,
+    MS_OPTIMIZER_ADAM_8BIT, /* AdamW with moments as MS_STORE_INT8 */
+    MS_OPTIMIZER_ADAFACTOR, /* has no first moment */
+    MS_OPTIMIZER_SGD,       /* has momentum */
+    MS_OPTIMIZER_LION,
+    MS_OPTIMIZER_MUON, /* updates layers' matrices; AdamW the rest */
+    MS_NUM_OPTIMIZERS
+} ms_optimizer;
+/* "adamw" "adam8bit" "adafactor" "sgd" "lion" "muon", NULL */
+extern const char *const ms_optimizer_names[];
 
 /* The choices of a plan, in the order of flags and of JSON:
  * costmodel/plan/plan_field.h. */
@@ -64,6 +95,8 @@ typedef enum ms_choice {
     MS_CHOOSE_GRAD_DTYPE,
     MS_CHOOSE_OPTIMIZER_DTYPE,
     MS_CHOOSE_COMM_DTYPE,
+    MS_CHOOSE_MASTER_DTYPE,
+    MS_CHOOSE_RECIPE,
     MS_CHOOSE_STACK,
     MS_CHOOSE_RANKS_PER_DOMAIN,
     MS_CHOOSE_MOE_DISPATCHER,
@@ -79,6 +112,7 @@ typedef enum ms_choice {
     MS_CHOOSE_OFFLOAD_OPTIMIZER,
     MS_CHOOSE_GATHER_BITS,
     MS_CHOOSE_REDUCE_BITS,
+    MS_CHOOSE_OPTIMIZER,
     MS_NUM_CHOICES
 } ms_choice;
 
@@ -117,9 +151,12 @@ typedef struct ms_plan {
      * saved; negative: the largest share that fits memory (sim/step/recompute_fit.h) */
     double recompute_budget_frac;
     ms_dtype compute;
-    /* types as "fp32" or "bf16"; NULL: not stated. Plan files keep these choices, but
-     * predictions use the stack's types */
-    const char *param_dtype, *grad_dtype, *optimizer_dtype, *comm_dtype;
+    /* types of stored parameters, gradient sums, optimizer states and reductions of
+     * gradients: what they mean is in costmodel/plan/stack_choices.h */
+    ms_storage param_dtype, grad_dtype, optimizer_dtype, comm_dtype;
+    ms_master_copy master_dtype;
+    ms_recipe recipe; /* scaling of GEMMs' operands below 16 bits */
+    ms_optimizer optimizer;
     ms_dispatcher dispatcher; /* how tokens travel to experts of other ranks */
     double expert_imbalance;  /* token copies of the fullest ep rank / the mean */
     const char *expert_loads; /* file of experts' loads (expert_loads.h); NULL: none */

@@ -109,7 +109,7 @@ const char *ms_plan_value_text(ms_arena *arena, const ms_plan *plan, ms_choice c
     if (kind == MS_CHOICE_NUMBER)
         return ms_json_number_text(*(const double *)at(plan, choice),
                                    ms_arena_alloc(arena, 32));
-    if (kind == MS_CHOICE_TEXT || kind == MS_CHOICE_STORED)
+    if (kind == MS_CHOICE_TEXT)
         return *(const char *const *)at(plan, choice);
     return kind == MS_CHOICE_LIST
                ? list_text(arena, plan, choice)
@@ -138,12 +138,24 @@ bool ms_plan_same(const ms_plan *a, const ms_plan *b, ms_choice choice)
         return same_stage_layers(a, b);
     if (kind == MS_CHOICE_NUMBER)
         return *(const double *)at(a, choice) == *(const double *)at(b, choice);
-    if (kind == MS_CHOICE_TEXT || kind == MS_CHOICE_STORED)
+    if (kind == MS_CHOICE_TEXT)
         return same_text(*(const char *const *)at(a, choice),
                          *(const char *const *)at(b, choice));
     return ms_plan_get(a, choice) == ms_plan_get(b, choice) &&
            (choice != MS_CHOOSE_SCHEDULE ||
             same_text(a->schedule_file, b->schedule_file));
+}
+
+bool ms_plan_same_workload(const ms_plan *a, const ms_plan *b)
+{
+    for (ms_choice i = MS_CHOOSE_SEQUENCE_LENGTH; i < MS_NUM_CHOICES; i++) {
+        bool is_budget = i == MS_CHOOSE_RECOMPUTE_BUDGET;
+        bool is_kept = ms_plan_fields[i].search == MS_SEARCH_KEEPS &&
+                       i != MS_CHOOSE_STACK && i != MS_CHOOSE_CP_BALANCE;
+        if ((is_kept || is_budget) && !ms_plan_same(a, b, i))
+            return false;
+    }
+    return true;
 }
 
 /* Whether two plans are equal in all choices that plan files store. */

@@ -13,7 +13,6 @@ typedef enum ms_choice_kind {
     MS_CHOICE_SWITCH, /* C type bool */
     MS_CHOICE_WORD,   /* C enum: index into `words` */
     MS_CHOICE_TEXT,   /* C type const char * */
-    MS_CHOICE_STORED, /* const char *: one of `words`; NULL: not stated */
     MS_CHOICE_LIST    /* the choices `order` and `layers_per_stage` */
 } ms_choice_kind;
 
@@ -90,6 +89,9 @@ void ms_plan_reset(ms_plan *plan, ms_choice choice);
 void ms_plan_make_plain(ms_plan *plan);
 /* Whether two plans agree in a choice; texts are compared by content. */
 bool ms_plan_same(const ms_plan *a, const ms_plan *b, ms_choice choice);
+/* Whether two plans agree in the choices that one workload has for all its plans: batch,
+ * sequence, types, optimizer, and all that a search keeps. */
+bool ms_plan_same_workload(const ms_plan *a, const ms_plan *b);
 bool ms_plan_is_plain(const ms_plan *plan, ms_choice choice);
 bool ms_plan_matters(const ms_plan *plan, ms_choice choice);
 /* Command-line default of a choice, given all choices before it in the table. */

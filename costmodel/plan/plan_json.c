@@ -17,7 +17,6 @@ typedef struct plan_file {
     ms_plan plan;
     const char *schema;
     const char *texts[MS_NUM_CHOICES]; /* [choice] word as read, if it has aliases */
-    int stored[MS_NUM_CHOICES];        /* [choice] index in `words`; -1: not stated */
 } plan_file;
 
 /* ---- tables ---- */
@@ -27,8 +26,7 @@ static ms_field field_of(ms_choice choice)
     static const ms_field_kind kinds[] = {
         [MS_CHOICE_WHOLE] = MS_FIELD_INTEGER, [MS_CHOICE_NUMBER] = MS_FIELD_NUMBER,
         [MS_CHOICE_SWITCH] = MS_FIELD_BOOL,   [MS_CHOICE_WORD] = MS_FIELD_CHOICE,
-        [MS_CHOICE_TEXT] = MS_FIELD_TEXT,     [MS_CHOICE_STORED] = MS_FIELD_CHOICE,
-        [MS_CHOICE_LIST] = MS_FIELD_ANY};
+        [MS_CHOICE_TEXT] = MS_FIELD_TEXT,     [MS_CHOICE_LIST] = MS_FIELD_ANY};
     const ms_plan_field *row = &ms_plan_fields[choice];
     ms_field field = {.kind = kinds[row->kind],
                       .key = row->key,
@@ -42,8 +40,6 @@ static ms_field field_of(ms_choice choice)
     if (row->find != NULL) {
         field.kind = MS_FIELD_TEXT;
         field.offset = offsetof(plan_file, texts) + choice * sizeof(const char *);
-    } else if (row->kind == MS_CHOICE_STORED) {
-        field.offset = offsetof(plan_file, stored) + choice * sizeof(int);
     }
     return field;
 }
@@ -276,14 +272,6 @@ static ms_status check_recompute(ms_ctx *cx, ms_jval root, const ms_plan *plan)
     return MS_OK;
 }
 
-static void translate_stored(plan_file *file)
-{
-    for (int i = 0; i < MS_NUM_CHOICES; i++)
-        if (ms_plan_fields[i].kind == MS_CHOICE_STORED && file->stored[i] >= 0)
-            *(const char **)((char *)&file->plan + ms_plan_fields[i].offset) =
-                ms_plan_fields[i].words[file->stored[i]];
-}
-
 /* Sets `gpus` to the product of the mesh axes; MS_EINPUT if the file states another. */
 static ms_status check_ranks(ms_ctx *cx, ms_jval root, ms_plan *plan)
 {
@@ -329,8 +317,6 @@ ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out)
     MS_TRY(check_schema(cx, root));
     plan_file file = {.plan = ms_plan_default(1)};
     ms_jval value;
-    for (int i = 0; i < MS_NUM_CHOICES; i++)
-        file.stored[i] = -1;
     file.plan.gpus = 0;         /* 0: not stated in the file */
     file.plan.global_batch = 0; /* 0: not stated in the file */
     ms_status status = ms_json_read(cx, root, fields_of(cx->arena, NULL), &file);
@@ -344,7 +330,6 @@ ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out)
     if (status != MS_OK)
         return status;
     MS_TRY(check_ranks(cx, root, &file.plan));
-    translate_stored(&file);
     ms_plan_fill_defaults(&file.plan);
     if (!stated(cx, root, MS_CHOOSE_RESHARD, &value))
         file.plan.reshard_after_forward =
@@ -408,8 +393,7 @@ static void write_value(ms_jout *out, const ms_plan *plan, ms_choice choice)
 static bool is_shortened(const ms_plan *plan, ms_choice choice)
 {
     const ms_plan_field *row = &ms_plan_fields[choice];
-    return row->json_plain != MS_PLAIN_WRITTEN && row->kind != MS_CHOICE_STORED &&
-           ms_plan_is_plain(plan, choice);
+    return row->json_plain != MS_PLAIN_WRITTEN && ms_plan_is_plain(plan, choice);
 }
 
 static bool is_written(const ms_plan *plan, ms_choice choice)

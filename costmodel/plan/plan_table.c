@@ -5,6 +5,7 @@
 #include "costmodel/schedule/schedule.h"
 
 #include <string.h>
+#include <strings.h>
 
 #define MAX_GPUS   16777216 /* 2^24 */
 #define MAX_TOKENS 4294967296.0
@@ -13,7 +14,11 @@
 
 /* ---- words ---- */
 
-static const char *const storage_words[] = {"fp32", "bf16", NULL};
+/* words of ms_storage, or the first of them, and of ms_master_copy */
+static const char *const wide_words[] = {"default", "fp32", "bf16", NULL};
+static const char *const narrow_words[] = {"default", "fp32", "bf16", "fp8", NULL};
+static const char *const state_words[] = {"default", "fp32", "bf16", "fp8", "int8", NULL};
+static const char *const master_words[] = {"default", "fp32", "bf16", "none", NULL};
 
 static bool find_schedule(const char *text, int *index)
 {
@@ -31,6 +36,31 @@ static bool find_cp_method(const char *text, int *index)
         return false;
     *index = (int)method;
     return true;
+}
+
+const char *const ms_optimizer_names[] = {"adamw", "adam8bit", "adafactor", "sgd",
+                                          "lion",  "muon",     NULL};
+
+static bool find_optimizer(const char *text, int *index)
+{
+    static const struct {
+        const char *alias;
+        ms_optimizer kind;
+    } aliases[] = {{"adam", MS_OPTIMIZER_ADAMW},
+                   {"adamw8bit", MS_OPTIMIZER_ADAM_8BIT},
+                   {"8bit-adam", MS_OPTIMIZER_ADAM_8BIT},
+                   {"momentum", MS_OPTIMIZER_SGD}};
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+        if (strcasecmp(text, aliases[i].alias) == 0) {
+            *index = (int)aliases[i].kind;
+            return true;
+        }
+    for (int i = 0; ms_optimizer_names[i] != NULL; i++)
+        if (strcasecmp(text, ms_optimizer_names[i]) == 0) {
+            *index = i;
+            return true;
+        }
+    return false;
 }
 
 /* ---- defaults of the command line ---- */
@@ -184,11 +214,10 @@ static bool has_capacity(const ms_plan *plan)
             .low = 1, .high = MAX_GPUS, .plain = 1, FLAG("--" #member, "N", text),       \
             .search = MS_SEARCH_TRIES, .in_table = true, .hidden = true                  \
     }
-#define STORED(member_of, word)                                                          \
+#define STORED(member, word, list, null, text)                                           \
     {                                                                                    \
-        .kind = MS_CHOICE_STORED, .offset = offsetof(ms_plan, member_of),                \
-        .name = #member_of, .words = storage_words, JSON("precision", word),             \
-        .json_plain = MS_PLAIN_NULL                                                      \
+        WORD(member##_dtype, #member "_dtype", list), JSON("precision", word),           \
+            .json_plain = (null), FLAG("--" #member "-dtype", NULL, text)                \
     }
 
 const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
@@ -345,10 +374,29 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_COMPUTE] = {WORD(compute, "compute", ms_dtype_names),
                            JSON("precision", "compute"), .plain = MS_BF16,
                            FLAG("--precision", NULL, "compute type (default bf16)")},
-    [MS_CHOOSE_PARAM_DTYPE] = STORED(param_dtype, "params"),
-    [MS_CHOOSE_GRAD_DTYPE] = STORED(grad_dtype, "grads"),
-    [MS_CHOOSE_OPTIMIZER_DTYPE] = STORED(optimizer_dtype, "optimizer"),
-    [MS_CHOOSE_COMM_DTYPE] = STORED(comm_dtype, "comm"),
+    [MS_CHOOSE_PARAM_DTYPE] =
+        STORED(param, "params", narrow_words, MS_PLAIN_NULL,
+               "type of parameters between steps (default: the stack's)"),
+    [MS_CHOOSE_GRAD_DTYPE] =
+        STORED(grad, "grads", wide_words, MS_PLAIN_NULL,
+               "type of gradients and of their sums (default: the stack's)"),
+    [MS_CHOOSE_OPTIMIZER_DTYPE] =
+        STORED(optimizer, "optimizer", state_words, MS_PLAIN_NULL,
+               "type of optimizer states; 8-bit types are for moments alone (default: "
+               "the stack's)"),
+    [MS_CHOOSE_COMM_DTYPE] =
+        STORED(comm, "comm", narrow_words, MS_PLAIN_NULL,
+               "type of gradients in reductions (default: that of their sums); fp8: of "
+               "parameters in gathers"),
+    [MS_CHOOSE_MASTER_DTYPE] =
+        STORED(master, "master", master_words, MS_PLAIN_OMITTED,
+               "the optimizer's copy of parameters (default: the stack's; none where "
+               "parameters are as wide as optimizer states)"),
+    [MS_CHOOSE_RECIPE] = {WORD(recipe, "recipe", ms_recipe_names),
+                          JSON("precision", "recipe"), .json_plain = MS_PLAIN_OMITTED,
+                          FLAG("--precision-recipe", NULL,
+                               "scales of GEMM operands in 8 or 4 bits (default: casts "
+                               "of one pass)")},
     [MS_CHOOSE_STACK] =
         {TEXT(stack), JSON(NULL, "stack"),
          FLAG(
@@ -438,4 +486,8 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
          JSON("quantized", "reductions"), .json_plain = MS_PLAIN_OMITTED,
          FLAG("--quantized-reductions", NULL,
               "bits in which gradients are reduced, as in ZeRO++ (default off)")},
+    [MS_CHOOSE_OPTIMIZER] = {WORD(optimizer, "optimizer", ms_optimizer_names),
+                             JSON("optimizer", "kind"), .json_plain = MS_PLAIN_OMITTED,
+                             .find = find_optimizer, .in_table = true, .hidden = true,
+                             FLAG("--optimizer", NULL, "optimizer (default adamw)")},
 };

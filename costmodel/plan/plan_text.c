@@ -381,18 +381,32 @@ static const char *quantised_text(ms_arena *arena, const char *what,
                                                       ms_quantised_bits_names[bits]);
 }
 
+/* Stated types and optimizer: ", grads bf16, optimizer int8, muon". */
+static const char *states_text(ms_arena *arena, const ms_plan *plan)
+{
+    const char *text = "";
+    for (int i = MS_CHOOSE_PARAM_DTYPE; i <= MS_CHOOSE_RECIPE; i++)
+        if (!ms_plan_is_plain(plan, (ms_choice)i))
+            text = ms_arena_printf(arena, "%s, %s %s", text, ms_plan_fields[i].key,
+                                   ms_plan_value_text(arena, plan, (ms_choice)i));
+    return plan->optimizer == MS_OPTIMIZER_ADAMW
+               ? text
+               : ms_arena_printf(arena, "%s, %s", text,
+                                 ms_optimizer_names[plan->optimizer]);
+}
+
 char *ms_plan_text(ms_arena *arena, const ms_plan *plan)
 {
     const char *experts = "";
     if (plan->ep * plan->etp > 1)
         experts = ms_arena_printf(arena, ", ep %ld etp %ld", plan->ep, plan->etp);
     return ms_arena_printf(
-        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s%s%s, %s%s", axes_text(arena, plan),
+        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s%s%s, %s%s%s", axes_text(arena, plan),
         context_text(arena, plan), experts, plan->microbatch, schedule_text(arena, plan),
         plan->zero,
         plan->zero == 3 && !plan->reshard_after_forward ? " kept gathered" : "",
         switches_text(arena, plan), recompute_text(arena, plan),
         offload_text(arena, plan), quantised_text(arena, "gathers", plan->gather_bits),
         quantised_text(arena, "reductions", plan->reduce_bits),
-        ms_dtype_names[plan->compute], lora_text(arena, plan));
+        ms_dtype_names[plan->compute], states_text(arena, plan), lora_text(arena, plan));
 }

@@ -1,5 +1,7 @@
 #include "costmodel/plan/stack_choices.h"
 
+#include "costmodel/plan/plan_field.h"
+
 static void choose_dispatcher(const ms_plan *plan, ms_stack *stack)
 {
     if (plan->dispatcher == MS_DISPATCH_OF_STACK)
@@ -44,9 +46,33 @@ static bool set_bits(ms_quantised_bits bits, ms_coefficient *comm_bytes)
     return true;
 }
 
+/* Whether a plan states types, a recipe or an optimizer. */
+static bool has_states(const ms_plan *plan)
+{
+    static const ms_choice choices[] = {MS_CHOOSE_PARAM_DTYPE,     MS_CHOOSE_GRAD_DTYPE,
+                                        MS_CHOOSE_COMM_DTYPE,      MS_CHOOSE_MASTER_DTYPE,
+                                        MS_CHOOSE_OPTIMIZER_DTYPE, MS_CHOOSE_RECIPE,
+                                        MS_CHOOSE_OPTIMIZER};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (!ms_plan_is_plain(plan, choices[i]))
+            return true;
+    return false;
+}
+
+static void set_states(const ms_plan *plan, ms_stack *stack)
+{
+    if (stack->has_choices || !has_states(plan))
+        return;
+    stack->has_choices = true;
+    ms_stack_set_types(stack, plan);
+    ms_stack_set_recipe(stack, plan);
+    ms_stack_set_optimizer(stack, plan);
+}
+
 ms_stack ms_stack_of_plan(const ms_stack *stack, const ms_plan *plan)
 {
     ms_stack out = ms_stack_adapt(stack, plan->compute);
+    set_states(plan, &out);
     choose_dispatcher(plan, &out);
     if (plan->lora_rank > 0)
         set_frozen(plan, &out);

@@ -6,7 +6,34 @@
 #include "costmodel/profile/stack.h"
 
 /* The stack as a plan runs it: adapted to the compute type (ms_stack_adapt), with the
- * plan's own choices in place of the stack's numbers. */
+ * plan's own choices in place of the stack's numbers. A stack that has choices keeps
+ * them. */
 ms_stack ms_stack_of_plan(const ms_stack *stack, const ms_plan *plan);
+
+/* Puts the types that a plan states in place of the stack's, and changes optimizer_bytes
+ * and accumulate_bytes by the traffic that they save or add. Consequences, where the plan
+ * does not state otherwise:
+ * - fp32 parameters need no master copy; nor do parameters in the type of the states
+ * - without a master copy, gradients and moments have the type of narrower parameters, as
+ *   PyTorch makes them (torch.optim, zeros_like(param))
+ * - reductions have the type of the gradient sums, if the stack's have
+ * - copies of gradients beside a 32-bit sum go with that sum
+ * - fp8 parameters are gathered so. */
+void ms_stack_set_types(ms_stack *stack, const ms_plan *plan);
+
+/* Sets the scaling of the plan's recipe; without a scale per tensor, stacks that cast once
+ * by tensor only cast for each GEMM. */
+void ms_stack_set_recipe(ms_stack *stack, const ms_plan *plan);
+
+/* MS_EINPUT: the recipe has another compute type, or the device lacks it; parameters or
+ * gathers in fp8 with a wider compute type. */
+ms_status ms_plan_check_types(ms_ctx *cx, const ms_plan *plan, const ms_device *device);
+
+/* Puts the states and the traffic of the plan's optimizer in place of AdamW's. */
+void ms_stack_set_optimizer(ms_stack *stack, const ms_plan *plan);
+
+/* HBM bytes per parameter of an update that reads the gradient, and reads and writes
+ * master copy and moments; the parameter is written, and read too if no master is. */
+double ms_update_traffic_bytes(const ms_stack *stack);
 
 #endif

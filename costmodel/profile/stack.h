@@ -5,6 +5,7 @@
 #define MS_COSTMODEL_PROFILE_STACK_H
 
 #include "costmodel/profile/profile.h"
+#include "costmodel/profile/recipe.h"
 #include "costmodel/schedule/schedule.h"
 #include "costmodel/tensor/technique.h"
 
@@ -132,6 +133,15 @@ typedef struct ms_stack {
     bool quantises_reductions, quantises_gathers;
     ms_coefficient grad_comm_bytes;  /* bytes per parameter in gradient reductions */
     ms_coefficient param_comm_bytes; /* bytes per parameter in all-gathers */
+    /* ---- set for a plan's optimizer (costmodel/plan/stack_choices.h), 0 in stack files:
+     * costmodel/cost/update_cost.h ---- */
+    bool has_choices;             /* a plan's choices are in the numbers */
+    double orthogonal_iterations; /* Newton-Schulz, per matrix and step */
+    /* bytes of states and HBM bytes of parameters that are no matrices to the optimizer,
+     * beyond moment_bytes and optimizer_bytes */
+    double vector_moment_bytes, vector_optimizer_bytes;
+    double factored_bytes; /* bytes of states per row and per column of a matrix */
+    const ms_operand_scaling *scaling; /* the plan's recipe; NULL: casts of one pass */
     bool states_in_compute_type; /* optimizer states and logits have the compute type */
     /* buffers of gathered parameters have the size of the largest of layers, embedding
      * and head; false: of the largest layer */

@@ -155,8 +155,7 @@ static double update_s(const ms_rank_run *r)
 {
     const ms_planned *p = r->rank.planned;
     ms_rank_load load = ms_planned_load(r->rank.cx, p, r->pipeline_rank);
-    double params = ms_rank_params(&load, &p->pipeline.shards, p->sharding >= MS_ZERO_1);
-    return ms_update_s(&p->workload->pricer, params);
+    return ms_rank_update_s(&p->pipeline, &load, p->sharding);
 }
 
 static ms_status end_on_clock(ms_rank_run *r)

@@ -1,6 +1,7 @@
 #include "sim/planning/best_plan.h"
 
 #include "base/number.h"
+#include "costmodel/plan/stack_choices.h"
 #include "sim/step/prediction_text.h"
 #include "topo/allocation.h"
 
@@ -109,8 +110,7 @@ static bool is_of_job(const ms_plan *plan, const ms_plan *base)
     return strcmp(plan->model, base->model) == 0 &&
            strcmp(plan->cluster, base->cluster) == 0 &&
            strcmp(plan->stack, base->stack) == 0 && plan->gpus == base->gpus &&
-           plan->sequence_length == base->sequence_length &&
-           plan->global_batch == base->global_batch && plan->compute == base->compute;
+           ms_plan_same_workload(plan, base);
 }
 
 ms_status ms_best_plan_again(ms_ctx *cx, const ms_best_question *question,

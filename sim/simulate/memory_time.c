@@ -93,9 +93,9 @@ static void add_action(track *t, const ms_action *a, const ms_action_span *span,
 
 static double moment_bytes(const track *t)
 {
-    double params = ms_rank_params(&t->load, &t->planned->pipeline.shards,
-                                   t->planned->sharding >= MS_ZERO_1);
-    return params * t->planned->workload->stack->moment_bytes.value;
+    return ms_rank_state_bytes(&t->load, t->planned->sharding,
+                               &t->planned->pipeline.shards,
+                               t->planned->workload->stack->moment_bytes.value);
 }
 
 ms_memory_track ms_memory_over_time(ms_ctx *cx, const ms_simulation *sim,

@@ -54,6 +54,7 @@ typedef struct ms_block_cost {
     double dense_params, expert_params;
     ms_frozen_params frozen;
     double frozen_gather_s; /* what frozen parameters add to gather_s with ZeRO-3 */
+    ms_update_cost update;
     ms_bill_memory memory;
 } ms_block_cost;
 

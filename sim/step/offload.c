@@ -81,8 +81,8 @@ static double host_update_s(const ms_workload *workload, const ms_links *links,
     return stack->host_update_bytes.value * num_params / reached_bytes_per_s;
 }
 
-double ms_rank_update_s(const ms_workload *workload, const ms_links *links,
-                        double num_params)
+double ms_states_update_s(const ms_workload *workload, const ms_links *links,
+                          double num_params)
 {
     const ms_stack *stack = workload->stack;
     double device_s = ms_update_s(&workload->pricer, num_params);

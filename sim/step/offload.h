@@ -32,7 +32,7 @@ double ms_host_gradients_s(const ms_workload *workload, const ms_links *links,
  * host: gradients down, unless backward has copied them, update by the CPUs, which the
  * ranks of a node share, and parameters up, one after the other. Source: ZeRO-Offload
  * (Ren et al. 2021), sections 4 and 5. */
-double ms_rank_update_s(const ms_workload *workload, const ms_links *links,
-                        double num_params);
+double ms_states_update_s(const ms_workload *workload, const ms_links *links,
+                          double num_params);
 
 #endif

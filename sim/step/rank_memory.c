@@ -167,6 +167,7 @@ void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
         for (int k = 0; k < 2; k++)
             out->unit_gathered_bytes[k] =
                 ms_max(out->unit_gathered_bytes[k], stage->unit_gathered_bytes[k]);
+        ms_update_cost_sum(&out->update, &stage->sum.update, chunks);
     }
 }
 
@@ -314,6 +315,16 @@ double ms_rank_memory_of_kind(const ms_workload *workload, const ms_shard_sizes 
     return reserved_bytes + (kind == MS_MEMORY_DEVICE ? driver_bytes : 0.0);
 }
 
+double ms_rank_state_bytes(const ms_rank_load *load, ms_sharding sharding,
+                           const ms_shard_sizes *shards, double bytes_per_param)
+{
+    bool is_sharded = sharding >= MS_ZERO_1;
+    const double *more_bytes = load->update.state_bytes;
+    return bytes_per_param * ms_rank_params(load, shards, is_sharded) +
+           (is_sharded ? more_bytes[0] / shards->dense + more_bytes[1] / shards->expert
+                       : more_bytes[0] + more_bytes[1]);
+}
+
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                     ms_sharding sharding, const ms_shard_sizes *shards,
                     double parts[MS_NUM_MEMORY_CATEGORIES])
@@ -323,8 +334,8 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
     parts[MS_MEMORY_PARAMS] =
         param_bytes(workload) * ms_rank_params(load, shards, params_sharded) +
         frozen_bytes(stack, load, shards, params_sharded);
-    parts[MS_MEMORY_GRADS] = stack->grad_bytes.value *
-        param_bytes(workload) * ms_rank_params(load, shards, params_sharded);
+    parts[MS_MEMORY_GRADS] = stack->grad_bytes.value * param_bytes(workload) *
+                             ms_rank_params(load, shards, params_sharded);
     bool grads_on_host =
         stack->host_optimizer == MS_HOST_UPDATE && stack->offloads_gradients;
     parts[MS_MEMORY_GRADS] = (grads_on_host ? 0.0 : stack->grad_bytes.value) *
@@ -338,8 +349,8 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
     parts[MS_MEMORY_OPTIMIZER] =
         stack->host_optimizer != MS_HOST_NO_OPTIMIZER
             ? 0.0
-            : (stack->master_bytes.value + stack->moment_bytes.value) *
-                  ms_rank_params(load, shards, sharding >= MS_ZERO_1);
+            : ms_rank_state_bytes(load, sharding, shards,
+                                  stack->master_bytes.value + stack->moment_bytes.value);
     parts[MS_MEMORY_ACTIVATIONS] = load->activation_bytes;
     parts[MS_MEMORY_LOGITS] = load->logits_bytes;
     parts[MS_MEMORY_GATHERED_PARAMS] = gathered_bytes(stack, load, sharding, shards);

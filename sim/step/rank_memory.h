@@ -48,6 +48,7 @@ typedef struct ms_rank_load {
     /* (dense, expert) bytes of the largest block, frozen parameters included */
     double unit_gathered_bytes[2];
     ms_frozen_params frozen;
+    ms_update_cost update;   /* optimizer costs beyond those per parameter */
     double activation_bytes; /* activations at the peak, temporary tensors included */
     double logits_bytes;     /* logits at the peak */
     double head_grad_bytes;  /* gradient of the head's matrix at the peak */
@@ -117,6 +118,10 @@ ms_shard_sizes ms_shard_sizes_of(const ms_links *links, long num_microbatches);
 /* Number of parameters that one rank holds: sharded if over_shards, else whole. */
 double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
                       bool over_shards);
+
+/* Bytes of optimizer states on a rank, `bytes_per_param` and those of ms_update_cost. */
+double ms_rank_state_bytes(const ms_rank_load *load, ms_sharding sharding,
+                           const ms_shard_sizes *shards, double bytes_per_param);
 
 /* Fills the bytes of each category at a rank's memory peak, which is during a backward.
  * Source for optimizer states: ZeRO (Rajbhandari et al. 2020). */

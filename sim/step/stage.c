@@ -82,7 +82,8 @@ static void add_bytes(ms_tensor_bytes *to, const ms_tensor_bytes *bytes, double 
     to->logits_bytes += count * bytes->logits_bytes;
 }
 
-static void add_block(ms_stage *stage, const ms_block_cost *block, double count)
+static void add_block(const ms_workload *workload, ms_stage *stage,
+                      const ms_block_cost *block, double count)
 {
     ms_block_cost *sum = &stage->sum;
     sum->forward_s += count * block->forward_s;
@@ -111,6 +112,8 @@ static void add_block(ms_stage *stage, const ms_block_cost *block, double count)
     sum->frozen.dense += count * block->frozen.dense;
     sum->frozen.expert += count * block->frozen.expert;
     sum->frozen_gather_s += count * block->frozen_gather_s;
+    if (workload->updates_matrices)
+        ms_update_cost_sum(&sum->update, &block->update, count);
     add_bytes(&sum->memory.saved, &block->memory.saved, count);
     add_bytes(&sum->memory.delayed, &block->memory.delayed, count);
 }
@@ -139,7 +142,7 @@ static void add_layers(const ms_workload *workload, const ms_block_costs *blocks
         if (count == 0)
             continue;
         const ms_block_cost *block = &blocks->layer[kind][mode];
-        add_block(stage, block, (double)count);
+        add_block(workload, stage, block, (double)count);
         stage->unit_dense_params = ms_max(stage->unit_dense_params, block->dense_params);
         stage->unit_expert_params =
             ms_max(stage->unit_expert_params, block->expert_params);
@@ -392,10 +395,10 @@ static void add_head(const ms_workload *workload, const ms_block_costs *blocks,
 {
     const ms_block_cost *head = head_block_of(workload, blocks, layout);
     const ms_block_cost *moved = moved_head(workload, blocks, layout);
-    stage->tied_gather_s = moved->gather_s + moved->frozen_gather_s - head->gather_s -
-                           head->frozen_gather_s;
+    stage->tied_gather_s =
+        moved->gather_s + moved->frozen_gather_s - head->gather_s - head->frozen_gather_s;
     stage->tied_reduce_s = moved->reduce_s - head->reduce_s;
-    add_block(stage, head, 1.0);
+    add_block(workload, stage, head, 1.0);
 }
 
 void ms_stage_make(const ms_workload *workload, const ms_block_costs *blocks,
@@ -404,7 +407,7 @@ void ms_stage_make(const ms_workload *workload, const ms_block_costs *blocks,
     memset(out, 0, sizeof *out);
     long first = layout->first_layer, last = first + layout->num_layers, middle = first;
     if (layout->has_embedding)
-        add_block(out, &blocks->embed, 1.0);
+        add_block(workload, out, &blocks->embed, 1.0);
     ms_layer_mode rest = layout->mode;
     if (layout->mode == MS_RECOMPUTE_FULL && layout->recompute_layers > 0) {
         middle = first + (layout->recompute_layers < layout->num_layers

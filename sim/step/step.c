@@ -14,20 +14,48 @@ double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
                                                       blocks->head_params);
 }
 
+/* Seconds of an update beyond the streams of ms_update_s. */
+static double matrix_update_s(const ms_pipeline *pipeline, const ms_update_cost *update,
+                              ms_sharding sharding)
+{
+    if (sharding < MS_ZERO_1)
+        return update->update_s[0] + update->update_s[1];
+    const ms_sync_group groups[2] = {MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP};
+    const double shards[2] = {pipeline->shards.dense, pipeline->shards.expert};
+    double own_s = 0.0, gather_s = 0.0;
+    for (int i = 0; i < 2; i++) {
+        own_s += update->update_s[i] / shards[i];
+        if (update->matrix_params[i] > 0.0 && shards[i] > 1.0)
+            gather_s +=
+                ms_collective_s(&pipeline->links->gather[groups[i]],
+                                ms_dtype_bytes(MS_BF16) * update->matrix_params[i]);
+    }
+    return ms_max(own_s, update->longest_s) + gather_s;
+}
+
+double ms_rank_update_s(const ms_pipeline *pipeline, const ms_rank_load *load,
+                        ms_sharding sharding)
+{
+    const ms_workload *workload = pipeline->workload;
+    double params = ms_rank_params(load, &pipeline->shards, sharding >= MS_ZERO_1);
+    double seconds = ms_states_update_s(workload, pipeline->links, params);
+    return workload->updates_matrices
+               ? seconds + matrix_update_s(pipeline, &load->update, sharding)
+               : seconds;
+}
+
 double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
                       int *slowest_rank)
 {
     double most = -1.0;
     for (int i = 0; i < pipeline->split->num_runs; i++) {
-        double params =
-            ms_rank_params(&pipeline->loads[i], &pipeline->shards, sharding >= MS_ZERO_1);
-        if (params > most) {
-            most = params;
+        double seconds = ms_rank_update_s(pipeline, &pipeline->loads[i], sharding);
+        if (seconds > most) {
+            most = seconds;
             *slowest_rank = pipeline->split->runs[i].first_rank;
         }
     }
-    return pipeline->world_sync_s +
-           ms_rank_update_s(pipeline->workload, pipeline->links, most);
+    return pipeline->world_sync_s + most;
 }
 
 void ms_pipeline_set_sends(ms_pipeline *pipeline, double message_s)
@@ -150,10 +178,7 @@ static ms_step_time longest_span(const ms_pipeline *pipeline, ms_sharding shardi
     ms_step_time longest = {.step_s = -1.0};
     for (int i = 0; i < pipeline->split->num_runs; i++) {
         const ms_rank_class *run = &pipeline->split->runs[i];
-        double params =
-            ms_rank_params(&pipeline->loads[i], &pipeline->shards, sharding >= MS_ZERO_1);
-        double optimizer_s =
-            ms_rank_update_s(pipeline->workload, pipeline->links, params);
+        double optimizer_s = ms_rank_update_s(pipeline, &pipeline->loads[i], sharding);
         for (int r = run->first_rank; r < run->first_rank + run->num_ranks; r++) {
             double span_s = result->end_s[r] - result->start_s[r] + optimizer_s;
             if (span_s > longest.step_s)

@@ -42,7 +42,13 @@ void ms_pipeline_set_sends(ms_pipeline *pipeline, double message_s);
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
                       const ms_block_costs *blocks, const ms_split *split);
 
-/* Seconds of the optimizer, world_sync_s included, on the rank with most parameters,
+/* Seconds in which a rank updates the parameters that it owns (ms_update_s). Muon adds
+ * the gather of sharded matrices in 16 bits and the products of its own ones, at least of
+ * one matrix: Liu et al. 2025 (arXiv 2502.16982), section 2.3, distributed Muon. */
+double ms_rank_update_s(const ms_pipeline *pipeline, const ms_rank_load *load,
+                        ms_sharding sharding);
+
+/* Seconds of the optimizer, world_sync_s included, on the slowest rank,
  * which *slowest_rank becomes. */
 double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
                       int *slowest_rank);

@@ -93,9 +93,11 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
     workload->model = inputs->model;
     workload->cluster = inputs->cluster;
     workload->profile = inputs->profile;
+    MS_TRY(ms_plan_check_types(cx, plan, &inputs->cluster->device));
     ms_stack *stack = MS_NEW(cx->arena, ms_stack);
     *stack = ms_stack_of_plan(inputs->stack, plan);
     workload->stack = stack;
+    workload->updates_matrices = ms_stack_updates_matrices(stack);
     MS_TRY(ms_pricer_make(cx, workload->cluster, workload->profile, workload->stack,
                           plan->compute, &workload->pricer));
     workload->sequence_length = plan->sequence_length;

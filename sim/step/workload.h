@@ -80,6 +80,7 @@ typedef struct ms_workload {
     const ms_error_spread *spread, *peak_spread;
     ms_memory_limit memory; /* when plans fit; by default if their predicted peak does */
     const ms_stack *stack;  /* conventions for this plan (ms_stack_of_plan) */
+    bool updates_matrices;  /* ms_stack_updates_matrices(stack) */
     ms_rule_set rules;      /* rules of the stack's framework */
     ms_pricer pricer;
     long sequence_length, global_batch;

@@ -109,7 +109,10 @@ static const ms_field recompute[] = {
     CHOICE(ms_recompute_name, mode, true, recompute_modes),
     {0}};
 static const ms_field precision[] = {
-    NAME(ms_precision_name), CHOICE(ms_precision_name, dtype, true, ms_dtype_names), {0}};
+    NAME(ms_precision_name),
+    CHOICE(ms_precision_name, dtype, true, ms_dtype_names),
+    CHOICE(ms_precision_name, recipe, false, ms_recipe_names),
+    {0}};
 static const ms_field run_fact[] = {
     TEXT(ms_pubrun_fact, source),
     TEXT(ms_pubrun_fact, framework),

@@ -91,7 +91,8 @@ typedef struct ms_recompute_name {
 
 typedef struct ms_precision_name {
     const char *name;
-    int dtype; /* data type, an ms_dtype */
+    int dtype;  /* data type, an ms_dtype */
+    int recipe; /* scaling of operands, an ms_recipe */
 } ms_precision_name;
 
 /* Facts about the runs of a source or a framework that its table does not state. */

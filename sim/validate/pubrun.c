@@ -262,7 +262,7 @@ static const char *set_precision(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
     const ms_profile *profile = r->run->profile;
-    if (!ms_pubrun_dtype(r->names, r->cells->precision, &plan->compute))
+    if (!ms_pubrun_precision(r->names, r->cells->precision, plan))
         return "precision: no type of that name";
     if (r->cells->precision == NULL)
         ms_pubrun_note(&r->notes, "precision bf16");
@@ -273,6 +273,10 @@ static const char *set_precision(row_reader *r)
         plan->compute = MS_FP16;
     if (isnan(profile->gemm[plan->compute].efficiency.value))
         return "precision: the device has no coefficients for it";
+    const ms_operand_scaling *scaling = ms_recipe_scaling(plan->recipe);
+    bool has_blocks = r->run->cluster->device.peak_flop_per_s[MS_FP4] > 0.0;
+    if (scaling != NULL && scaling->needs_blocks && !has_blocks)
+        plan->recipe = MS_RECIPE_DEFAULT;
     return NULL;
 }
 
@@ -340,7 +344,6 @@ static const char *find_stack(row_reader *r)
                                                states_newer_attention(r));
     if (fused == 0 && r->cells->flash_attention != 0)
         ms_pubrun_note(&r->notes, "attention without a fused kernel");
-    run->stack = ms_pubrun_store_recipe(r->store, run->stack, r->cells->precision);
     return NULL;
 }
 

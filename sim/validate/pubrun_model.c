@@ -241,18 +241,6 @@ const ms_stack *ms_pubrun_store_attention(ms_pubrun_store *store, const ms_stack
         store, stack, ms_attention_kernel_names[changed.attention], &changed);
 }
 
-const ms_stack *ms_pubrun_store_recipe(ms_pubrun_store *store, const ms_stack *stack,
-                                       const char *precision)
-{
-    bool by_rows =
-        precision != NULL && strstr(ms_plain_text(store->arena, precision), "rowwise");
-    if (!by_rows || !stack->casts_once_by_tensor || !stack->casts_once)
-        return stack;
-    ms_stack changed = *stack;
-    changed.casts_once = false;
-    return ms_pubrun_store_variant(store, stack, "rowwise", &changed);
-}
-
 /* Model that supplies shapes which the table row does not state; NULL if the known model
  * names none, or it cannot be loaded. */
 static const ms_model *load_base(ms_ctx *cx, ms_pubrun_store *store,

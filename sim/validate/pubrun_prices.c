@@ -22,24 +22,10 @@ struct ms_pubrun_prices {
     shared_workload *first;
 };
 
-/* Whether two plans agree in all choices that a workload is made for (ms_workload). */
-static bool same_choices(const ms_plan *a, const ms_plan *b)
-{
-    static const ms_choice fixed[] = {MS_CHOOSE_SEQUENCE_LENGTH, MS_CHOOSE_GLOBAL_BATCH,
-                                      MS_CHOOSE_COMPUTE, MS_CHOOSE_RECOMPUTE_BUDGET};
-    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
-        if (!ms_plan_same(a, b, fixed[i]))
-            return false;
-    for (ms_choice i = MS_CHOOSE_RANKS_PER_DOMAIN + 1; i < MS_NUM_CHOICES; i++)
-        if (!ms_plan_same(a, b, i))
-            return false;
-    return true;
-}
-
 static bool same_workload(const ms_pubrun *a, const ms_pubrun *b)
 {
     return a->model == b->model && a->cluster == b->cluster && a->stack == b->stack &&
-           same_choices(&a->plan, &b->plan);
+           ms_plan_same_workload(&a->plan, &b->plan);
 }
 
 static ms_status find_workload(ms_pubrun_prices *prices, const ms_pubrun *run,

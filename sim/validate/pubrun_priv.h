@@ -104,8 +104,10 @@ ms_pubrun_network ms_pubrun_network_of(const ms_name_tables *names,
 /* Combines all facts of configs/names/ (ms_pubrun_fact) that apply to the run. */
 ms_pubrun_fact ms_pubrun_facts_of(const ms_name_tables *names,
                                   const ms_pubrun_cells *cells);
-/* Reads a precision; NULL means bf16. Returns false for an unknown name. */
-bool ms_pubrun_dtype(const ms_name_tables *names, const char *precision, ms_dtype *out);
+/* Reads a precision, and the recipe if it names one, into the plan; NULL means bf16.
+ * Returns false for an unknown name. */
+bool ms_pubrun_precision(const ms_name_tables *names, const char *precision,
+                         ms_plan *plan);
 
 /* Reads a recomputation mode. Returns false for a word that is not known. */
 bool ms_pubrun_recompute(const ms_name_tables *names, const char *text,

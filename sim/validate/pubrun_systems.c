@@ -155,16 +155,18 @@ ms_pubrun_fact ms_pubrun_facts_of(const ms_name_tables *names,
 
 /* ---- precision ---- */
 
-bool ms_pubrun_dtype(const ms_name_tables *names, const char *precision, ms_dtype *out)
+bool ms_pubrun_precision(const ms_name_tables *names, const char *precision,
+                         ms_plan *plan)
 {
-    *out = MS_BF16;
+    plan->compute = MS_BF16;
     if (precision == NULL)
         return true;
     const char *text = ms_plain_text(names->arena, precision);
     const ms_precision_name *rows = names->precision.rows;
     for (int i = 0; i < names->precision.num_rows; i++) {
         if (has_part(text, rows[i].name)) {
-            *out = (ms_dtype)rows[i].dtype;
+            plan->compute = (ms_dtype)rows[i].dtype;
+            plan->recipe = (ms_recipe)rows[i].recipe;
             return true;
         }
     }

@@ -24,12 +24,12 @@ static bool differ(const long *layers, long first, long end)
     return most - least > 1;
 }
 
-/* partition_method `uniform` counts layers, `parameters` also what embedding and head
+/* Stages of a pipeline: partition_method `uniform` counts layers, `parameters` also what embedding and head
  * weigh, so that the ends may be shorter. */
 static bool wrong_layers(const ms_launch *a)
 {
     const long *layers = a->stage_layers;
-    if (layers == NULL || !differ(layers, 0, a->stages))
+    if (a->pp == 1 || layers == NULL || !differ(layers, 0, a->stages))
         return false;
     return a->stages < 3 || differ(layers, 1, a->stages - 1) ||
            layers[0] > layers[1] + 1 || layers[a->stages - 1] > layers[1] + 1;

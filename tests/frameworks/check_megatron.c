@@ -222,6 +222,28 @@ static bool wrong_precision(const ms_launch *a)
     return ms_launch_computes_in(a, MS_FP64) || ms_launch_computes_in(a, MS_TF32);
 }
 
+static bool wrong_optimizer(const ms_launch *a)
+{
+    ms_optimizer kind = a->plan->optimizer;
+    return kind != MS_OPTIMIZER_ADAMW && kind != MS_OPTIMIZER_SGD &&
+           !(kind == MS_OPTIMIZER_MUON && a->minor >= 15);
+}
+
+/* States below 32 bits: --use-precision-aware-optimizer with --exp-avg-dtype, which needs
+ * --use-distributed-optimizer. */
+static bool wrong_states(const ms_launch *a)
+{
+    ms_storage type = a->plan->optimizer_dtype;
+    bool whole = a->plan->size[MS_DP_SHARD] * a->cp > 1 && a->zero == 0;
+    return type == MS_STORE_INT8 || ((type == MS_STORE_BF16 || type == MS_STORE_FP8) &&
+                                     (whole || a->plan->optimizer != MS_OPTIMIZER_ADAMW));
+}
+
+static bool wrong_recipe(const ms_launch *a)
+{
+    return ms_launch_computes_in(a, MS_FP8) && a->plan->recipe == MS_RECIPE_ROWWISE;
+}
+
 const ms_framework_rule ms_megatron_rules[] = {
     {"M1 ranks: tp pp cp, and etp ep pp, divide the ranks", wrong_ranks},
     {"M2 batch: the micro-batch size times dp divides the global batch", wrong_batch},
@@ -254,5 +276,9 @@ const ms_framework_rule ms_megatron_rules[] = {
      wrong_order},
     {"M20 recompute: none, selective or full", wrong_recompute},
     {"M21 precision: fp32, bf16, fp16, fp8 or fp4", wrong_precision},
+    {"M21 recipe: delayed, tensorwise, blockwise or mxfp8", wrong_recipe},
+    {"M21 states: fp32, or with the distributed optimizer of Adam 16 and 8 bits",
+     wrong_states},
+    {"M0 optimizer: adam, sgd, since 0.15 muon", wrong_optimizer},
     {0},
 };

@@ -87,6 +87,12 @@ static bool wrong_precision(const ms_launch *a)
            !ms_launch_computes_in(a, MS_FP32);
 }
 
+static bool wrong_optimizer(const ms_launch *a)
+{
+    return a->plan->optimizer != MS_OPTIMIZER_ADAMW &&
+           a->plan->optimizer != MS_OPTIMIZER_SGD;
+}
+
 const ms_framework_rule ms_nanotron_rules[] = {
     {"N1 ranks: tp pp cp dp is the number of ranks", wrong_ranks},
     {"N2 heads: tp divides the heads", wrong_heads},
@@ -103,5 +109,6 @@ const ms_framework_rule ms_nanotron_rules[] = {
     {"N0 order: pp,dp,cp,tp", wrong_order},
     {"N0 recompute: none, or full in every layer", wrong_recompute},
     {"N0 precision: bf16, fp16 or fp32", wrong_precision},
+    {"N0 optimizer: adamW or sgd", wrong_optimizer},
     {0},
 };

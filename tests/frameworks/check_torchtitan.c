@@ -197,6 +197,35 @@ static bool wrong_precision(const ms_launch *a)
            !(ms_launch_computes_in(a, MS_FP4) && is_main(a));
 }
 
+static bool wrong_optimizer(const ms_launch *a)
+{
+    return a->plan->optimizer != MS_OPTIMIZER_ADAMW;
+}
+
+/* torch.optim makes states like parameters; main has bf16 states beside these. */
+static bool wrong_states(const ms_launch *a)
+{
+    ms_storage type = a->plan->optimizer_dtype;
+    ms_storage params =
+        a->plan->param_dtype == MS_STORE_BF16 ? MS_STORE_BF16 : MS_STORE_FP32;
+    return type != MS_STORE_DEFAULT && type != params &&
+           !(is_main(a) && (type == MS_STORE_BF16 || type == MS_STORE_FP32));
+}
+
+static bool wrong_recipe(const ms_launch *a)
+{
+    ms_recipe recipe = a->plan->recipe;
+    return ms_launch_computes_in(a, MS_FP8) &&
+           (recipe == MS_RECIPE_DELAYED || recipe == MS_RECIPE_BLOCKWISE ||
+            (recipe == MS_RECIPE_TENSORWISE && is_main(a)));
+}
+
+static bool wrong_gathers(const ms_launch *a)
+{
+    return a->plan->comm_dtype == MS_STORE_FP8 &&
+           (is_main(a) || a->plan->recipe != MS_RECIPE_TENSORWISE);
+}
+
 const ms_framework_rule ms_torchtitan_rules[] = {
     {"T1 ranks: the product of the degrees is the number of ranks", wrong_ranks},
     {"T2 experts: ep etp divides dp_shard cp tp, and ep the experts", wrong_experts},
@@ -231,5 +260,9 @@ const ms_framework_rule ms_torchtitan_rules[] = {
     {"T14 recompute: none, per-op, full in every layer, or a memory budget",
      wrong_recompute},
     {"T14 precision: bf16, fp32, fp8, in main also fp4", wrong_precision},
+    {"T0 optimizer: Adam or AdamW", wrong_optimizer},
+    {"T0 states: the type of parameters, in main also bf16", wrong_states},
+    {"T13 recipe: rowwise, mxfp8, in v0.2 also tensorwise", wrong_recipe},
+    {"T14 gathers: in fp8 with tensorwise scales in v0.2", wrong_gathers},
     {0},
 };

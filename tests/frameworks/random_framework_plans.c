@@ -130,6 +130,22 @@ static void draw_precision(ms_rng *rng, const ms_model *model, ms_plan *plan)
     plan->compute = types[ms_rng_below(rng, sizeof types / sizeof *types)];
 }
 
+/* Optimizer, types of its states and of messages, recipe of GEMMs in 8 bits. */
+static void draw_states(ms_rng *rng, const ms_model *model, ms_plan *plan)
+{
+    (void)model;
+    if (once_in(rng, 2))
+        plan->optimizer = (ms_optimizer)ms_rng_below(rng, MS_NUM_OPTIMIZERS);
+    if (once_in(rng, 2))
+        plan->optimizer_dtype = (ms_storage)ms_rng_below(rng, MS_STORE_INT8 + 1);
+    plan->param_dtype = once_in(rng, 3) ? MS_STORE_BF16 : MS_STORE_DEFAULT;
+    if (!once_in(rng, 3))
+        return;
+    plan->compute = MS_FP8;
+    plan->recipe = (ms_recipe)ms_rng_below(rng, MS_RECIPE_NVFP4);
+    plan->comm_dtype = once_in(rng, 2) ? MS_STORE_FP8 : MS_STORE_DEFAULT;
+}
+
 typedef void (*draw)(ms_rng *rng, const ms_model *model, ms_plan *plan);
 /* Choices in the order in which they depend on each other. */
 static const draw draws[] = {draw_axes,    draw_experts,   draw_order,    draw_schedule,
@@ -137,11 +153,11 @@ static const draw draws[] = {draw_axes,    draw_experts,   draw_order,    draw_s
                              draw_context, draw_recompute, draw_precision};
 /* Changes of a plan, those repeated that seldom break a check. */
 static const draw changes[] = {
-    draw_axes,     draw_axes,     draw_axes,     draw_experts,  draw_experts,
-    draw_order,    draw_schedule, draw_schedule, draw_batch,    draw_batch,
-    draw_batch,    draw_sequence, draw_sequence, draw_sharding, draw_tensor,
-    draw_tensor,   draw_tensor,   draw_context,  draw_context,  draw_recompute,
-    draw_precision};
+    draw_axes,      draw_axes,     draw_axes,     draw_experts,  draw_experts,
+    draw_order,     draw_schedule, draw_schedule, draw_batch,    draw_batch,
+    draw_batch,     draw_sequence, draw_sequence, draw_sharding, draw_tensor,
+    draw_tensor,    draw_tensor,   draw_context,  draw_context,  draw_recompute,
+    draw_precision, draw_states,   draw_states};
 #define NUM_OF(list) ((int)(sizeof(list) / sizeof *(list)))
 
 /* ---- layers of stages ---- */

@@ -214,16 +214,15 @@ static void the_page_says_whether_the_plan_fits(void **state)
     assert_null(strstr(page(cx, &small), "on the device"));
 }
 
-static void data_types_that_are_not_priced_are_named(void **state)
+static void stated_types_and_the_optimizer_are_named(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
     ms_plan plan = generic_of_flags(cx, "--model 8b --gpus 16 --tp 2");
-    assert_null(strstr(page(cx, &plan), "not priced"));
-    plan.grad_dtype = "fp32";
-    plan.comm_dtype = "bf16";
-    assert_non_null(
-        strstr(page(cx, &plan), "grads fp32, comm bf16 is recorded but not priced"));
+    assert_null(strstr(page(cx, &plan), "grads bf16"));
+    plan = generic_of_flags(cx, "--model 8b --gpus 16 --tp 2 --grad-dtype bf16 "
+                                "--master-dtype none --optimizer lion");
+    assert_non_null(strstr(page(cx, &plan), ", bf16, grads bf16, master none, lion"));
 }
 
 static void four_digits_are_shown_at_any_size(void **state)
@@ -572,7 +571,7 @@ int main(void)
         cmocka_unit_test(prediction_json_has_the_documented_keys),
         cmocka_unit_test(memory_parts_sum_to_the_peak_in_json),
         cmocka_unit_test(the_page_says_whether_the_plan_fits),
-        cmocka_unit_test(data_types_that_are_not_priced_are_named),
+        cmocka_unit_test(stated_types_and_the_optimizer_are_named),
         cmocka_unit_test(four_digits_are_shown_at_any_size),
         cmocka_unit_test(the_proposed_change_fits_when_its_flags_are_used),
         cmocka_unit_test(the_proposed_layout_says_its_zero),

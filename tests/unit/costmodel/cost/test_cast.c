@@ -97,6 +97,84 @@ static void an_operand_is_cast_once_where_it_is_smallest(void **state)
     ms_workload_close(p->workload);
 }
 
+/* Bytes of the casts of one GEMM per element of activations: seconds beyond the kernel. */
+static double cast_bytes(const ms_planned *p, const ms_program *program,
+                         const ms_node *node)
+{
+    const ms_pricer *pricer = &p->workload->pricer;
+    double cast_s =
+        ms_node_product_s(program, node, pricer) -
+        ms_gemm_kernel_s(pricer, ms_node_product(program, node, pricer->stack));
+    return cast_s / ms_stream_s(pricer, 1.0);
+}
+
+/* The down projection of Llama 3.1 8B with tp 4 on 4096 tokens: operands of 4096 x 3584
+ * and 3584 x 4096, gradient 4096 x 4096. torchtitan casts operands and weights for each
+ * GEMM; Megatron Core casts both directions of activations at once, and keeps weights. */
+static void recipes_cast_in_their_passes(void **state)
+{
+    (void)state;
+    const double input = 4096.0 * 3584.0, weight = input, gradient = 4096.0 * 4096.0;
+    const struct {
+        const char *stack;
+        ms_recipe recipe;
+        double forward, back, of_weight;
+    } cases[] = {{"torchtitan", MS_RECIPE_TENSORWISE, 5 * (input + weight),
+                  5 * (gradient + weight), 5 * input + 2 * gradient},
+                 {"torchtitan", MS_RECIPE_ROWWISE, 5 * (input + weight),
+                  5 * (gradient + weight), 5 * (input + gradient)},
+                 {"megatron", MS_RECIPE_DELAYED, 4 * input, 4 * gradient, 0},
+                 {"megatron", MS_RECIPE_TENSORWISE, 6 * input, 6 * gradient, 0},
+                 {"megatron", MS_RECIPE_BLOCKWISE, 4.0625 * input, 4.0625 * gradient, 0}};
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_plan plan = sequence_plan("llama-3.1-8b", 4, cases[i].stack, MS_FP8);
+        plan.recipe = cases[i].recipe;
+        ms_planned *p = open_planned(cx, &plan);
+        const ms_program *layer = part_of(cx, p, MS_BLOCK_LAYER);
+        for (int n = 0; n < layer->num_nodes; n++) {
+            const ms_node *node = &layer->nodes[n];
+            if (node->op != MS_OP_EINSUM || strcmp(node->name, "mlp.down") != 0)
+                continue;
+            double bytes = node->pass == MS_PASS_FORWARD          ? cases[i].forward
+                           : node->pass == MS_PASS_BACKWARD_INPUT ? cases[i].back
+                                                                  : cases[i].of_weight;
+            ASSERT_NEAR(cast_bytes(p, layer, node), bytes, 1e-6 * gradient);
+        }
+        ms_workload_close(p->workload);
+    }
+}
+
+static void recipes_need_their_type_and_device(void **state)
+{
+    (void)state;
+    const struct {
+        const char *cluster;
+        ms_dtype compute;
+        ms_recipe recipe;
+        const char *error; /* NULL: accepted */
+    } cases[] = {
+        {"hgx-h100", MS_FP8, MS_RECIPE_BLOCKWISE, NULL},
+        {"hgx-b200", MS_FP8, MS_RECIPE_MXFP8, NULL},
+        {"hgx-b200", MS_FP4, MS_RECIPE_NVFP4, NULL},
+        {"hgx-h100", MS_BF16, MS_RECIPE_TENSORWISE, "computes in fp8, the plan in bf16"},
+        {"hgx-b200", MS_FP8, MS_RECIPE_NVFP4, "computes in fp4, the plan in fp8"},
+        {"hgx-h100", MS_FP8, MS_RECIPE_MXFP8, "no tensor cores with block scales"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_ctx *cx = test_cx();
+        ms_plan plan = sequence_plan("llama-3.1-8b", 4, "megatron", cases[i].compute);
+        plan.cluster = cases[i].cluster;
+        plan.recipe = cases[i].recipe;
+        ms_workload *workload;
+        ms_status status = ms_workload_open(cx, &plan, &workload);
+        ASSERT_INT(status, cases[i].error == NULL ? MS_OK : MS_EINPUT);
+        if (status == MS_OK)
+            ms_workload_close(workload);
+        else
+            assert_non_null(strstr(test_messages(cx), cases[i].error));
+    }
+}
+
 static void the_head_stays_in_16_bits(void **state)
 {
     (void)state;
@@ -261,6 +339,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gathers_for_products_are_of_cast_operands),
         cmocka_unit_test(an_operand_is_cast_once_where_it_is_smallest),
+        cmocka_unit_test(recipes_cast_in_their_passes),
+        cmocka_unit_test(recipes_need_their_type_and_device),
         cmocka_unit_test(the_head_stays_in_16_bits),
         cmocka_unit_test(projections_of_one_matrix_are_one_product),
         cmocka_unit_test(gate_and_up_of_an_expert_are_one_product),

@@ -38,7 +38,6 @@ static bool change(ms_plan *plan, ms_choice choice)
         break;
     case MS_CHOICE_NUMBER:
     case MS_CHOICE_TEXT:
-    case MS_CHOICE_STORED:
     case MS_CHOICE_LIST:
         return false;
     }

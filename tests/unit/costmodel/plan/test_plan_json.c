@@ -38,7 +38,7 @@ static void a_minimal_plan_takes_the_defaults(void **state)
     ASSERT_INT(plan.compute, MS_BF16);
     ASSERT_TEXT(plan.cluster, "hgx-h100");
     ASSERT_TEXT(plan.stack, "megatron");
-    assert_null(plan.param_dtype);
+    assert_int_equal(plan.param_dtype, MS_STORE_DEFAULT);
     ms_mesh mesh = ms_plan_mesh(&plan);
     ASSERT_INT(mesh.axes[ms_mesh_find(&mesh, "tp")].stride, 1);
 }
@@ -137,10 +137,10 @@ static void a_saved_plan_reads_back_as_the_same_plan(void **state)
                      .recompute = MS_RECOMPUTE_FULL,
                      .recompute_layers = 7,
                      .compute = MS_FP8,
-                     .param_dtype = "bf16",
-                     .grad_dtype = "fp32",
-                     .optimizer_dtype = "fp32",
-                     .comm_dtype = "bf16"};
+                     .param_dtype = MS_STORE_BF16,
+                     .grad_dtype = MS_STORE_FP32,
+                     .optimizer_dtype = MS_STORE_FP32,
+                     .comm_dtype = MS_STORE_BF16};
     memcpy(plan.order, order, sizeof order);
     read_back(&plan);
     plan.recompute = MS_RECOMPUTE_AUTO;
@@ -159,7 +159,7 @@ static void equality_sees_every_choice(void **state)
     other.order[0] = MS_TP;
     assert_false(ms_plan_equal(&plan, &other));
     other = dense_plan();
-    other.comm_dtype = "fp32";
+    other.comm_dtype = MS_STORE_FP32;
     assert_false(ms_plan_equal(&plan, &other));
     other = dense_plan();
     other.loss_parallel = false;

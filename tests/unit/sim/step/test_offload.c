@@ -92,13 +92,13 @@ static void ranks_share_links_and_memory(void **state)
     stack->host_optimizer = MS_HOST_UPDATE;
     b->workload->stack = stack;
     double update_s = 52e9 / (0.43 * 409.6e9);
-    ASSERT_NEAR(ms_rank_update_s(b->workload, &one, 1e9), update_s + 2.0 / 25.0, 1e-9);
-    ASSERT_NEAR(ms_rank_update_s(b->workload, &eight, 1e9), 8.0 * update_s + 2.0 / 12.5,
+    ASSERT_NEAR(ms_states_update_s(b->workload, &one, 1e9), update_s + 2.0 / 25.0, 1e-9);
+    ASSERT_NEAR(ms_states_update_s(b->workload, &eight, 1e9), 8.0 * update_s + 2.0 / 12.5,
                 1e-9);
     stack->offloads_gradients = false; /* gradients go down after backward, too */
-    ASSERT_NEAR(ms_rank_update_s(b->workload, &one, 1e9), update_s + 4.0 / 25.0, 1e-9);
+    ASSERT_NEAR(ms_states_update_s(b->workload, &one, 1e9), update_s + 4.0 / 25.0, 1e-9);
     stack->host_optimizer = MS_HOST_STATES;
-    ASSERT_NEAR(ms_rank_update_s(b->workload, &one, 1e9), 12.0 / 25.0, 1e-9);
+    ASSERT_NEAR(ms_states_update_s(b->workload, &one, 1e9), 12.0 / 25.0, 1e-9);
 }
 
 static void an_optimizer_on_the_host_leaves_the_device(void **state)
