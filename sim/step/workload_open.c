@@ -1,0 +1,162 @@
+/* Opens workloads: loads the files that a plan names, counts layers by kind. */
+#include "sim/step/workload.h"
+
+#include "costmodel/plan/stack_choices.h"
+#include "sim/step/offload.h"
+#include "topo/allocation.h"
+
+
+static void count_layers(ms_workload *workload)
+{
+    const ms_model *model = workload->model;
+    for (int kind = 0; kind < model->num_kinds; kind++) {
+        workload->layers_before[kind] =
+            MS_NEW_ARRAY(workload->arena, model->num_layers + 1, int);
+        for (long i = 0; i < model->num_layers; i++)
+            workload->layers_before[kind][i + 1] =
+                workload->layers_before[kind][i] + (model->kind_of_layer[i] == kind);
+    }
+    workload->first_alike = MS_NEW_ARRAY(workload->arena, model->num_layers, int);
+    for (long i = 1; i < model->num_layers; i++) {
+        bool alike = model->kind_of_layer[i] == model->kind_of_layer[i - 1];
+        workload->first_alike[i] = alike ? workload->first_alike[i - 1] : (int)i;
+    }
+}
+
+static bool repeats(const ms_model *model, long layer, long period)
+{
+    return layer >= period &&
+           model->kind_of_layer[layer] == model->kind_of_layer[layer - period];
+}
+
+/* Finds the shortest period of the second half of the model, and where it begins. */
+static void find_period(ms_workload *workload)
+{
+    const ms_model *model = workload->model;
+    long num = model->num_layers, period = 0, first = num;
+    while (first > num / 2 && period < MS_MAX_PERIOD) {
+        period++;
+        for (first = num; repeats(model, first - 1, period);)
+            first--;
+    }
+    bool found = first <= num / 2;
+    workload->period = found ? (int)period : 0;
+    workload->first_periodic = found ? (int)(first - period) : (int)num;
+}
+
+static void open_cache(ms_workload *workload)
+{
+    workload->arena = ms_arena_open();
+    workload->bill_keys = workload->split_keys = (ms_map){.arena = workload->arena};
+    workload->bill_capacity = workload->split_capacity = 0;
+    workload->bill_sets = NULL;
+    workload->splits = NULL;
+    count_layers(workload);
+    find_period(workload);
+}
+
+void ms_workload_forget(ms_workload *workload)
+{
+    ms_arena_close(workload->arena);
+    open_cache(workload);
+}
+
+void ms_workload_set_memory_rule(ms_workload *workload, const ms_memory_rule *rule)
+{
+    workload->memory =
+        ms_memory_limit_make(rule, workload->peak_spread, workload->stack->name,
+                             workload->cluster->device.memory_bytes);
+}
+
+static ms_status load_expert_fill(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
+                                  ms_expert_fill *out)
+{
+    *out = (ms_expert_fill){.imbalance = plan->expert_imbalance,
+                            .capacity = plan->expert_capacity,
+                            .pads = plan->pad_experts};
+    return plan->expert_loads == NULL
+               ? MS_OK
+               : ms_expert_loads_load(cx, plan->expert_loads, model->moe.num_experts,
+                                      &out->loads);
+}
+
+ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
+                           const ms_plan *plan, ms_workload **out)
+{
+    ms_workload *workload = MS_NEW(cx->arena, ms_workload);
+    workload->model = inputs->model;
+    workload->cluster = inputs->cluster;
+    workload->profile = inputs->profile;
+    MS_TRY(ms_plan_check_types(cx, plan, &inputs->cluster->device));
+    ms_stack *stack = MS_NEW(cx->arena, ms_stack);
+    *stack = ms_stack_of_plan(inputs->stack, plan);
+    workload->stack = stack;
+    workload->updates_matrices = ms_stack_updates_matrices(stack);
+    MS_TRY(ms_pricer_make(cx, workload->cluster, workload->profile, workload->stack,
+                          plan->compute, &workload->pricer));
+    workload->sequence_length = plan->sequence_length;
+    workload->global_batch = plan->global_batch;
+    workload->compute = plan->compute;
+    workload->lora = ms_plan_lora(plan);
+    workload->recompute_budget_frac = plan->recompute_budget_frac;
+    MS_TRY(load_expert_fill(cx, inputs->model, plan, &workload->expert_fill));
+    ms_workload_set_memory_rule(workload, &(ms_memory_rule){0});
+    pthread_mutex_init(&workload->lock, NULL);
+    open_cache(workload);
+    *out = workload;
+    return MS_OK;
+}
+
+ms_status ms_workload_make_like(ms_ctx *cx, const ms_workload *like,
+                                const ms_workload_inputs *inputs, const ms_plan *plan,
+                                ms_workload **out)
+{
+    MS_TRY(ms_workload_make(cx, inputs, plan, out));
+    (*out)->rules = like->rules;
+    (*out)->spread = like->spread;
+    (*out)->peak_spread = like->peak_spread;
+    ms_workload_set_memory_rule(*out, &(ms_memory_rule){0});
+    return MS_OK;
+}
+
+/* Loads the errors of predictions of published runs. NULL for CPUs and calibrated
+ * profiles, with which no published run was predicted. */
+static ms_status load_spread(ms_ctx *cx, const ms_workload_inputs *inputs,
+                             const char *name, const ms_error_spread **out)
+{
+    const ms_profile *profile = inputs->profile;
+    bool calibrated = profile->measured != NULL || profile->pointwise != NULL;
+    *out = NULL;
+    if (calibrated || inputs->cluster->device.unit != NULL)
+        return MS_OK;
+    return ms_error_spread_load(cx, name, out);
+}
+
+ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
+{
+    ms_workload_inputs inputs;
+    const ms_error_spread *spread, *peak_spread;
+    MS_TRY(ms_model_load(cx, plan->model, &inputs.model));
+    MS_TRY(ms_cluster_load_for_job(cx, plan->cluster, plan->gpus, plan->ranks_per_domain,
+                                   &inputs.cluster));
+    MS_TRY(ms_profile_load_for(
+        cx, plan->profile != NULL ? plan->profile : inputs.cluster->device.profile,
+        inputs.cluster, &inputs.profile));
+    MS_TRY(ms_stack_load(cx, plan->stack, &inputs.stack));
+    MS_TRY(load_spread(cx, &inputs, MS_STEP_SPREAD, &spread));
+    MS_TRY(load_spread(cx, &inputs, MS_PEAK_SPREAD, &peak_spread));
+    ms_rule_set rules;
+    MS_TRY(ms_rule_set_load(cx, inputs.stack, &rules));
+    MS_TRY(ms_workload_make(cx, &inputs, plan, out));
+    (*out)->rules = rules;
+    (*out)->spread = spread;
+    (*out)->peak_spread = peak_spread;
+    ms_workload_set_memory_rule(*out, &(ms_memory_rule){0});
+    return ms_offload_check(cx, *out, plan);
+}
+
+void ms_workload_close(ms_workload *workload)
+{
+    pthread_mutex_destroy(&workload->lock);
+    ms_arena_close(workload->arena);
+}
