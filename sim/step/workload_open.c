@@ -5,7 +5,6 @@
 #include "sim/step/offload.h"
 #include "topo/allocation.h"
 
-
 static void count_layers(ms_workload *workload)
 {
     const ms_model *model = workload->model;
