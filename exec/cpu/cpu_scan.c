@@ -26,7 +26,7 @@ typedef struct sizes {
     long batch, sequence, groups;
     long heads, width, state; /* heads of a group, width of a head, states per channel */
     long taps, chunk;
-    long inner, channels, projected; /* of a group */
+    long inner, channels, projected; /* widths per group */
 } sizes;
 
 static sizes sizes_of(const ms_model *model, long batch, long sequence, long heads)
