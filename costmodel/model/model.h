@@ -164,7 +164,8 @@ typedef struct ms_model {
     double query_pre_attn_scalar; /* scores are divided by its root; 0: by head_dim's */
     double attention_softcap;     /* c: scores become c tanh(score / c) (Gemma 2) */
     double logit_softcap;         /* c: logits become c tanh(logit / c) (Gemma 2) */
-    long rotary_dim;              /* rotated entries of a head, the first ones; 0: all */
+    long position_offset; /* row of learned positions of a sequence's first token (OPT) */
+    long rotary_dim;      /* rotated entries of a head, the first ones; 0: all */
     bool rotary_interleaved; /* pairs are neighbours, not the halves of a head (GPT-J) */
     double
         rotary_local_base; /* base in layers with a window, unscaled; 0: as elsewhere */

@@ -363,7 +363,9 @@ static ms_status finish_opt(ms_ctx *cx, ms_hf_import *import)
         return ms_json_fail(cx, import->root,
                             "layer_norm_elementwise_affine false is not supported");
     model->final_norm = !config->removed_final_norm;
-    model->max_positions += 2; /* OPT's position table has two more rows, for padding */
+    /* two more rows of the position table, for padding, come first */
+    model->max_positions += 2;
+    model->position_offset = 2;
     set_biases(config);
     return MS_OK;
 }

@@ -32,7 +32,7 @@ void MS_TYPED(ms_cpu_group_norm)(const ms_op_call *call)
     }
 }
 
-/* With y = x scale and g = gout weight the gradient of x is scale (g - y mean(g y)). */
+/* Gradient of x: scale (g - y mean(g y)), where y = x scale and g = gout weight. */
 static void group_gradient(const ms_op_call *call, long at, long width, double *gweight)
 {
     const ms_real *x = ms_cpu_in(call, 0) + at, *gout = ms_cpu_in(call, 2) + at,

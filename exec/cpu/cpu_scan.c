@@ -26,7 +26,7 @@ typedef struct sizes {
     long batch, sequence, groups;
     long heads, width, state; /* heads of a group, width of a head, states per channel */
     long taps, chunk;
-    long inner, channels, projected; /* of a group */
+    long inner, channels, projected; /* widths per group */
 } sizes;
 
 static sizes sizes_of(const ms_model *model, long batch, long sequence, long heads)
@@ -120,7 +120,7 @@ static scan scan_of(const ms_op_call *call)
 
 /* ---- addresses ---- */
 
-/* Index of the first element of a token's group in a tensor [b s ..] of `width` a group. */
+/* Index of a token's group in a tensor [b s ..] with `width` elements a group. */
 static long token_index(const scan *w, long token, long width)
 {
     return ((w->batch * w->s.sequence + token) * w->s.groups + w->group) * width;

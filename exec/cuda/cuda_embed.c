@@ -10,6 +10,7 @@ static ms_cuda_embed_args read_rows(const ms_cuda_call *call, const ms_local *x,
     const ms_cuda_batch *batch = call->batch;
     bool by_token = !op->node->by_position;
     double scale = op->program->model->embedding_scale;
+    long offset = by_token ? 0 : op->program->model->position_offset;
     assert(batch != NULL);
     return (ms_cuda_embed_args){
         .scalar = (ms_scalar)x->scalar,
@@ -24,7 +25,7 @@ static ms_cuda_embed_args read_rows(const ms_cuda_call *call, const ms_local *x,
         .sequence_length = batch->sequence_length,
         .tokens = by_token ? batch->tokens : NULL,
         .positions = batch->positions,
-        .table_start = table->start[0],
+        .table_start = table->start[0] - offset,
         .table_rows = table->shape[0]};
 }
 

@@ -202,9 +202,10 @@ extern "C" bool ms_cuda_flash_can(const ms_cuda_attention_args *a)
 {
     return a->scalar == MS_SCALAR_BF16 && a->width == a->value_width &&
            (a->width == 64 || a->width == 128) && a->probabilities == NULL &&
-           !(a->cap > 0) && a->alibi_heads == 0 && is_aligned(a->q) && is_aligned(a->k) && is_aligned(a->v) &&
-           is_aligned(a->o) && is_aligned(a->go) && is_aligned(a->gq) &&
-           is_aligned(a->gk) && is_aligned(a->gv);
+           !(a->cap > 0) && a->alibi_heads == 0 && is_aligned(a->q) &&
+           is_aligned(a->k) && is_aligned(a->v) && is_aligned(a->o) &&
+           is_aligned(a->go) && is_aligned(a->gq) && is_aligned(a->gk) &&
+           is_aligned(a->gv);
 }
 
 extern "C" void ms_cuda_flash(ms_cuda_stream *stream, const ms_cuda_attention_args *a)

@@ -71,7 +71,7 @@ static bool is_counted(const ms_rank *rank, const ms_param_unit *unit,
     return true;
 }
 
-/* Where tp exceeds the key-value heads, as many neighbouring tp ranks hold each of them as
+/* Where tp exceeds the key-value heads, neighbouring tp ranks hold one head: as many as
  * the program has heads for one of the model (ms_model_split_kv_heads). */
 static void set_copies(const ms_rank *rank, const ms_program *program,
                        ms_unit_tensor *tensor)

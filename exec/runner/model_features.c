@@ -66,6 +66,8 @@ static bool has_not_executed(const ms_model *m)
       FUSED)                                                                             \
     X(learned_positions, "learned positions", m->position == MS_POSITION_LEARNED, true,  \
       true, PRICED)                                                                      \
+    X(offset_of_learned_positions, "offset of learned positions",                        \
+      m->position_offset > 0, true, true, FUSED)                                         \
     X(alibi, "ALiBi", m->position == MS_POSITION_ALIBI, true, true, FUSED)               \
     X(rotary_positions, "rotary positions", rotates(m), true, true, PRICED)              \
     X(partial_rotary_positions, "partial rotary positions",                              \

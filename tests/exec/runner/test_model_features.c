@@ -24,8 +24,8 @@ static const ms_model_feature *find(const char *name)
 static void a_feature_is_found_by_its_name(void **state)
 {
     (void)state;
-    ms_model plain = ms_small_llama(), m[16];
-    for (int i = 0; i < 16; i++)
+    ms_model plain = ms_small_llama(), m[17];
+    for (int i = 0; i < 17; i++)
         m[i] = plain;
     m[0].norm_plus_one = true;
     m[1].embedding_scale = 4;
@@ -43,7 +43,8 @@ static void a_feature_is_found_by_its_name(void **state)
     m[13].num_nextn_predict_layers = 1;
     m[14].dropout = true;
     m[15].moe.expert_bias = true;
-    static const char *const names[16] = {"norms that multiply by 1 + weight",
+    m[16].position_offset = 2;
+    static const char *const names[17] = {"norms that multiply by 1 + weight",
                                           "scaled token embeddings",
                                           "query_pre_attn_scalar",
                                           "soft cap of attention scores",
@@ -58,8 +59,9 @@ static void a_feature_is_found_by_its_name(void **state)
                                           "scaled weights of experts",
                                           "multi-token prediction",
                                           "dropout",
-                                          "biases of experts"};
-    for (int i = 0; i < 16; i++)
+                                          "biases of experts",
+                                          "offset of learned positions"};
+    for (int i = 0; i < 17; i++)
         for (const ms_model_feature *f = ms_model_features; f->name != NULL; f++)
             ASSERT_INT(f->has(&m[i]), f->has(&plain) || strcmp(f->name, names[i]) == 0);
 }

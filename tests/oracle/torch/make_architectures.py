@@ -6,7 +6,7 @@ shares nothing with meshsim but the formulas.
         weight name, and the losses of five steps of AdamW. FOLDER/NAME.json is meshsim's model: a Hugging Face config
         where meshsim imports the family, which is then read here too; otherwise a model file, and the config is below.
 
-Sources: huggingface transformers modeling_gpt2.py, modeling_bloom.py, modeling_mpt.py, modeling_falcon.py,
+Sources: huggingface transformers modeling_gpt2.py, modeling_opt.py, modeling_bloom.py, modeling_mpt.py, modeling_falcon.py,
 modeling_gptj.py, modeling_phi.py, modeling_stablelm.py, modeling_mistral.py, modeling_qwen2.py, modeling_qwen3.py,
 modeling_mixtral.py, modeling_qwen2_moe.py, modeling_qwen3_moe.py, modeling_starcoder2.py, modeling_nemotron.py, nvidia/Nemotron-H-8B-Base-8K modeling_nemotron_h.py;
 baichuan-inc/Baichuan-13B-Base modeling_baichuan.py. Weights, tokens and training: make_oracle.py, make_features.py.
@@ -379,6 +379,30 @@ def nemotron(tokens, weights, c, _):
     return logits_of(weights, norm(x, "model.head.norm"))
 
 
+def opt_config(hf):
+    return {"layers": hf["num_hidden_layers"], "hidden": hf["hidden_size"], "heads": hf["num_attention_heads"],
+            "ffn": hf["ffn_dim"], "vocab": hf["vocab_size"], "positions": hf["max_position_embeddings"], "epsilon": 1e-5}
+
+
+def opt_shapes(c):
+    own = Own(c)
+    own.add("embedding.positions.weight", c["positions"] + 2, c["hidden"])
+    for i in range(c["layers"]):
+        own.layer(i, NORMS, qkv_bias=True, out_bias=True, mlp_bias=True)
+    return own.head(tied=True)
+
+
+def opt(tokens, weights, c, _):
+    """OPTLearnedPositionalEmbedding: position 0 has row 2."""
+    x = embed(weights, tokens) + weights["model.embedding.positions.weight"][2 : 2 + tokens.shape[1]]
+    for i in range(c["layers"]):
+        layer = Layer(weights, i)
+        q, k, v = layer.qkv(layer.norm(x, "attention.norm", c["epsilon"]))
+        x = x + layer.out(attention(q, k, v))
+        x = x + layer.linear(F.relu(layer.linear(layer.norm(x, "mlp.norm", c["epsilon"]), "up")), "down")
+    return logits_of(weights, layer_norm(x, weights, "model.head.norm", c["epsilon"]))
+
+
 def nemotron_h_config(hf):
     return {"layers": hf["num_hidden_layers"], "hidden": hf["hidden_size"], "heads": hf["num_attention_heads"],
             "kv_heads": hf["num_key_value_heads"], "ffn": hf.get("intermediate_size"), "vocab": hf["vocab_size"],
@@ -604,8 +628,9 @@ OWN = {
     "starcoder2": ({**SMALL, "kv_heads": 2, "theta": 100000, "sliding_window": 6}, starcoder2_shapes, starcoder2),
     "nemotron-4": ({**SMALL, "kv_heads": 2, "partial_rotary_factor": 0.5, "theta": 10000}, nemotron_shapes, nemotron),
 }
-IMPORTED = {"gpt2": (gpt2_shapes, gpt2), "falcon": (falcon_shapes, falcon), "nemotron_h": (nemotron_h_shapes, nemotron_h)}
-CONFIGS = {"falcon": falcon_config, "nemotron_h": nemotron_h_config}
+IMPORTED = {"gpt2": (gpt2_shapes, gpt2), "opt": (opt_shapes, opt), "falcon": (falcon_shapes, falcon),
+            "nemotron_h": (nemotron_h_shapes, nemotron_h)}
+CONFIGS = {"opt": opt_config, "falcon": falcon_config, "nemotron_h": nemotron_h_config}
 
 
 def architecture(folder, name):

@@ -476,6 +476,7 @@ static void a_written_model_reads_back_the_same(void **state)
         ASSERT_NEAR(again.rotary_local_base, model->rotary_local_base, 0.0);
         ASSERT_NEAR(again.moe.routed_scaling, model->moe.routed_scaling, 0.0);
         ASSERT_INT(again.norm_plus_one, model->norm_plus_one);
+        ASSERT_INT(again.position_offset, model->position_offset);
         ASSERT_INT(again.rotary_dim, model->rotary_dim);
         ASSERT_INT(again.rotary_interleaved, model->rotary_interleaved);
         ASSERT_INT(again.moe.num_groups, model->moe.num_groups);

@@ -101,6 +101,7 @@ static void assert_same_values(const ms_model *got, const ms_model *want)
     ASSERT_NEAR(got->query_pre_attn_scalar, want->query_pre_attn_scalar, 0.0);
     ASSERT_NEAR(got->attention_softcap, want->attention_softcap, 0.0);
     ASSERT_NEAR(got->logit_softcap, want->logit_softcap, 0.0);
+    ASSERT_INT(got->position_offset, want->position_offset);
     ASSERT_INT(got->rotary_dim, want->rotary_dim);
     ASSERT_INT(got->rotary_interleaved, want->rotary_interleaved);
     ASSERT_NEAR(got->rotary_local_base, want->rotary_local_base, 0.0);
