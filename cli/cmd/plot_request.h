@@ -74,10 +74,11 @@ typedef struct ms_plotted {
 
 /* Writes the picture and prints a summary, or with --json writes the data of the plot. */
 ms_status ms_plot_show(const ms_plot_request *r, const ms_plotted *p);
-/* ms_plot_show for plots of searches. Without any plan (`found` false) there is no
- * picture: MS_ENOFIT with `message`, after the summary or JSON. */
-ms_status ms_plot_show_found(const ms_plot_request *r, const ms_plotted *p, bool found,
-                             const char *message);
+/* ms_plot_show for plots of searches, which ended with `searched`. There is no picture, but
+ * the summary or JSON, where they were interrupted and where no plan was found: MS_ENOFIT
+ * with `none` as message (NULL: plans were found). */
+ms_status ms_plot_show_found(const ms_plot_request *r, const ms_plotted *p,
+                             ms_status searched, const char *none);
 /* MS_EINPUT when an output would replace a file that the plan is read from. */
 ms_status ms_plot_check_outputs(const ms_plot_request *r, const ms_plan_options *opts,
                                 const ms_plan *plan);

@@ -51,7 +51,10 @@ static ms_status search_size(const ms_plot_request *r, const searches *s,
     ms_search_options options = {.num_threads = ms_args_threads(r->args),
                                  .interrupted = &ms_interrupted};
     *point = (ms_scaling_point){.gpus = gpus, .global_batch = base->global_batch};
-    return ms_best_plan_find(cx, &question, &options, &point->best);
+    ms_status status = ms_best_plan_find(cx, &question, &options, &point->best);
+    if (status == MS_EINTERRUPTED)
+        point->best.reason = "not searched";
+    return status;
 }
 
 /* Shows on a terminal which search runs; `gpus` 0 clears the line. */
@@ -84,8 +87,11 @@ static ms_status search_cluster(const ms_plot_request *r, searches *s, int k,
                         .limits = s->limits_text,
                         .num_points = s->sizes.num,
                         .points = MS_NEW_ARRAY(arena, s->sizes.num, ms_scaling_point)};
-    for (int i = 0; i < s->sizes.num; i++, s->num_done++) {
+    for (int i = 0; i < s->sizes.num; i++) {
         out->points[i].gpus = s->sizes.sizes[i];
+        out->points[i].best.reason = "not searched";
+    }
+    for (int i = 0; i < s->sizes.num; i++, s->num_done++) {
         show_progress(r, s, s->sizes.sizes[i]);
         MS_TRY(search_size(r, s, s->clusters[k], out, &out->points[i]));
     }
@@ -107,6 +113,10 @@ static ms_status read_clusters(const ms_plot_request *r, searches *s)
         if (num == MS_MAX_PLOT_CLUSTERS)
             return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                            "--clusters: a picture has room for %d clusters", num);
+        for (int i = 0; i < num; i++)
+            if (strcmp(s->clusters[i], item) == 0)
+                return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--clusters names \"%s\" twice",
+                               item);
         s->clusters[num++] = item;
     }
     if (num == 0)
@@ -129,7 +139,7 @@ static ms_status read_searches(const ms_plot_request *r, searches *s)
 }
 
 static ms_status show_several(const ms_plot_request *r, const searches *s,
-                              const ms_scaling *scaling)
+                              const ms_scaling *scaling, ms_status searched)
 {
     const char **names = MS_NEW_ARRAY(r->cx->arena, s->num_clusters, const char *);
     bool found = false;
@@ -139,7 +149,7 @@ static ms_status show_several(const ms_plot_request *r, const searches *s,
     }
     ms_scaling_clusters plot = {r->cx->arena, s->num_clusters, names, scaling};
     return ms_plot_show_found(r, &(ms_plotted)MS_PLOTTED(ms_scaling_clusters, &plot),
-                              found, NO_PLAN);
+                              searched, found ? NULL : NO_PLAN);
 }
 
 ms_status ms_plot_scaling(ms_plot_request *r)
@@ -148,12 +158,17 @@ ms_status ms_plot_scaling(ms_plot_request *r)
     ms_scaling scaling[MS_MAX_PLOT_CLUSTERS];
     MS_TRY(read_searches(r, &s));
     ms_status status = MS_OK;
-    for (int k = 0; k < s.num_clusters && status == MS_OK; k++)
-        status = search_cluster(r, &s, k, &scaling[k]);
+    int num_begun = 0;
+    while (num_begun < s.num_clusters && status == MS_OK) {
+        status = search_cluster(r, &s, num_begun, &scaling[num_begun]);
+        num_begun++;
+    }
     show_progress(r, &s, 0);
-    MS_TRY(status);
+    if (status != MS_OK && (status != MS_EINTERRUPTED || s.num_done == 0))
+        return status;
+    s.num_clusters = num_begun;
     if (s.num_clusters > 1)
-        return show_several(r, &s, scaling);
-    return ms_plot_show_found(r, &(ms_plotted)MS_PLOTTED(ms_scaling, &scaling[0]),
-                              ms_scaling_first(&scaling[0]) != NULL, NO_PLAN);
+        return show_several(r, &s, scaling, status);
+    return ms_plot_show_found(r, &(ms_plotted)MS_PLOTTED(ms_scaling, &scaling[0]), status,
+                              ms_scaling_first(&scaling[0]) != NULL ? NULL : NO_PLAN);
 }

@@ -137,17 +137,13 @@ void ms_campaign_options_note(ms_ctx *cx, const ms_campaign_options *options,
         ms_note_default(cx, "--failure-seed 0");
 }
 
-/* MS_EINPUT for a training that hardly advances, or too long to simulate. */
+/* MS_ENOFIT for a training that does not advance, MS_EINPUT for one too long to
+ * simulate. */
 static ms_status check_advance(ms_ctx *cx, const ms_campaign_answer *a)
 {
     const ms_campaign *c = &a->campaign;
-    if (!ms_campaign_advances(c)) {
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                "the training would not advance: it is interrupted every %.4g s, a step "
-                "takes %.4g s, a checkpoint %.4g s and a restart %.4g s",
-                c->job.mean_s, a->step.step_s, c->job.checkpoint_s, c->job.restart_s);
-        return ms_hint(cx, "look at --mtbf, --restart and --write-bandwidth");
-    }
+    if (!ms_campaign_advances(c))
+        return ms_campaign_fail_progress(cx, a);
     double num_simulated = c->num_steps / c->interval_steps + c->num_interruptions;
     if (!a->simulated || num_simulated <= MOST_SIMULATED)
         return MS_OK;

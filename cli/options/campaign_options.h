@@ -29,8 +29,8 @@ ms_campaign_question ms_campaign_options_question(const ms_campaign_options *opt
 void ms_campaign_options_note(ms_ctx *cx, const ms_campaign_options *options,
                               const ms_campaign_terms *terms);
 
-/* The campaign of a plan by its prediction, defaults noted. MS_EINPUT for one that hardly
- * advances, or has too many interruptions to simulate. */
+/* The campaign of a plan by its prediction, defaults noted. MS_ENOFIT for one that does
+ * not advance, MS_EINPUT for one with too many interruptions to simulate. */
 ms_status ms_campaign_options_apply(ms_ctx *cx, const ms_campaign_options *options,
                                     const ms_workload *workload, const ms_plan *plan,
                                     const ms_prediction *prediction,

@@ -380,6 +380,10 @@ void ms_whatif_report_print(FILE *out, ms_arena *arena, const ms_what_if *w, boo
                  kept->reason != NULL ? kept->reason : "not searched");
         return;
     }
+    if (ms_best_plans_stuck(kept, 1) != NULL) {
+        print_sentence(out, ms_no_progress_text(arena, &kept->campaign));
+        return;
+    }
     print_answer(out, arena, w);
     print_best_hardware(out, arena, w);
     fputc('\n', out);

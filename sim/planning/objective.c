@@ -135,3 +135,15 @@ ms_status ms_objective_find(ms_ctx *cx, const ms_objective_question *question,
     judge(out);
     return status;
 }
+
+const ms_best_plan *ms_objective_stuck(const ms_objective_answer *answer)
+{
+    const ms_best_plan *stuck = NULL;
+    for (int i = answer->num_jobs - 1; i >= 0; i--) {
+        const ms_best_plan *best = &answer->jobs[i].best;
+        if (best->found && ms_best_plans_stuck(best, 1) == NULL)
+            return NULL;
+        stuck = best->found ? best : stuck;
+    }
+    return stuck;
+}

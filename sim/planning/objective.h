@@ -54,6 +54,9 @@ typedef struct ms_objective_answer {
 ms_status ms_objective_find(ms_ctx *cx, const ms_objective_question *question,
                             ms_objective_answer *out);
 
+/* The first plan found, if none of those found makes progress; otherwise NULL. */
+const ms_best_plan *ms_objective_stuck(const ms_objective_answer *answer);
+
 /* The plan that fits in the least device memory and keeps the campaign's limits; of equal
  * ones the fastest. Halves the memory between what no plan fits and what one fits, each
  * time by a search, down to one byte. */
