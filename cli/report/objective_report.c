@@ -165,6 +165,7 @@ static void write_job(ms_jout *out, ms_arena *arena, const ms_objective_job *job
     const char *broken = campaign ? ms_broken_limit_text(arena, &best->campaign) : NULL;
     ms_jout_begin_object(out);
     ms_jout_number_field(out, "gpus", (double)job->gpus);
+    ms_jout_number_field(out, "global_batch", (double)job->global_batch);
     ms_jout_bool_field(out, "found", best->found);
     ms_jout_text_field(out, "reason", job->answered ? best->reason : "not searched");
     ms_jout_bool_field(out, "keeps_limits", job->keeps_limits);
@@ -173,6 +174,9 @@ static void write_job(ms_jout *out, ms_arena *arena, const ms_objective_job *job
     ms_jout_number_field(out, "step_s", best->found ? best->prediction.step_s : none);
     ms_jout_number_field(out, "tokens_per_s",
                          best->found ? best->prediction.tokens_per_s : none);
+    ms_jout_number_field(out, "mfu_frac", best->found ? best->prediction.mfu_frac : none);
+    ms_jout_number_field(out, "peak_bytes",
+                         best->found ? best->prediction.peak_bytes : none);
     ms_jout_number_field(out, "needed_bytes", best->found ? best->needed_bytes : none);
     ms_jout_number_field(out, "elapsed_s", campaign ? c->elapsed_s : none);
     ms_jout_number_field(out, "gpu_hours", campaign ? c->gpu_hours : none);

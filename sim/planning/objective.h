@@ -34,7 +34,7 @@ typedef struct ms_objective_question {
 
 /* A job's best plan by the objective. */
 typedef struct ms_objective_job {
-    long gpus;
+    long gpus, global_batch;
     bool answered; /* the search is complete */
     ms_best_plan best;
     double value;      /* value of the objective, less is better; NaN: none */
