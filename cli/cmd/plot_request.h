@@ -18,6 +18,7 @@ typedef struct ms_plot_options {
     bool keep;
     const char *gpus;     /* numbers of GPUs of plot scaling */
     const char *clusters; /* clusters of plot scaling; NULL: that of the plan */
+    bool weak;            /* batches of plot scaling in proportion to the GPUs */
     ms_opt_list limit;    /* limits of searches */
     bool over_time;       /* `over_time` and `rank` belong to plot memory */
     ms_opt_integer rank;

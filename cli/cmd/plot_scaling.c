@@ -27,6 +27,21 @@ typedef struct searches {
     int num_done;
 } searches;
 
+/* Sets the batch that grows with the GPUs from that of the first point. */
+static ms_status give_weak_batch(ms_ctx *cx, const searches *s,
+                                 const ms_scaling_point *first, ms_plan *base)
+{
+    long least = s->sizes.sizes[0];
+    if (base->gpus == least)
+        return MS_OK;
+    if (first->global_batch * base->gpus % least != 0)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "--weak: %ld sequences on %ld GPUs are no whole number on %ld",
+                       first->global_batch, least, base->gpus);
+    base->global_batch = first->global_batch * base->gpus / least;
+    return MS_OK;
+}
+
 static ms_status search_size(const ms_plot_request *r, const searches *s,
                              const char *name, ms_scaling *scaling,
                              ms_scaling_point *point)
@@ -40,6 +55,8 @@ static ms_status search_size(const ms_plot_request *r, const searches *s,
     ms_best_question question = {.limits = &s->limits};
     ms_plan *base = &question.base;
     MS_TRY(ms_plan_base_from_options(cx, &opts, base));
+    if (r->options.weak)
+        MS_TRY(give_weak_batch(cx, s, &scaling->points[0], base));
     MS_TRY(ms_plot_check_outputs(r, &opts, base));
     const ms_model *model;
     const ms_cluster *cluster;
