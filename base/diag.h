@@ -12,7 +12,7 @@ typedef enum ms_status {
     MS_OK = 0,
     MS_EIO = 1,    /* I/O or run-time failure */
     MS_EINPUT = 2, /* wrong usage or bad input */
-    MS_ENOFIT = 3, /* the plan, or every plan of a search, exceeds memory */
+    MS_ENOFIT = 3, /* no plan fits into memory, makes progress, or keeps the limits */
     MS_ECHECK = 4, /* a check or tolerance failed */
     MS_EINTERRUPTED = 130
 } ms_status;

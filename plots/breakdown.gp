@@ -1,7 +1,5 @@
 # ---- breakdown. Data: index 0 parts (plan from to part share), index 1 plans (plan step low high end total place name)
 array tint[11] = [blue, orange, yellow, pink, red, 0x8C564B, 0xF4A582, 0x555555, grey, green, sky]
-set label 90 "{/:Bold " . title . "}" at screen px(24), 1 - py(26) left font font(14) tc rgb dark
-set label 91 subtitle at screen px(24), 1 - py(49) left font font(10) tc rgb muted
 legend_x = 24
 do for [k=1:num_parts] {
     if (int(parts / 2 ** (k - 1)) % 2 == 1) {

@@ -250,6 +250,7 @@ ms_status ms_breakdown_write_script(ms_ctx *cx, FILE *out, const ms_breakdown *p
                         .title = title(plot),
                         .subtitle = subtitle(plot)};
     ms_script_begin(out, &script);
+    ms_script_number(out, "title_left", 24.0);
     ms_script_number(out, "num_plans", plot->num_plans);
     ms_script_number(out, "num_parts", MS_NUM_STEP_PARTS);
     ms_script_number(out, "parts", parts_of(plot));

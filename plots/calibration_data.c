@@ -144,8 +144,10 @@ static ms_row_errors errors_of(const ms_calibration_plot *plot, int group)
 
 static const char *title(const ms_calibration_plot *plot)
 {
-    return ms_arena_printf(plot->arena, "Fitted times: median error %.1f %% of %d points",
-                           100.0 * errors_of(plot, -1).median_ape_frac, plot->num_points);
+    return ms_arena_printf(plot->arena,
+                           "Fitted times: median error %.1f %% of %d point%s",
+                           100.0 * errors_of(plot, -1).median_ape_frac, plot->num_points,
+                           plot->num_points == 1 ? "" : "s");
 }
 
 static const char *subtitle(const ms_calibration_plot *plot)
@@ -191,6 +193,8 @@ ms_status ms_calibration_plot_write_script(ms_ctx *cx, FILE *out,
         size_t length = strlen(group_text(plot, i));
         longest = length > longest ? length : longest;
     }
+    ms_logarithmic_range range =
+        ms_logarithmic_range_of(1e6 * low_s / MARGIN, 1e6 * high_s * MARGIN);
     double legend = LEFT + PANEL + LEGEND_SPACE;
     ms_script script = {.kind = "validation", /* the same picture with one panel */
                         .name = name,
@@ -208,8 +212,8 @@ ms_status ms_calibration_plot_write_script(ms_ctx *cx, FILE *out,
     ms_script_text(out, "predicted", "fitted");
     ms_script_number(out, "num_time", plot->num_points);
     ms_script_text(out, "title_time", "time of a kernel or collective");
-    ms_script_number(out, "low_time", 1e6 * low_s / MARGIN);
-    ms_script_number(out, "high_time", 1e6 * high_s * MARGIN);
+    ms_script_number(out, "low_time", range.low);
+    ms_script_number(out, "high_time", range.high);
     ms_script_number(out, "num_memory", 0.0);
     ms_script_number(out, "num_sources", plot->num_groups);
     for (int i = 0; i < plot->num_groups; i++)

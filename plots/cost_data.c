@@ -182,6 +182,21 @@ static const char *job_text(const ms_cost_plot *plot, int point)
         cost_text(plot, cost_of(plot, point)));
 }
 
+/* "No job ends within 1 day and costs at most 1M" */
+static const char *none_text(const ms_cost_plot *plot)
+{
+    ms_arena *arena = plot->arena;
+    double days = deadline_days(plot), most = budget(plot);
+    const char *text = "No job";
+    if (!isnan(days))
+        text = ms_arena_printf(arena, "%s ends within %.4g day%s", text, days,
+                               days == 1.0 ? "" : "s");
+    if (!isnan(most))
+        text = ms_arena_printf(arena, "%s %scosts at most %s", text,
+                               isnan(days) ? "" : "and ", cost_text(plot, most));
+    return text;
+}
+
 static const char *title(const ms_cost_plot *plot)
 {
     ms_arena *arena = plot->arena;
@@ -193,9 +208,11 @@ static const char *title(const ms_cost_plot *plot)
                                  within[0] == '\0' ? "" : " and",
                                  cost_text(plot, budget(plot)));
     if (ms_cost_plot_num_points(plot) == 0)
-        return "No plan fits";
+        return ms_best_plans_stuck(plot->sweep->answers, num_points(plot)) != NULL
+                   ? "No plan makes progress"
+                   : "No plan fits";
     if (plot->choice.cheapest < 0)
-        return ms_arena_printf(arena, "No job ends%s", within);
+        return none_text(plot);
     return ms_arena_printf(arena, "%s%s: %s",
                            plot->by_money ? "Cheapest" : "Fewest GPU-hours", within,
                            job_text(plot, plot->choice.cheapest));
@@ -223,7 +240,9 @@ static const char *subtitle(const ms_cost_plot *plot)
         text = ms_arena_printf(
             arena, "%s · %s", text,
             ms_caption_axes(arena, &plot->sweep->answers[plot->choice.cheapest].plan));
-    return plot->by_money ? text : ms_arena_printf(arena, "%s · no price known", text);
+    return plot->by_money || ms_cost_plot_num_points(plot) == 0
+               ? text
+               : ms_arena_printf(arena, "%s · no price known", text);
 }
 
 /* ---- files ---- */
@@ -338,7 +357,7 @@ static const char *word_for(const ms_cost_plot *plot, int point)
     if (!a->found)
         return ms_arena_printf(plot->arena, "none: %s", a->reason);
     if (!ms_best_plan_keeps_limits(a))
-        return "beyond a limit";
+        return ms_broken_limit_text(plot->arena, &a->campaign);
     return point == plot->choice.cheapest  ? "cheapest"
            : point == plot->choice.fastest ? "fastest"
                                            : "";

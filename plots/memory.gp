@@ -2,6 +2,7 @@
 set tmargin at screen 1 - py(top)
 set bmargin at screen py(bottom)
 set xrange [0:width - left - right]
+if (!exists("outside")) outside = 0
 set yrange [0:highest * 1.1]
 set grid y ls 1 back
 set border 3
@@ -9,7 +10,7 @@ unset xtics
 set ytics scale 0.4
 set ylabel "GiB per GPU" tc rgb "#333333"
 if (capacity > 0) {
-    set label 1 sprintf("%.1f GiB\ncapacity", capacity) at graph 1, first capacity left offset 0.6, 0.4 font font(10) tc rgb red
+    set label 1 sprintf("%.1f GiB\n%s", capacity, outside > 0 ? "available" : "capacity") at graph 1, first capacity left offset 0.6, 0.4 font font(10) tc rgb red
 }
 # of the ranks below their bars
 set label 2 "rank" at graph 0, first 0 right offset -0.8, -0.9 font font(9) tc rgb muted

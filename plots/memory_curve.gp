@@ -3,6 +3,8 @@
 set tmargin at screen 1 - py(top)
 set bmargin at screen py(bottom)
 set xrange [0:step_s * unit]
+if (!exists("outside")) outside = 0
+capacity = capacity - outside # room for what is drawn
 highest = (peak > capacity ? peak : capacity) * 1.1
 # the actions of the rank are drawn in a thin lane below 0
 lane_px = num_boxes > 0 ? 22 : 0
@@ -25,7 +27,7 @@ do for [k=1:9] {
     }
 }
 set label 93 "GiB at the peak" at screen px(legend_x), py(legend_y) left font font(10) tc rgb muted
-set label 1 sprintf("%.1f GiB\ncapacity", capacity) at graph 1, first capacity left offset 0.6, 0.4 font font(10) tc rgb red
+set label 1 sprintf("%.1f GiB\n%s", capacity, outside > 0 ? "available" : "capacity") at graph 1, first capacity left offset 0.6, 0.4 font font(10) tc rgb red
 
 lane_top = -5 * gib_px; lane_foot = -19 * gib_px; lane_middle = 0.5 * (lane_top + lane_foot)
 array lane_color[7] = [0xC9D6DF, 0x7D8F9C, 0x9AAAB6, 0x60717E, 0, 0, 0x333333]

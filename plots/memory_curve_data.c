@@ -93,7 +93,15 @@ static const char *subtitle(const ms_memory_curve *c)
         others);
 }
 
-/* "peak 63.2 of 79.1 GiB at 412 ms, during backward 3, with activations of ... saved" */
+static const char *unfit_text(const ms_memory_curve *c)
+{
+    double free_bytes = ms_prediction_free_bytes(&c->prediction, c->actor->peak_bytes);
+    return free_bytes >= 0.0
+               ? ""
+               : ms_arena_printf(c->arena, ", %.1f GiB too much,", ms_gib(-free_bytes));
+}
+
+/* "peak 63.2 GiB + 1.6 GiB of context and communicators of 79.1 GiB at 412 ms, during backward 3, with activations of ... saved" */
 static const char *peak_text(const ms_memory_curve *c)
 {
     ms_arena *arena = c->arena;
@@ -107,8 +115,9 @@ static const char *peak_text(const ms_memory_curve *c)
         during = ms_arena_printf(arena, ", during %s",
                                  ms_task_phrase(arena, &c->simulation, task));
     return ms_arena_printf(
-        arena, "peak %.1f of %.1f GiB at %s%s, with activations of %d %s saved",
-        ms_gib(a->peak_bytes), ms_gib(c->prediction.capacity_bytes),
+        arena, "peak %.1f GiB%s of %.1f GiB%s at %s%s, with activations of %d %s saved",
+        ms_gib(a->peak_bytes), ms_outside_text(arena, &c->prediction),
+        ms_gib(c->prediction.capacity_bytes), unfit_text(c),
         time_s == 0.0 ? "the start" : ms_caption_time(arena, time_s), during,
         c->num_alive, c->num_alive == 1 ? "forward" : "forwards");
 }
@@ -184,6 +193,7 @@ static void write_variables(FILE *out, const ms_memory_curve *curve)
     ms_script_number(out, "unit", unit.per_s);
     ms_script_text(out, "unit_name", unit.name);
     ms_script_number(out, "capacity", ms_gib(curve->prediction.capacity_bytes));
+    ms_script_number(out, "outside", ms_gib(curve->prediction.outside_bytes));
     ms_script_number(out, "peak", ms_gib(curve->actor->peak_bytes));
     ms_script_number(out, "peak_s", curve->samples[curve->peak].time_s);
     ms_script_text(out, "peak_text", peak_text(curve));
@@ -218,6 +228,7 @@ void ms_memory_curve_write_json(ms_jout *out, const ms_memory_curve *curve)
     ms_jout_number_field(out, "pipeline_rank", curve->actor->pipeline_rank);
     ms_jout_number_field(out, "step_s", curve->simulation.step_s);
     ms_jout_number_field(out, "capacity_bytes", curve->prediction.capacity_bytes);
+    ms_jout_number_field(out, "outside_bytes", curve->prediction.outside_bytes);
     ms_jout_number_field(out, "peak_bytes", curve->actor->peak_bytes);
     ms_jout_number_field(out, "peak_at_s", curve->samples[curve->peak].time_s);
     ms_jout_begin_array_field(out, "samples");

@@ -99,6 +99,24 @@ static const ms_priced_plan *worst_plan(const ms_memory_plot *plot)
     return worst;
 }
 
+/* Device memory that is left for what a plan's bars show. */
+static double room_bytes(const ms_prediction *p)
+{
+    return p->capacity_bytes - p->outside_bytes;
+}
+
+/* "78.7 GiB + 2.0 GiB of context and communicators of 79.1 GiB: 1.6 GiB too much" */
+static const char *most_text(ms_arena *arena, const ms_prediction *p)
+{
+    double free_bytes = ms_prediction_free_bytes(p, p->peak_bytes);
+    return ms_arena_printf(
+        arena, "%.1f GiB%s of %.1f GiB%s", ms_gib(p->peak_bytes),
+        ms_outside_text(arena, p), ms_gib(p->capacity_bytes),
+        free_bytes >= 0.0
+            ? ""
+            : ms_arena_printf(arena, ": %.1f GiB too much", ms_gib(-free_bytes)));
+}
+
 static const char *title(const ms_memory_plot *plot)
 {
     return ms_priced_plans_title(
@@ -121,18 +139,16 @@ static const char *subtitle(const ms_memory_plot *plot)
     const ms_priced_plan *worst = worst_plan(plot);
     const ms_prediction *p = &worst->prediction;
     if (plot->num_plans == 1) {
-        return ms_arena_printf(arena, "%s · %s · most on rank %d: %.1f of %.1f GiB%s",
+        return ms_arena_printf(arena, "%s · %s · most on rank %d: %s%s",
                                ms_caption_axes(arena, worst->plan),
                                ms_caption_choices(arena, worst->plan), p->worst_rank,
-                               ms_gib(p->peak_bytes), ms_gib(p->capacity_bytes),
-                               risk_text(arena, p));
+                               most_text(arena, p), risk_text(arena, p));
     }
     return ms_arena_printf(
         arena,
         "one bar per pipeline rank, the fullest of each plan in bold · "
-        "most: %s, %.1f of %.1f GiB%s",
-        ms_priced_plan_name(arena, worst), ms_gib(p->peak_bytes),
-        ms_gib(p->capacity_bytes), risk_text(arena, p));
+        "most: %s, %s%s",
+        ms_priced_plan_name(arena, worst), most_text(arena, p), risk_text(arena, p));
 }
 
 /* ---- files ---- */
@@ -165,8 +181,7 @@ void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot)
     for (int i = 0; i < plot->num_plans; i++) {
         const ms_prediction *p = &plot->plans[i].prediction;
         place at = place_of(plot, i);
-        ms_print(out, "%.1f\t%.1f\t%.9g\t", at.from_px, at.to_px,
-                 ms_gib(p->capacity_bytes));
+        ms_print(out, "%.1f\t%.1f\t%.9g\t", at.from_px, at.to_px, ms_gib(room_bytes(p)));
         ms_data_text(out, label_text(plot, &plot->plans[i]));
         fputc('\n', out);
     }
@@ -174,7 +189,8 @@ void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot)
 
 typedef struct extent {
     double highest;  /* bytes: the highest peak or capacity */
-    double capacity; /* capacity of every plan's device, bytes; 0: they differ */
+    double capacity; /* room_bytes of every plan; 0: they differ */
+    double outside;  /* most that lies outside the bars, bytes */
     int parts;       /* bit mask of memory categories that any rank has */
 } extent;
 
@@ -189,12 +205,13 @@ static int categories_of(const ms_stage_prediction *stage)
 
 static extent extent_of(const ms_memory_plot *plot)
 {
-    extent e = {.capacity = plot->plans[0].prediction.capacity_bytes};
+    extent e = {.capacity = room_bytes(&plot->plans[0].prediction)};
     for (int i = 0; i < plot->num_plans; i++) {
         const ms_prediction *p = &plot->plans[i].prediction;
         e.highest = ms_max(e.highest, ms_max(p->peak_bytes, p->capacity_bytes));
-        if (p->capacity_bytes != e.capacity)
+        if (room_bytes(p) != e.capacity)
             e.capacity = 0.0;
+        e.outside = ms_max(e.outside, p->outside_bytes);
         for (int rank = 0; rank < p->num_stages; rank++)
             e.parts |= categories_of(&p->stages[rank]);
     }
@@ -227,6 +244,7 @@ ms_status ms_memory_plot_write_script(ms_ctx *cx, FILE *out, const ms_memory_plo
     ms_script_number(out, "num_plans", plot->num_plans);
     ms_script_number(out, "highest", ms_gib(e.highest));
     ms_script_number(out, "capacity", ms_gib(e.capacity));
+    ms_script_number(out, "outside", ms_gib(e.outside));
     ms_script_number(out, "parts", e.parts);
     write_part_names(cx->arena, out);
     return ms_script_end(cx, out, &script);

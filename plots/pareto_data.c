@@ -84,6 +84,7 @@ ms_pareto ms_pareto_make(ms_arena *arena, const ms_plan_sweep *sweep, int num_cl
     ms_pareto plot = {.arena = arena,
                       .model = model,
                       .by_money = knows_money(sweep),
+                      .is_stuck = ms_best_plans_stuck(sweep->answers, num) != NULL,
                       .num_clusters = num_clusters,
                       .clusters = clusters,
                       .points = MS_NEW_ARRAY(arena, num, ms_pareto_point)};
@@ -137,7 +138,7 @@ static const char *title(const ms_pareto *plot)
     extent days, gib, cost;
     int num = extents_of(plot, true, &days, &gib, &cost);
     if (num == 0)
-        return "No plan fits";
+        return plot->is_stuck ? "No plan makes progress" : "No plan fits";
     return ms_arena_printf(
         plot->arena,
         "%d plan%s that none beats: %.1f to %.1f days, %.0f to %.0f GiB, %s to %s%s", num,

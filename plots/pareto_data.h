@@ -17,6 +17,7 @@ typedef struct ms_pareto {
     ms_arena *arena; /* arena for captions */
     const char *model;
     bool by_money; /* costs are money, else GPU-hours */
+    bool is_stuck; /* plans were found, and none makes progress */
     int num_clusters;
     const char *const *clusters; /* (num_clusters) names; as many as colours, 7 */
     int num;

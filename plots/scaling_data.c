@@ -45,19 +45,35 @@ void ms_scaling_interval(const ms_scaling_point *point, double *low, double *hig
 
 /* ---- words ---- */
 
+/* Whether each GPU has the same share of the batch at all sizes. */
+static bool is_weak(const ms_scaling *scaling)
+{
+    const ms_scaling_point *first = &scaling->points[0];
+    for (int i = 1; i < scaling->num_points; i++) {
+        const ms_scaling_point *p = &scaling->points[i];
+        if (p->global_batch != 0 &&
+            p->global_batch * first->gpus != first->global_batch * p->gpus)
+            return false;
+    }
+    return true;
+}
+
 const char *ms_scaling_batch_text(const ms_scaling *scaling)
 {
     double tokens = (double)scaling->sequence_length / 0x1p20;
     double low = tokens * (double)scaling->points[0].global_batch, high = low;
     for (int i = 1; i < scaling->num_points; i++) {
+        if (scaling->points[i].global_batch == 0)
+            continue; /* not searched */
         low = ms_min(low, tokens * (double)scaling->points[i].global_batch);
         high = ms_max(high, tokens * (double)scaling->points[i].global_batch);
     }
     if (low == high)
         return ms_arena_printf(scaling->arena, "%s%.4g Mi tokens per step",
                                scaling->num_points > 1 ? "strong scaling, " : "", low);
-    return ms_arena_printf(scaling->arena,
-                           "weak scaling, %.4g to %.4g Mi tokens per step", low, high);
+    return ms_arena_printf(
+        scaling->arena, "%s, %.4g to %.4g Mi tokens per step",
+        is_weak(scaling) ? "weak scaling" : "neither strong nor weak scaling", low, high);
 }
 
 /* The point with the most GPUs that has a plan; NULL if none has. */

@@ -5,10 +5,11 @@
 #include "base/utf8.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 /* pixels per letter of DejaVu Sans in style.gp's sizes, on average */
-#define TITLE_LETTER    10.8
+#define TITLE_LETTER    11.8
 #define SUBTITLE_LETTER 6.8
 
 const char *const ms_picture_format_names[] = {"png", "svg", "pdf", NULL};
@@ -48,6 +49,13 @@ void ms_script_text(FILE *out, const char *name, const char *value)
     fprintf(out, "%s = ", name);
     write_quoted(out, value, "\\^_{}@&~");
     fputc('\n', out);
+}
+
+ms_logarithmic_range ms_logarithmic_range_of(double low, double high)
+{
+    const double least = 6.3; /* more than the 2.5 x 2 and 2 x 2.5 of two labels */
+    double wider = ms_max(1.0, sqrt(least / (high / low)));
+    return (ms_logarithmic_range){low / wider, high * wider};
 }
 
 double ms_script_title_width(const char *title, const char *subtitle)

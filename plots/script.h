@@ -34,6 +34,13 @@ typedef struct ms_script {
     const char *title, *subtitle;
 } ms_script;
 
+/* Ends of a logarithmic axis around two values: as they are, or wide enough for two of the
+ * labels at 1, 2 and 5 of each decade. */
+typedef struct ms_logarithmic_range {
+    double low, high;
+} ms_logarithmic_range;
+ms_logarithmic_range ms_logarithmic_range_of(double low, double high);
+
 /* Width of title or subtitle, whichever is longer, in pixels. */
 double ms_script_title_width(const char *title, const char *subtitle);
 /* Writes the head of a script: name, format, size and titles. */

@@ -1,6 +1,4 @@
 # ---- sensitivity. Data: row kept-less kept-more best-less best-more label; percent, nan where nothing is known or fits
-set label 90 "{/:Bold " . title . "}" at screen px(24), 1 - py(26) left font font(14) tc rgb dark
-set label 91 subtitle at screen px(24), 1 - py(49) left font font(10) tc rgb muted
 legend_x = 24
 entry_name = sprintf("number %g %% lower", change); entry_color = blue; eval legend_entry
 entry_name = "higher"; entry_color = orange; eval legend_entry

@@ -91,31 +91,32 @@ static const char *now_text(const ms_tornado *plot)
                                                : ms_large_text(plot->arena, value, "");
 }
 
-/* The row to name in the title: the first that is no price. */
-static int named_row(const ms_tornado *plot)
+/* "device.tdp_w: 20 % more, -12.1 %" */
+static const char *row_text(const ms_tornado *plot, int row)
 {
-    for (int row = 0; row < ms_tornado_num_rows(plot); row++)
-        if (strcmp(plot->study->numbers[row].key, "price") != 0)
-            return row;
-    return -1;
-}
-
-static const char *title(const ms_tornado *plot)
-{
-    ms_arena *arena = plot->arena;
-    const char *begin =
-        ms_arena_printf(arena, "The %s of %s", measure_text(plot), now_text(plot));
-    int row = named_row(plot);
-    if (row < 0)
-        return ms_arena_printf(arena, "%s depends on no number", begin);
     const ms_what_if_number *n = &plot->study->numbers[row];
     double frac = n->changed[MS_WHAT_IF_HIGH] / n->value - 1.0,
            change = kept_percent(plot, row, MS_WHAT_IF_HIGH);
-    const char *text = ms_arena_printf(arena, "%s depends most on %s", begin, n->key);
     return isnan(change) || frac <= 0.0
-               ? text
-               : ms_arena_printf(arena, "%s: %.3g %% more, %+.1f %%", text, 100.0 * frac,
-                                 change);
+               ? n->key
+               : ms_arena_printf(plot->arena, "%s: %.3g %% more, %+.1f %%", n->key,
+                                 100.0 * frac, change);
+}
+
+/* Names the first row; a price, which costs are proportional to, with the next one. */
+static const char *title(const ms_tornado *plot)
+{
+    ms_arena *arena = plot->arena;
+    int num = ms_tornado_num_rows(plot);
+    const char *begin = ms_arena_printf(arena, "The %s of %s depends", measure_text(plot),
+                                        now_text(plot));
+    if (num == 0)
+        return ms_arena_printf(arena, "%s on no number", begin);
+    bool by_price = strcmp(plot->study->numbers[0].key, "price") == 0;
+    return by_price && num > 1
+               ? ms_arena_printf(arena, "%s most on the price, then on %s", begin,
+                                 row_text(plot, 1))
+               : ms_arena_printf(arena, "%s most on %s", begin, row_text(plot, 0));
 }
 
 static const char *subtitle(const ms_tornado *plot)
@@ -200,6 +201,7 @@ ms_status ms_tornado_write_script(ms_ctx *cx, FILE *out, const ms_tornado *plot,
         .title = title(plot),
         .subtitle = subtitle(plot)};
     ms_script_begin(out, &script);
+    ms_script_number(out, "title_left", 24.0);
     ms_script_number(out, "num_rows", ms_tornado_num_rows(plot));
     ms_script_number(out, "span", PADDING * span_of(plot));
     ms_script_number(out, "change", 100.0 * plot->study->change_frac);

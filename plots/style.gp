@@ -6,6 +6,17 @@ if (!exists("output")) output = folder . name . "." . format
 data = folder . name . ".dat"
 set encoding utf8
 set decimalsign "."
+# titles are drawn smaller where the picture has no room for them, and below that it is widened
+title_points = 14.0
+subtitle_points = 10.0
+if (!exists("title_left")) title_left = left
+room = width - title_left - 12
+if (11.8 * strlen(title) > room) title_points = 14.0 * room / (11.8 * strlen(title))
+if (6.8 * strlen(subtitle) > room) subtitle_points = 10.0 * room / (6.8 * strlen(subtitle))
+if (title_points < 10) title_points = 10
+if (subtitle_points < 8) subtitle_points = 8
+if (11.8 / 14 * title_points * strlen(title) > room + 1) width = title_left + 12 + 11.8 / 14 * title_points * strlen(title)
+if (0.68 * subtitle_points * strlen(subtitle) > width - title_left - 11) width = title_left + 12 + 0.68 * subtitle_points * strlen(subtitle)
 # font sizes are given in points of a PNG picture and scaled for the other formats
 size_factor = format eq "svg" ? 4 / 3.0 : format eq "pdf" ? 0.96 : 1
 font(points) = sprintf(",%.4g", points * size_factor)
@@ -25,8 +36,8 @@ set style line 1 lc rgb "#e3e3e3" lw 1 dt 1
 # palette of Okabe and Ito (2008), distinguishable with any colour vision
 blue = 0x0072B2; sky = 0x56B4E9; green = 0x009E73; orange = 0xE69F00; pink = 0xCC79A7; red = 0xD55E00
 yellow = 0xF0E442; grey = 0xBBBBBB; light = 0xEEEEEE; dark = 0x222222; muted = 0x666666
-set label 90 "{/:Bold " . title . "}" at screen px(left), 1 - py(26) left font font(14) tc rgb dark
-set label 91 subtitle at screen px(left), 1 - py(49) left font font(10) tc rgb muted
+set label 90 "{/:Bold " . title . "}" at screen px(title_left), 1 - py(26) left font font(title_points) tc rgb dark
+set label 91 subtitle at screen px(title_left), 1 - py(49) left font font(subtitle_points) tc rgb muted
 set lmargin at screen px(left)
 set rmargin at screen 1 - px(right)
 

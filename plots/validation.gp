@@ -20,7 +20,9 @@ set style fill solid 1.0 noborder
 set logscale xy
 set grid x y ls 1 back
 set format "%g"
-set samples 2
+set samples 200
+# bands end at the frame: gnuplot clips polygons that cross it at two sides wrongly
+inside(y) = y < low ? low : y > high ? high : y
 set clip two # the ends of a line may be rounded to just outside the axes
 panel_left = left
 # tics at 1, 2 and 5 of each decade where the axes have few decades
@@ -43,8 +45,8 @@ draw = '\
     set xlabel "measured (" . unit . ")" tc rgb "#333333" offset 0, 0.2; \
     set ylabel predicted . " (" . unit . ")" tc rgb "#333333" offset 1, 0; \
     set label 92 panel_title at screen px(panel_left), 1 - py(top - 14) left font font(10) tc rgb dark; \
-    plot "+" using 1:($1 * 0.75):($1 * 1.25) with filledcurves lc rgb 0xEDEDED notitle, \
-        "+" using 1:($1 * 0.9):($1 * 1.1) with filledcurves lc rgb 0xDADADA notitle, \
+    plot "+" using 1:(inside($1 * 0.75)):(inside($1 * 1.25)) with filledcurves lc rgb 0xEDEDED notitle, \
+        "+" using 1:(inside($1 * 0.9)):(inside($1 * 1.1)) with filledcurves lc rgb 0xDADADA notitle, \
         "+" using 1:1 with lines lc rgb muted lw 1 notitle, \
         data index block using 1:2:(size_of($3)):(shape_of($3)):(tint_of($3) + veil_of($3)) with points pt variable ps variable lc rgb variable notitle; \
     unset label 90; unset label 91; unset label 92; \

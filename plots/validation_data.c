@@ -144,14 +144,16 @@ static extent extent_of(const ms_validation *v, bool of_memory)
         if (!of_memory && has_time(v, i))
             widen(&e, run->measured_step_s, v->scores[i].step_s);
     }
-    return (extent){e.low / margin, e.high * margin};
+    ms_logarithmic_range range = ms_logarithmic_range_of(e.low / margin, e.high * margin);
+    return (extent){range.low, range.high};
 }
 
 static const char *panel_title(ms_arena *arena, const char *what,
                                const ms_error_summary *summary)
 {
-    return ms_arena_printf(arena, "%s of %d runs · median error %.1f %%, by source", what,
-                           summary->num_runs, 100.0 * summary->macro_median_ape_frac);
+    return ms_arena_printf(arena, "%s of %d run%s · median error %.1f %%, by source",
+                           what, summary->num_runs, summary->num_runs == 1 ? "" : "s",
+                           100.0 * summary->macro_median_ape_frac);
 }
 
 static void write_panel(FILE *out, const ms_validation_plot *plot, const char *name,
@@ -205,9 +207,9 @@ static const char *title(const ms_validation_plot *plot)
 
 static const char *subtitle(const ms_validation_plot *plot)
 {
-    return ms_arena_printf(plot->arena,
-                           "%d published runs · shaded: within 10 %% and 25 %%",
-                           plot->validation->num_priced);
+    return ms_arena_printf(
+        plot->arena, "%d published run%s · shaded: within 10 %% and 25 %%",
+        plot->validation->num_priced, plot->validation->num_priced == 1 ? "" : "s");
 }
 
 ms_status ms_validation_plot_write_script(ms_ctx *cx, FILE *out,

@@ -105,11 +105,28 @@ page_of_search()
     expect "not all $plans plans are listed" grep -q "The $plans plans that the search lists" "$scratch/page.html"
     page "$scratch/search.json" --tokens 1T --price 2.5 --deadline 1d
     expect_figures "$scratch/page.html" "$scratch/search.json" $figures
-    expect "no deadline" grep -q 'Deadline 24.0 h: EXCEEDED' "$scratch/page.html"
+    expect "the answer does not begin with the deadline" \
+        grep -q '<p class="verdict"><strong>Deadline of 24.0 h: exceeded by [0-9.]* days' "$scratch/page.html"
+    expect "the search is repeated with a training that it did not have" \
+        eval "! command_of search '$scratch/page.html' | grep -q -- --tokens"
     "$MESHSIM" search --model 8b --gpus 16 --global-batch 32 --stack megatron,torchtitan --json -o "$scratch/stacks.json"
     page "$scratch/stacks.json"
     expect_figures "$scratch/page.html" <(grep '^ \{10\}"step_s": ' "$scratch/stacks.json" | sort -t : -k 2 -g | head -1) step_s
     expect "no search of two stacks" grep -q -- '--stack megatron,torchtitan' "$scratch/page.html"
+}
+
+# The command of a page that repeats it. Arguments: search or predict, page
+command_of()
+{
+    sed 's/<[^>]*>//g; s/&quot;/"/g' "$2" | grep -m1 "^ *meshsim $1 "
+}
+
+# Runs the command that the page gives; its JSON has a figure of the page. Arguments: search or predict, key
+repeats()
+{
+    command_of "$1" "$scratch/page.html" | sed "s|^ *meshsim|$MESHSIM|" >"$scratch/command"
+    echo "$(cat "$scratch/command") --json" | bash >"$scratch/again.json" 2>"$scratch/err"
+    expect_figures "$scratch/page.html" "$scratch/again.json" "$2"
 }
 
 page_of_objective()
@@ -118,6 +135,17 @@ page_of_objective()
     page "$scratch/least.json"
     expect_figures "$scratch/page.html" "$scratch/least.json" $figures
     expect "no objective" grep -q 'numbers of GPUs by least cost, with proof' "$scratch/page.html"
+    repeats search elapsed_s_low
+    repeats predict elapsed_s_low
+    repeats predict cost
+    refused 2 "another training than" "$scratch/least.json" --tokens 2T -o "$scratch/no.html"
+    refused 2 "another training than" "$scratch/least.json" --price 3 -o "$scratch/no.html"
+    refused 2 "another training than" "$scratch/least.json" --deadline 3d -o "$scratch/no.html"
+    page "$scratch/least.json" --tokens 1T --price 2
+    "$MESHSIM" predict "${flags[@]}" --tokens 1T --co2 0.3 --json >"$scratch/predicted.json"
+    page "$scratch/predicted.json" --price 2.5
+    expect "the file's grid is lost" grep -q '0.3 kg/kWh' "$scratch/page.html"
+    page "$scratch/least.json"
     expect "not all sizes" [ "$(sed -n '/id="t-sweep-0"/,/<.table>/p' "$scratch/page.html" | grep -c '<tr>')" -eq 4 ]
     refused 2 "--point is for sweeps" "$scratch/least.json" --point 1 -o "$scratch/no.html"
 }

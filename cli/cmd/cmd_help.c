@@ -146,10 +146,11 @@ static void print_all(FILE *out)
     fputs("\nexamples\n", out);
     for (const ms_command *command = ms_commands; command->name != NULL; command++)
         ms_print(out, "  %s\n", command->example);
-    fputs("\n\"meshsim help COMMAND\" lists the options of a command\n"
-          "exit codes: 0 done, 1 I/O or run-time failure, 2 wrong usage or bad input,\n"
-          "            3 nothing fits, 4 a check failed, 130 interrupted\n",
-          out);
+    fputs(
+        "\n\"meshsim help COMMAND\" lists the options of a command\n"
+        "exit codes: 0 done, 1 I/O or run-time failure, 2 wrong usage or bad input,\n"
+        "            3 nothing fits or keeps the limits, 4 a check failed, 130 interrupted\n",
+        out);
 }
 
 static void write_all(ms_jout *json)

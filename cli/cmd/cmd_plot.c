@@ -22,6 +22,9 @@ static const ms_option scaling_table[] = {
                 "numbers of GPUs: 64..4096 doubles from 64, 64,96,128 is a list"),
     MS_OPT_TEXT(ms_plot_options, clusters, "--clusters", "NAME,...",
                 "several clusters in one picture, instead of --cluster"),
+    MS_OPT_FLAG(ms_plot_options, weak, "--weak",
+                "batches in proportion to the number of GPUs, from that of the first one "
+                "(default: the same batch, or at least 1 Ki tokens a GPU)"),
     {0},
 };
 

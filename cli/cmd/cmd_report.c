@@ -1,5 +1,6 @@
 /* meshsim report: one self-contained HTML page that defends the choice of a plan. */
 #include "base/print.h"
+#include "cli/cmd/report_campaign.h"
 #include "cli/cmd/report_input.h"
 #include "cli/options/memory_options.h"
 #include "cli/options/output.h"
@@ -27,8 +28,7 @@ typedef struct request {
     ms_ctx *cx;
     const ms_args *args;
     const ms_plan_options *options;
-    const ms_campaign_options *campaign;
-    bool asks_campaign; /* options ask for one; the file may have one, too */
+    bool asks_campaign; /* file and options ask for input.campaign */
     ms_report_input input;
     const char *path; /* the page */
     ms_page page;
@@ -88,11 +88,9 @@ static void draw_timeline(request *r, ms_workload *workload)
 
 static ms_status find_campaign(request *r, const ms_workload *workload)
 {
-    if (!r->asks_campaign && !r->input.has_campaign)
+    if (!r->asks_campaign)
         return MS_OK;
-    const ms_campaign_options *options =
-        r->asks_campaign ? r->campaign : &r->input.campaign;
-    MS_TRY(ms_campaign_options_apply(r->cx, options, workload, &r->input.plan,
+    MS_TRY(ms_campaign_options_apply(r->cx, &r->input.campaign, workload, &r->input.plan,
                                      &r->prediction, &r->answer));
     r->page.campaign = &r->answer;
     return MS_OK;
@@ -154,6 +152,7 @@ static void write_json(const request *r, ms_jout *json)
         ms_jout_number_field(json, "elapsed_s", c->elapsed_s);
         ms_jout_number_field(json, "cost", c->cost);
         ms_jout_number_field(json, "energy_kwh", c->energy_kwh);
+        ms_jout_bool_field(json, "keeps_limits", ms_campaign_keeps_limits(&r->answer));
     }
     ms_jout_end_object(json);
 }
@@ -226,11 +225,13 @@ ms_status ms_cmd_report(ms_ctx *cx, ms_args *args)
     *r = (request){.cx = cx,
                    .args = args,
                    .options = &plan,
-                   .campaign = &campaign,
                    .path =
                        args->common.output != NULL ? args->common.output : DEFAULT_PAGE};
-    MS_TRY(ms_campaign_options_check(cx, &campaign, &r->asks_campaign));
     MS_TRY(ms_report_input_read(cx, args, &plan, &flags.point, &r->input));
+    r->page.file_has_campaign = r->input.campaign.tokens.given;
+    MS_TRY(ms_report_campaign_merge(cx, &campaign,
+                                    r->input.sweep == NULL ? NULL : r->input.path,
+                                    &r->input.campaign, &r->asks_campaign));
     MS_TRY(check_target(r));
     ms_workload *workload;
     MS_TRY(ms_plan_open_workload(cx, &r->input.plan, &workload));

@@ -108,7 +108,7 @@ static void write_json(const ms_search_request *r, ms_jout *out,
     ms_jout_begin_object(out);
     ms_search_write_fields(out, report);
     if (r->objective != NULL)
-        ms_objective_write_field(out, r->objective);
+        ms_objective_write_field(out, r->cx->arena, r->objective);
     if (campaign != NULL)
         ms_campaign_write_field(out, campaign);
     ms_jout_end_object(out);
@@ -525,15 +525,33 @@ static ms_status search_one(ms_ctx *cx, const ms_args *args, ms_search_request *
     return status;
 }
 
+/* Records why no number of GPUs is taken. */
+static ms_status fail_objective(ms_ctx *cx, const ms_objective_answer *objective)
+{
+    const ms_best_plan *stuck = ms_objective_stuck(objective);
+    if (stuck != NULL)
+        return ms_campaign_fail_progress(cx, &stuck->campaign);
+    return ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "%s",
+                   ms_objective_reason(cx->arena, objective));
+}
+
+/* Whether nothing fits on the only number of GPUs: its search says what would. */
+static bool nothing_fits(const ms_objective_answer *objective)
+{
+    return objective->num_jobs == 1 && objective->jobs[0].answered &&
+           !objective->jobs[0].best.found;
+}
+
 /* Chooses the number of GPUs, then searches it as if it had been given. */
 static ms_status search_best(ms_search_request *r, const ms_args *args,
                              const ms_sizes *sizes, ms_plan_options *plan)
 {
     ms_objective_answer *objective = MS_NEW(r->cx->arena, ms_objective_answer);
     ms_status status = ms_search_by_objective(r, args, sizes, objective);
+    if (status == MS_OK && nothing_fits(objective))
+        return search_one(r->cx, args, r);
     if (status == MS_OK && objective->best < 0)
-        status = ms_fail(r->cx, MS_ENOFIT, MS_NOWHERE, "%s",
-                         ms_objective_reason(r->cx->arena, objective));
+        status = fail_objective(r->cx, objective);
     if (status == MS_EINTERRUPTED || status == MS_ENOFIT)
         return ms_search_report_none(r, args, objective, status);
     MS_TRY(status);
@@ -573,7 +591,7 @@ ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_campaign_options_check(cx, &campaign, &r.asks_campaign));
     if (ms_stacks_are_several(plan_options.of[MS_CHOOSE_STACK].text))
         return search_several(cx, args, &r, &sizes);
-    return ms_search_asks_objective(&options, &sizes)
+    return ms_search_asks_objective(&r, &sizes)
                ? search_best(&r, args, &sizes, &plan_options)
                : search_one(cx, args, &r);
 }

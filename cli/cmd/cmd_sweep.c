@@ -17,13 +17,22 @@ static const ms_option sweep_table[] = {
     {0},
 };
 
-/* MS_ENOFIT if no job has a plan. */
+/* MS_ENOFIT if no job has a plan that makes progress and keeps the limits. */
 static ms_status judge(ms_ctx *cx, const ms_plan_sweep *sweep)
 {
-    for (int i = 0; i < ms_plan_sweep_num(sweep); i++)
-        if (sweep->answers[i].found)
+    int num = ms_plan_sweep_num(sweep);
+    const ms_best_plan *stuck = ms_best_plans_stuck(sweep->answers, num);
+    bool found = false;
+    for (int i = 0; i < num; i++) {
+        if (ms_best_plan_keeps_limits(&sweep->answers[i]))
             return MS_OK;
-    return ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "no plan fits for any of these jobs");
+        found = found || sweep->answers[i].found;
+    }
+    if (stuck != NULL)
+        return ms_campaign_fail_progress(cx, &stuck->campaign);
+    return ms_fail(cx, MS_ENOFIT, MS_NOWHERE,
+                   found ? "no plan of these jobs keeps the deadline and the budget"
+                         : "no plan fits for any of these jobs");
 }
 
 static ms_status check_outputs(ms_ctx *cx, const ms_args *args, const sweep_flags *flags,

@@ -151,14 +151,16 @@ ms_status ms_plot_heatmap(ms_plot_request *r)
     MS_TRY(fill_axes(&h));
     MS_TRY(ms_memory_options_check(r->cx, &h.limits.memory, h.cluster));
     MS_TRY(make_searches(&h, &sweep));
-    MS_TRY(ms_sweep_answer(r->cx, r->args, NULL, &sweep));
+    ms_status status = ms_sweep_answer(r->cx, r->args, NULL, &sweep);
+    if (status != MS_OK && status != MS_EINTERRUPTED)
+        return status;
     ms_heatmap plot = {.arena = r->cx->arena,
                        .job = common_text(&h, &sweep.questions[0].base),
                        .value = value_to_show(&h),
                        .x = {h.x.name, h.x.num, h.x.texts},
                        .y = {h.y.name, h.y.num, h.y.texts},
                        .cells = sweep.answers};
-    return ms_plot_show_found(r, &(ms_plotted)MS_PLOTTED(ms_heatmap, &plot),
-                              ms_heatmap_best(&plot) >= 0,
-                              "no plan fits in any cell of this picture");
+    return ms_plot_show_found(
+        r, &(ms_plotted)MS_PLOTTED(ms_heatmap, &plot), status,
+        ms_heatmap_best(&plot) >= 0 ? NULL : "no plan fits in any cell of this picture");
 }

@@ -52,3 +52,11 @@ ms_status ms_plot_jobs_read(const ms_plot_request *r, ms_plot_jobs *out)
     out->model = model->name;
     return MS_OK;
 }
+
+const char *ms_plot_jobs_reason(ms_arena *arena, const ms_plan_sweep *sweep)
+{
+    const ms_best_plan *stuck =
+        ms_best_plans_stuck(sweep->answers, ms_plan_sweep_num(sweep));
+    return stuck != NULL ? ms_no_progress_text(arena, &stuck->campaign)
+                         : "no plan fits for any of these jobs";
+}

@@ -16,4 +16,7 @@ typedef struct ms_plot_jobs {
  * options, several tasks, no campaign, or outputs that would replace files in use. */
 ms_status ms_plot_jobs_read(const ms_plot_request *r, ms_plot_jobs *out);
 
+/* Why there is nothing to draw of jobs none of which is drawn. */
+const char *ms_plot_jobs_reason(ms_arena *arena, const ms_plan_sweep *sweep);
+
 #endif

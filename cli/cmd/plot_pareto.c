@@ -35,8 +35,11 @@ ms_status ms_plot_pareto(ms_plot_request *r)
     ms_plot_jobs jobs;
     MS_TRY(ms_plot_jobs_read(r, &jobs));
     ms_plan_sweep sweep = with_less_memory(cx->arena, &jobs.sweep);
-    MS_TRY(ms_sweep_answer(cx, r->args, r->options.state, &sweep));
+    ms_status status = ms_sweep_answer(cx, r->args, r->options.state, &sweep);
+    if (status != MS_OK && status != MS_EINTERRUPTED)
+        return status;
     ms_pareto plot = ms_pareto_make(cx->arena, &sweep, jobs.num_clusters, jobs.model);
-    return ms_plot_show_found(r, &(ms_plotted)MS_PLOTTED(ms_pareto, &plot), plot.num > 0,
-                              "no plan fits for any of these jobs");
+    return ms_plot_show_found(r, &(ms_plotted)MS_PLOTTED(ms_pareto, &plot), status,
+                              plot.num > 0 ? NULL
+                                           : ms_plot_jobs_reason(cx->arena, &sweep));
 }

@@ -46,18 +46,20 @@ ms_status ms_plot_show(const ms_plot_request *r, const ms_plotted *p)
     return r->args->common.json ? write_json(r, p, MS_OK) : draw(r, p);
 }
 
-ms_status ms_plot_show_found(const ms_plot_request *r, const ms_plotted *p, bool found,
-                             const char *message)
+ms_status ms_plot_show_found(const ms_plot_request *r, const ms_plotted *p,
+                             ms_status searched, const char *none)
 {
-    if (found)
+    ms_status status = searched;
+    if (status == MS_OK && none == NULL)
         return ms_plot_show(r, p);
-    ms_fail(r->cx, MS_ENOFIT, MS_NOWHERE, "%s", message);
+    if (status == MS_OK)
+        status = ms_fail(r->cx, MS_ENOFIT, MS_NOWHERE, "%s", none);
     if (r->args->common.json)
-        return write_json(r, p, MS_ENOFIT);
+        return write_json(r, p, status);
     ms_output out;
     MS_TRY(ms_output_open(r->cx, NULL, &out));
     p->print(out.file, r->cx->arena, p->writer.plot);
-    return ms_output_close(r->cx, &out, MS_ENOFIT);
+    return ms_output_close(r->cx, &out, status);
 }
 
 ms_status ms_plot_check_outputs(const ms_plot_request *r, const ms_plan_options *opts,

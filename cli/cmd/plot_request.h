@@ -18,6 +18,7 @@ typedef struct ms_plot_options {
     bool keep;
     const char *gpus;     /* numbers of GPUs of plot scaling */
     const char *clusters; /* clusters of plot scaling; NULL: that of the plan */
+    bool weak;            /* batches of plot scaling in proportion to the GPUs */
     ms_opt_list limit;    /* limits of searches */
     bool over_time;       /* `over_time` and `rank` belong to plot memory */
     ms_opt_integer rank;
@@ -74,10 +75,11 @@ typedef struct ms_plotted {
 
 /* Writes the picture and prints a summary, or with --json writes the data of the plot. */
 ms_status ms_plot_show(const ms_plot_request *r, const ms_plotted *p);
-/* ms_plot_show for plots of searches. Without any plan (`found` false) there is no
- * picture: MS_ENOFIT with `message`, after the summary or JSON. */
-ms_status ms_plot_show_found(const ms_plot_request *r, const ms_plotted *p, bool found,
-                             const char *message);
+/* ms_plot_show for plots of searches, which ended with `searched`. There is no picture, but
+ * the summary or JSON, where they were interrupted and where no plan was found: MS_ENOFIT
+ * with `none` as message (NULL: plans were found). */
+ms_status ms_plot_show_found(const ms_plot_request *r, const ms_plotted *p,
+                             ms_status searched, const char *none);
 /* MS_EINPUT when an output would replace a file that the plan is read from. */
 ms_status ms_plot_check_outputs(const ms_plot_request *r, const ms_plan_options *opts,
                                 const ms_plan *plan);

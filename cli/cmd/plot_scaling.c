@@ -27,6 +27,21 @@ typedef struct searches {
     int num_done;
 } searches;
 
+/* Sets the batch that grows with the GPUs from that of the first point. */
+static ms_status give_weak_batch(ms_ctx *cx, const searches *s,
+                                 const ms_scaling_point *first, ms_plan *base)
+{
+    long least = s->sizes.sizes[0];
+    if (base->gpus == least)
+        return MS_OK;
+    if (first->global_batch * base->gpus % least != 0)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "--weak: %ld sequences on %ld GPUs are no whole number on %ld",
+                       first->global_batch, least, base->gpus);
+    base->global_batch = first->global_batch * base->gpus / least;
+    return MS_OK;
+}
+
 static ms_status search_size(const ms_plot_request *r, const searches *s,
                              const char *name, ms_scaling *scaling,
                              ms_scaling_point *point)
@@ -40,6 +55,8 @@ static ms_status search_size(const ms_plot_request *r, const searches *s,
     ms_best_question question = {.limits = &s->limits};
     ms_plan *base = &question.base;
     MS_TRY(ms_plan_base_from_options(cx, &opts, base));
+    if (r->options.weak)
+        MS_TRY(give_weak_batch(cx, s, &scaling->points[0], base));
     MS_TRY(ms_plot_check_outputs(r, &opts, base));
     const ms_model *model;
     const ms_cluster *cluster;
@@ -51,7 +68,10 @@ static ms_status search_size(const ms_plot_request *r, const searches *s,
     ms_search_options options = {.num_threads = ms_args_threads(r->args),
                                  .interrupted = &ms_interrupted};
     *point = (ms_scaling_point){.gpus = gpus, .global_batch = base->global_batch};
-    return ms_best_plan_find(cx, &question, &options, &point->best);
+    ms_status status = ms_best_plan_find(cx, &question, &options, &point->best);
+    if (status == MS_EINTERRUPTED)
+        point->best.reason = "not searched";
+    return status;
 }
 
 /* Shows on a terminal which search runs; `gpus` 0 clears the line. */
@@ -84,8 +104,11 @@ static ms_status search_cluster(const ms_plot_request *r, searches *s, int k,
                         .limits = s->limits_text,
                         .num_points = s->sizes.num,
                         .points = MS_NEW_ARRAY(arena, s->sizes.num, ms_scaling_point)};
-    for (int i = 0; i < s->sizes.num; i++, s->num_done++) {
+    for (int i = 0; i < s->sizes.num; i++) {
         out->points[i].gpus = s->sizes.sizes[i];
+        out->points[i].best.reason = "not searched";
+    }
+    for (int i = 0; i < s->sizes.num; i++, s->num_done++) {
         show_progress(r, s, s->sizes.sizes[i]);
         MS_TRY(search_size(r, s, s->clusters[k], out, &out->points[i]));
     }
@@ -107,6 +130,10 @@ static ms_status read_clusters(const ms_plot_request *r, searches *s)
         if (num == MS_MAX_PLOT_CLUSTERS)
             return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                            "--clusters: a picture has room for %d clusters", num);
+        for (int i = 0; i < num; i++)
+            if (strcmp(s->clusters[i], item) == 0)
+                return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--clusters names \"%s\" twice",
+                               item);
         s->clusters[num++] = item;
     }
     if (num == 0)
@@ -129,7 +156,7 @@ static ms_status read_searches(const ms_plot_request *r, searches *s)
 }
 
 static ms_status show_several(const ms_plot_request *r, const searches *s,
-                              const ms_scaling *scaling)
+                              const ms_scaling *scaling, ms_status searched)
 {
     const char **names = MS_NEW_ARRAY(r->cx->arena, s->num_clusters, const char *);
     bool found = false;
@@ -139,7 +166,7 @@ static ms_status show_several(const ms_plot_request *r, const searches *s,
     }
     ms_scaling_clusters plot = {r->cx->arena, s->num_clusters, names, scaling};
     return ms_plot_show_found(r, &(ms_plotted)MS_PLOTTED(ms_scaling_clusters, &plot),
-                              found, NO_PLAN);
+                              searched, found ? NULL : NO_PLAN);
 }
 
 ms_status ms_plot_scaling(ms_plot_request *r)
@@ -148,12 +175,17 @@ ms_status ms_plot_scaling(ms_plot_request *r)
     ms_scaling scaling[MS_MAX_PLOT_CLUSTERS];
     MS_TRY(read_searches(r, &s));
     ms_status status = MS_OK;
-    for (int k = 0; k < s.num_clusters && status == MS_OK; k++)
-        status = search_cluster(r, &s, k, &scaling[k]);
+    int num_begun = 0;
+    while (num_begun < s.num_clusters && status == MS_OK) {
+        status = search_cluster(r, &s, num_begun, &scaling[num_begun]);
+        num_begun++;
+    }
     show_progress(r, &s, 0);
-    MS_TRY(status);
+    if (status != MS_OK && (status != MS_EINTERRUPTED || s.num_done == 0))
+        return status;
+    s.num_clusters = num_begun;
     if (s.num_clusters > 1)
-        return show_several(r, &s, scaling);
-    return ms_plot_show_found(r, &(ms_plotted)MS_PLOTTED(ms_scaling, &scaling[0]),
-                              ms_scaling_first(&scaling[0]) != NULL, NO_PLAN);
+        return show_several(r, &s, scaling, status);
+    return ms_plot_show_found(r, &(ms_plotted)MS_PLOTTED(ms_scaling, &scaling[0]), status,
+                              ms_scaling_first(&scaling[0]) != NULL ? NULL : NO_PLAN);
 }

@@ -1,5 +1,6 @@
 #include "cli/cmd/report_input.h"
 
+#include "cli/cmd/report_campaign.h"
 #include "cli/cmd/report_json.h"
 #include "cli/cmd/report_sweep.h"
 #include "cli/options/output.h"
@@ -7,56 +8,6 @@
 
 #include <math.h>
 #include <string.h>
-
-/* ---- campaigns ---- */
-
-typedef struct term {
-    const char *key;
-    size_t offset; /* ms_opt_quantity in ms_campaign_options */
-} term;
-
-static const term campaign_keys[] = {
-    {"tokens", offsetof(ms_campaign_options, tokens)},
-    {"checkpoint_stall_s", offsetof(ms_campaign_options, stall_s)},
-    {"deadline_s", offsetof(ms_campaign_options, deadline_s)},
-    {"budget", offsetof(ms_campaign_options, budget)},
-    {NULL, 0},
-};
-static const term term_keys[] = {
-    {"price_per_gpu_hour", offsetof(ms_campaign_options, price)},
-    {"gpu_power_w", offsetof(ms_campaign_options, power_w)},
-    {"pue", offsetof(ms_campaign_options, pue)},
-    {"co2_kg_per_kwh", offsetof(ms_campaign_options, co2_kg_per_kwh)},
-    {"gpu_mtbf_s", offsetof(ms_campaign_options, mtbf_s)},
-    {"restart_s", offsetof(ms_campaign_options, restart_s)},
-    {"repair_s", offsetof(ms_campaign_options, repair_s)},
-    {"write_bytes_per_s", offsetof(ms_campaign_options, write_bytes_per_s)},
-    {NULL, 0},
-};
-
-static ms_status read_terms(ms_ctx *cx, ms_jval object, const term *terms,
-                            ms_campaign_options *out)
-{
-    for (const term *t = terms; t->key != NULL; t++) {
-        ms_opt_quantity *option = (ms_opt_quantity *)((char *)out + t->offset);
-        MS_TRY(ms_report_number(cx, object, t->key, &option->value));
-        option->given = !isnan(option->value);
-    }
-    return MS_OK;
-}
-
-/* Reads the campaign of a result as the options that ask for it. */
-static ms_status read_campaign(ms_ctx *cx, ms_jval object, ms_report_input *out)
-{
-    ms_jval campaign = ms_report_member(cx, object, "campaign");
-    if (!ms_json_is_object(campaign))
-        return MS_OK;
-    MS_TRY(read_terms(cx, campaign, campaign_keys, &out->campaign));
-    out->has_campaign = out->campaign.tokens.given;
-    ms_jval terms = ms_report_member(cx, campaign, "terms");
-    return ms_json_is_object(terms) ? read_terms(cx, terms, term_keys, &out->campaign)
-                                    : MS_OK;
-}
 
 /* ---- kinds of files ---- */
 
@@ -85,7 +36,7 @@ static ms_status read_result(ms_ctx *cx, ms_jval root, ms_report_input *out)
     MS_TRY(ms_results_add(cx, root, out->path, &results));
     MS_TRY(take(cx, &results.items[0], root, out));
     MS_TRY(read_engine(cx, root, out));
-    return read_campaign(cx, root, out);
+    return ms_report_campaign_read(cx, root, &out->campaign);
 }
 
 static ms_status read_certificate(ms_ctx *cx, ms_jval root, ms_page_search *out)
@@ -145,33 +96,53 @@ static ms_status read_stacks(ms_ctx *cx, ms_jval root, const char **out)
     return MS_OK;
 }
 
-/* The command that repeats a search. `stacks`: names; NULL: the plan's own stack. */
-static const char *search_command(ms_arena *arena, const ms_plan *plan,
-                                  const char *stacks, const char *limits, double min_fit)
+/* Which search a command repeats, besides the job of a plan. */
+typedef struct searched {
+    const char *gpus;   /* NULL: the plan's */
+    const char *stacks; /* NULL: the plan's own */
+    const char *limits; /* NULL: none */
+    double min_fit;     /* NaN: not stated */
+    bool default_batch; /* each size has its own */
+} searched;
+
+static const char *search_command(ms_arena *arena, const ms_plan *plan, const searched *s)
 {
+    const char *gpus =
+        s->gpus != NULL ? s->gpus : ms_arena_printf(arena, "%ld", plan->gpus);
     const char *text = ms_arena_printf(
-        arena,
-        "meshsim search --model %s --cluster %s --gpus %ld --seq %ld --global-batch %ld "
-        "--precision %s --stack %s",
-        ms_shell_quoted(arena, plan->model), ms_shell_quoted(arena, plan->cluster),
-        plan->gpus, plan->sequence_length, plan->global_batch,
-        ms_dtype_names[plan->compute],
-        ms_shell_quoted(arena, stacks != NULL ? stacks : plan->stack));
-    if (isfinite(min_fit))
-        text = ms_arena_printf(arena, "%s --min-fit %g", text, min_fit);
-    if (limits != NULL && limits[0] != '\0')
-        text =
-            ms_arena_printf(arena, "%s --limit %s", text, ms_shell_quoted(arena, limits));
+        arena, "meshsim search --model %s --cluster %s --gpus %s --seq %ld",
+        ms_shell_quoted(arena, plan->model), ms_shell_quoted(arena, plan->cluster), gpus,
+        plan->sequence_length);
+    if (!s->default_batch)
+        text = ms_arena_printf(arena, "%s --global-batch %ld", text, plan->global_batch);
+    text = ms_arena_printf(
+        arena, "%s --precision %s --stack %s", text, ms_dtype_names[plan->compute],
+        ms_shell_quoted(arena, s->stacks != NULL ? s->stacks : plan->stack));
+    if (isfinite(s->min_fit))
+        text = ms_arena_printf(arena, "%s --min-fit %g", text, s->min_fit);
+    if (s->limits != NULL && s->limits[0] != '\0')
+        text = ms_arena_printf(arena, "%s --limit %s", text,
+                               ms_shell_quoted(arena, s->limits));
     return text;
 }
 
 static ms_status read_command(ms_ctx *cx, ms_jval root, const ms_plan *plan,
                               ms_page_search *out)
 {
-    const char *limits, *stacks;
-    MS_TRY(ms_report_text(cx, root, "limits", &limits));
-    MS_TRY(read_stacks(cx, root, &stacks));
-    out->command = search_command(cx->arena, plan, stacks, limits, out->min_fit);
+    const char *objective;
+    searched s = {.min_fit = out->min_fit};
+    ms_jval chosen = ms_report_member(cx, root, "objective");
+    MS_TRY(ms_report_text(cx, root, "limits", &s.limits));
+    MS_TRY(read_stacks(cx, root, &s.stacks));
+    MS_TRY(ms_report_text(cx, chosen, "name", &objective));
+    bool one_batch;
+    MS_TRY(ms_report_sizes_text(cx, ms_report_member(cx, chosen, "jobs"), &s.gpus,
+                                &one_batch));
+    s.default_batch = !one_batch;
+    out->command = search_command(cx->arena, plan, &s);
+    if (objective != NULL)
+        out->command =
+            ms_arena_printf(cx->arena, "%s --objective %s", out->command, objective);
     return MS_OK;
 }
 
@@ -218,7 +189,7 @@ static ms_status read_search(ms_ctx *cx, ms_jval root, ms_report_input *out)
     out->memory.min_probability = isnan(search->min_fit) ? 0.0 : search->min_fit;
     MS_TRY(ms_report_objective_read(cx, root, &out->sweep));
     out->search = search;
-    return read_campaign(cx, root, out);
+    return ms_report_campaign_read(cx, root, &out->campaign);
 }
 
 static ms_status read_plan(ms_ctx *cx, ms_jval root, ms_report_input *out)
@@ -252,10 +223,10 @@ static ms_status read_sweep(ms_ctx *cx, ms_jval root, ms_report_input *out)
     out->file_step_s = sweep->points[sweep->reported].step_s;
     MS_TRY(read_memory_rule(cx, root, &out->memory));
     MS_TRY(ms_report_text(cx, root, "limits", &limits));
-    sweep->command =
-        search_command(cx->arena, &out->plan, NULL, limits, out->memory.min_probability);
+    const searched of_point = {.limits = limits, .min_fit = out->memory.min_probability};
+    sweep->command = search_command(cx->arena, &out->plan, &of_point);
     out->sweep = sweep;
-    return read_campaign(cx, point, out);
+    return ms_report_campaign_read(cx, point, &out->campaign);
 }
 
 typedef struct file_kind {

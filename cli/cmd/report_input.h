@@ -15,8 +15,7 @@ typedef struct ms_report_input {
     bool by_events;               /* the file's step time is the event engine's */
     ms_memory_rule memory;        /* rule by which the file's plans fit; all 0: none */
     double memory_limit_bytes;    /* NaN: not stated */
-    bool has_campaign;            /* `campaign` is filled from the file */
-    ms_campaign_options campaign; /* terms of the file's campaign */
+    ms_campaign_options campaign; /* terms of the file's campaign, if it has one */
     const ms_page_search *search; /* NULL: the file is no search */
     const ms_opt_integer *point;  /* --point, of a sweep */
     const ms_page_sweep *sweep;   /* NULL: the file is no sweep */

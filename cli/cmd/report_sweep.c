@@ -2,6 +2,9 @@
 
 #include "cli/cmd/report_json.h"
 
+#include <math.h>
+#include <string.h>
+
 /* ---- points ---- */
 
 typedef struct number_key {
@@ -28,6 +31,7 @@ static ms_status read_point(ms_ctx *cx, ms_jval object, ms_page_point *out)
     MS_TRY(ms_report_text(cx, object, "model", &out->model));
     MS_TRY(ms_report_text(cx, object, "cluster", &out->cluster));
     MS_TRY(ms_report_text(cx, object, "reason", &out->reason));
+    MS_TRY(ms_report_text(cx, object, "broken_limit", &out->broken_limit));
     MS_TRY(ms_report_bool(cx, object, "found", &out->found));
     MS_TRY(ms_report_bool(cx, object, "optimal", &out->optimal));
     MS_TRY(ms_report_bool(cx, object, "keeps_limits", &out->keeps_limits));
@@ -128,6 +132,15 @@ static ms_status choose_point(ms_ctx *cx, ms_jval points, const ms_opt_integer *
     return MS_OK;
 }
 
+static int count_not_searched(const ms_page_sweep *sweep)
+{
+    int num = 0;
+    for (int i = 0; i < sweep->num; i++)
+        num += sweep->points[i].reason != NULL &&
+               strcmp(sweep->points[i].reason, "not searched") == 0;
+    return num;
+}
+
 ms_status ms_report_sweep_read(ms_ctx *cx, ms_jval root, const ms_opt_integer *wanted,
                                ms_page_sweep *out, ms_jval *reported)
 {
@@ -140,14 +153,40 @@ ms_status ms_report_sweep_read(ms_ctx *cx, ms_jval root, const ms_opt_integer *w
     MS_TRY(read_choices(cx, choices, out));
     MS_TRY(choose_point(cx, points, wanted, out));
     *reported = ms_json_element(cx, points, out->reported);
-    out->about = ms_arena_printf(cx->arena,
-                                 "This page is about one of the %d jobs of a sweep, each "
-                                 "with its fastest plan.",
-                                 out->num);
+    int missing = count_not_searched(out);
+    out->about = ms_arena_printf(
+        cx->arena,
+        "This page is about one of the %d jobs of a sweep, each with its fastest plan.%s",
+        out->num,
+        missing == 0 ? ""
+                     : ms_arena_printf(cx->arena,
+                                       " The sweep was interrupted: %d of them were not "
+                                       "searched, and may be better.",
+                                       missing));
     return MS_OK;
 }
 
 /* ---- objectives ---- */
+
+ms_status ms_report_sizes_text(ms_ctx *cx, ms_jval jobs, const char **out,
+                               bool *one_batch)
+{
+    double first_batch = (double)NAN;
+    *out = NULL;
+    *one_batch = true;
+    int num = ms_json_is_array(jobs) ? ms_json_length(jobs) : 0;
+    for (int i = 0; i < num; i++) {
+        double gpus, batch;
+        ms_jval job = ms_json_element(cx, jobs, i);
+        MS_TRY(ms_report_number(cx, job, "gpus", &gpus));
+        MS_TRY(ms_report_number(cx, job, "global_batch", &batch));
+        first_batch = i == 0 ? batch : first_batch;
+        *one_batch = *one_batch && batch == first_batch;
+        *out = *out == NULL ? ms_arena_printf(cx->arena, "%.0f", gpus)
+                            : ms_arena_printf(cx->arena, "%s,%.0f", *out, gpus);
+    }
+    return MS_OK;
+}
 
 /* Reads the sizes with what they share: model, cluster, sequences. */
 static ms_status read_sizes(ms_ctx *cx, ms_jval root, ms_jval jobs, ms_page_sweep *out)
@@ -191,7 +230,9 @@ ms_status ms_report_objective_read(ms_ctx *cx, ms_jval root, const ms_page_sweep
         if (sweep->points[i].gpus == gpus)
             sweep->reported = i;
     sweep->about = ms_arena_printf(
-        cx->arena, "The search compared these numbers of GPUs by least %s%s.",
+        cx->arena,
+        "The search compared these numbers of GPUs by least %s%s. Each row is the fastest "
+        "plan of its size; this page is about the simplest of the plans tied with it.",
         name != NULL ? name : "objective",
         optimal ? ", with proof that no plan on any of them is better" : "; not proven");
     *out = sweep;

@@ -18,9 +18,11 @@ ms_status ms_search_read_sizes(ms_ctx *cx, const char *gpus, ms_plan_options *pl
     return MS_OK;
 }
 
-bool ms_search_asks_objective(const ms_search_flags *flags, const ms_sizes *sizes)
+bool ms_search_asks_objective(const ms_search_request *r, const ms_sizes *sizes)
 {
-    return flags->objective.given || sizes->num > 1;
+    const ms_campaign_options *c = r->campaign;
+    return r->search->objective.given || sizes->num > 1 || c->deadline_s.given ||
+           c->budget.given;
 }
 
 static ms_status check(const ms_search_request *r, const ms_sizes *sizes)
@@ -129,7 +131,7 @@ ms_status ms_search_report_none(const ms_search_request *r, const ms_args *args,
         ms_jout_text_field(&out.json, "schema", "meshsim.search/1");
         ms_jout_begin_array_field(&out.json, "plans");
         ms_jout_end_array(&out.json);
-        ms_objective_write_field(&out.json, objective);
+        ms_objective_write_field(&out.json, cx->arena, objective);
         ms_jout_end_object(&out.json);
     } else {
         ms_objective_print(out.file, cx->arena, objective);

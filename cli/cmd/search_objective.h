@@ -13,8 +13,9 @@
 ms_status ms_search_read_sizes(ms_ctx *cx, const char *gpus, ms_plan_options *plan,
                                ms_sizes *out);
 
-/* Whether the options ask for an objective: --objective, or several numbers of GPUs. */
-bool ms_search_asks_objective(const ms_search_flags *flags, const ms_sizes *sizes);
+/* Whether the request asks for an objective: --objective, several numbers of GPUs, or a
+ * limit that the chosen plan is to keep (--deadline, --budget). */
+bool ms_search_asks_objective(const ms_search_request *r, const ms_sizes *sizes);
 
 /* Finds the best number of GPUs. MS_EINPUT: options that do not go together, or a number
  * that is illegal; MS_EINTERRUPTED: with the jobs answered so far. */

@@ -217,8 +217,10 @@ ms_status ms_search_request_tie_band(const ms_search_request *r,
 {
     MS_TRY(find_tie_band(r, workload, report));
     const ms_best_plan *best = ms_search_request_best(r);
-    if (best != NULL && best->has_campaign) /* a plan that is taken keeps the limits */
-        report->tie_band_frac =
-            ms_campaign_slack_frac(&best->campaign, report->tie_band_frac);
+    if (best == NULL || !best->has_campaign)
+        return MS_OK;
+    double band_frac = report->tie_band_frac;
+    report->tie_band_frac = ms_campaign_slack_frac(&best->campaign, band_frac);
+    report->tie_band_is_limited = report->tie_band_frac < band_frac;
     return MS_OK;
 }

@@ -8,49 +8,76 @@
 
 /* Bounds keep all results finite. */
 #define LONGEST_S 1e10
-#define ROW(unit_of, member, option, placeholder, least, most, text)                     \
+#define ROW(unit_of, member, option, placeholder, least, most, text, ...)                \
     MS_OPT_ROW(MS_OPTION_QUANTITY, ms_campaign_options, member, option,                  \
                .value = (placeholder), .unit = (unit_of), .low = (least),                \
-               .above_low = (least) == 0.0, .high = (most), .help = (text))
+               .above_low = (least) == 0.0, .high = (most), .help = (text),              \
+               .example = __VA_ARGS__)
+
+#define TERM_ROWS                                                                        \
+    ROW(MS_UNIT_DECIMAL, tokens, "--tokens", "N", 0, 1e18,                               \
+        "tokens that the model is to see: 15T, 300B; asks for days, GPU-hours, money "   \
+        "and energy of the whole training",                                              \
+        "15T"),                                                                          \
+        MS_OPT_FLAG(ms_campaign_options, chinchilla, "--chinchilla",                     \
+                    "instead of --tokens: 20 tokens a parameter"),                       \
+        ROW(MS_UNIT_DECIMAL, flop, "--flop", "N", 0, 1e32,                               \
+            "instead of --tokens: what training may take, 6 FLOP a parameter and "       \
+            "token: 3.8e25",                                                             \
+            "3.8e25"),                                                                   \
+        ROW(MS_UNIT_DECIMAL, price, "--price", "X", 0, 1e9,                              \
+            "price of a GPU for an hour, in any currency: 2.5, 2.5/gpu-hour (default "   \
+            "the cluster's, if known)",                                                  \
+            "2.5/gpu-hour", .endings = MS_PRICE_ENDINGS),                                \
+        ROW(MS_UNIT_DECIMAL, power_w, "--power", "WATTS", 0, 1e6,                        \
+            "power of a GPU with its share of the node and network (default the GPU's "  \
+            "limit alone)",                                                              \
+            "700W", .endings = "W"),                                                     \
+        ROW(MS_UNIT_DECIMAL, pue, "--pue", "X", 1, 100,                                  \
+            "power of the data centre per power of its computers (default 1)", "1.2"),   \
+        ROW(MS_UNIT_DECIMAL, co2_kg_per_kwh, "--co2", "KG", 0, 100,                      \
+            "CO2 of the grid, kg/kWh (default unknown)", "0.4kg/kWh",                    \
+            .endings = "kg/kWh"),                                                        \
+        ROW(MS_UNIT_SECONDS, mtbf_s, "--mtbf", "TIME", 0, LONGEST_S,                     \
+            "mean time between interruptions by one GPU (default 50677h: Llama 3 405B)", \
+            "50000h"),                                                                   \
+        ROW(MS_UNIT_SECONDS, restart_s, "--restart", "TIME", 0, LONGEST_S,               \
+            "from an interruption to the next step: detection, scheduling, loading "     \
+            "(default 10min, assumed)",                                                  \
+            "10min"),                                                                    \
+        ROW(MS_UNIT_SECONDS, repair_s, "--repair", "TIME", 0, LONGEST_S,                 \
+            "until a failed node is back: asks for spare nodes (default none are "       \
+            "counted)",                                                                  \
+            "2d"),                                                                       \
+        ROW(MS_UNIT_BYTES_PER_S, write_bytes_per_s, "--write-bandwidth", "RATE", 0,      \
+            1e18,                                                                        \
+            "to storage, of the whole job (default 122 MB/s for each GPU: Llama 3's "    \
+            "storage)",                                                                  \
+            "200 GB/s"),                                                                 \
+        ROW(MS_UNIT_SECONDS, stall_s, "--checkpoint-stall", "TIME", 0, LONGEST_S,        \
+            "for which a checkpoint stops the job, where it is written meanwhile "       \
+            "(default until it is written)",                                             \
+            "10s"),                                                                      \
+        ROW(MS_UNIT_SECONDS, deadline_s, "--deadline", "TIME", 0, LONGEST_S,             \
+            "by when training must end: 60d", "60d"),                                    \
+        ROW(MS_UNIT_DECIMAL, budget, "--budget", "X", 0, 1e18,                           \
+            "what it may cost, in the currency of --price: 20M", "20M")
+
+#define FAILURE_ROWS(text, text_of_seed)                                                 \
+    MS_OPT_FLAG(ms_campaign_options, simulate_failures, "--simulate-failures", text),    \
+        MS_OPT_INTEGER(ms_campaign_options, seed, "--failure-seed", "N", 0,              \
+                       MS_OPT_MAX_SEED, text_of_seed)
 
 const ms_option ms_campaign_option_table[] = {
-    ROW(MS_UNIT_DECIMAL, tokens, "--tokens", "N", 0, 1e18,
-        "tokens that the model is to see: 15T, 300B; asks for days, GPU-hours, money and "
-        "energy of the whole training"),
-    MS_OPT_FLAG(ms_campaign_options, chinchilla, "--chinchilla",
-                "instead of --tokens: 20 tokens a parameter"),
-    ROW(MS_UNIT_DECIMAL, flop, "--flop", "N", 0, 1e32,
-        "instead of --tokens: what training may take, 6 FLOP a parameter and token: "
-        "3.8e25"),
-    ROW(MS_UNIT_DECIMAL, price, "--price", "X", 0, 1e9,
-        "price of a GPU for an hour, in any currency (default the cluster's, if known)"),
-    ROW(MS_UNIT_DECIMAL, power_w, "--power", "WATTS", 0, 1e6,
-        "power of a GPU with its share of the node and network (default the GPU's limit "
-        "alone)"),
-    ROW(MS_UNIT_DECIMAL, pue, "--pue", "X", 1, 100,
-        "power of the data centre per power of its computers (default 1)"),
-    ROW(MS_UNIT_DECIMAL, co2_kg_per_kwh, "--co2", "KG", 0, 100,
-        "CO2 of the grid, kg/kWh (default unknown)"),
-    ROW(MS_UNIT_SECONDS, mtbf_s, "--mtbf", "TIME", 0, LONGEST_S,
-        "mean time between interruptions by one GPU (default 50677h: Llama 3 405B)"),
-    ROW(MS_UNIT_SECONDS, restart_s, "--restart", "TIME", 0, LONGEST_S,
-        "from an interruption to the next step: detection, scheduling, loading (default "
-        "10min, assumed)"),
-    ROW(MS_UNIT_SECONDS, repair_s, "--repair", "TIME", 0, LONGEST_S,
-        "until a failed node is back: asks for spare nodes (default none are counted)"),
-    ROW(MS_UNIT_BYTES_PER_S, write_bytes_per_s, "--write-bandwidth", "RATE", 0, 1e18,
-        "to storage, of the whole job (default 122 MB/s for each GPU: Llama 3's storage)"),
-    ROW(MS_UNIT_SECONDS, stall_s, "--checkpoint-stall", "TIME", 0, LONGEST_S,
-        "for which a checkpoint stops the job, where it is written meanwhile (default "
-        "until it is written)"),
-    ROW(MS_UNIT_SECONDS, deadline_s, "--deadline", "TIME", 0, LONGEST_S,
-        "by when training must end: 60d"),
-    ROW(MS_UNIT_DECIMAL, budget, "--budget", "X", 0, 1e18,
-        "what it may cost, in the currency of --price: 20M"),
-    MS_OPT_FLAG(ms_campaign_options, simulate_failures, "--simulate-failures",
-                "also simulate the campaign interruption by interruption"),
-    MS_OPT_INTEGER(ms_campaign_options, seed, "--failure-seed", "N", 0, MS_OPT_MAX_SEED,
-                   "seed of --simulate-failures (default 0)"),
+    TERM_ROWS,
+    FAILURE_ROWS("also simulate the campaign interruption by interruption",
+                 "seed of --simulate-failures (default 0)"),
+    {0},
+};
+
+const ms_option ms_campaign_jobs_option_table[] = {
+    TERM_ROWS,
+    FAILURE_ROWS(NULL, NULL), /* read, so that the refusal can say who takes them */
     {0},
 };
 
@@ -137,17 +164,13 @@ void ms_campaign_options_note(ms_ctx *cx, const ms_campaign_options *options,
         ms_note_default(cx, "--failure-seed 0");
 }
 
-/* MS_EINPUT for a training that hardly advances, or too long to simulate. */
+/* MS_ENOFIT for a training that does not advance, MS_EINPUT for one too long to
+ * simulate. */
 static ms_status check_advance(ms_ctx *cx, const ms_campaign_answer *a)
 {
     const ms_campaign *c = &a->campaign;
-    if (!ms_campaign_advances(c)) {
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                "the training would not advance: it is interrupted every %.4g s, a step "
-                "takes %.4g s, a checkpoint %.4g s and a restart %.4g s",
-                c->job.mean_s, a->step.step_s, c->job.checkpoint_s, c->job.restart_s);
-        return ms_hint(cx, "look at --mtbf, --restart and --write-bandwidth");
-    }
+    if (!ms_campaign_advances(c))
+        return ms_campaign_fail_progress(cx, a);
     double num_simulated = c->num_steps / c->interval_steps + c->num_interruptions;
     if (!a->simulated || num_simulated <= MOST_SIMULATED)
         return MS_OK;

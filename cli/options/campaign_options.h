@@ -17,6 +17,11 @@ typedef struct ms_campaign_options {
 
 /* Options that fill a ms_campaign_options. */
 extern const ms_option ms_campaign_option_table[];
+/* The same for commands about many jobs, which do not simulate failures: their help does
+ * not list those options. */
+extern const ms_option ms_campaign_jobs_option_table[];
+/* Units with which a price may end: "2.5/gpu-hour". */
+#define MS_PRICE_ENDINGS "/gpu-hour|/GPU-hour|/gpu-h|/h"
 
 /* Whether a campaign is asked for: --tokens, --chinchilla or --flop. MS_EINPUT for two of
  * them, or for other options of the table without one. */
@@ -29,8 +34,8 @@ ms_campaign_question ms_campaign_options_question(const ms_campaign_options *opt
 void ms_campaign_options_note(ms_ctx *cx, const ms_campaign_options *options,
                               const ms_campaign_terms *terms);
 
-/* The campaign of a plan by its prediction, defaults noted. MS_EINPUT for one that hardly
- * advances, or has too many interruptions to simulate. */
+/* The campaign of a plan by its prediction, defaults noted. MS_ENOFIT for one that does
+ * not advance, MS_EINPUT for one with too many interruptions to simulate. */
 ms_status ms_campaign_options_apply(ms_ctx *cx, const ms_campaign_options *options,
                                     const ms_workload *workload, const ms_plan *plan,
                                     const ms_prediction *prediction,

@@ -118,17 +118,37 @@ static void read_integer(parser *p, const ms_option *option, const char *text,
     *out = (ms_opt_integer){true, (long)value};
 }
 
+bool ms_option_quantity(const char *text, ms_unit unit, const char *endings, double *out)
+{
+    size_t length = strlen(text), longest = 0;
+    while (endings != NULL && *endings != '\0') {
+        size_t each = strcspn(endings, "|");
+        if (each < length && each > longest &&
+            strncmp(text + length - each, endings, each) == 0)
+            longest = each;
+        endings += each + (endings[each] == '|');
+    }
+    char number[64];
+    if (longest == 0 || length - longest >= sizeof number)
+        return ms_parse_quantity(text, unit, out);
+    memcpy(number, text, length - longest);
+    number[length - longest] = '\0';
+    return ms_parse_quantity(number, unit, out);
+}
+
 static void read_quantity(parser *p, const ms_option *option, const char *text,
                           ms_opt_quantity *out)
 {
     double value;
-    if (!ms_parse_quantity(text, option->unit, &value)) {
+    if (!ms_option_quantity(text, option->unit, option->endings, &value)) {
         bool is_number = option->unit == MS_UNIT_COUNT && option->high > 0;
         const char *wanted =
             is_number ? ms_arena_printf(p->cx->arena, "a number from %.10g to %.10g",
                                         option->low, option->high)
                       : ms_arena_printf(p->cx->arena, "a quantity such as \"%s\"",
-                                        ms_unit_example(option->unit));
+                                        option->example != NULL
+                                            ? option->example
+                                            : ms_unit_example(option->unit));
         p->status = ms_fail(p->cx, MS_EINPUT, MS_NOWHERE, "%s is \"%s\", must be %s",
                             option->name, text, wanted);
         return;

@@ -61,7 +61,10 @@ typedef struct ms_option {
     size_t offset;     /* offset of the member that the option fills */
     const char *value; /* placeholder of the value in help: "N" */
     double low, high;
-    bool above_low;             /* a quantity equal to `low` is refused */
+    bool above_low; /* a quantity equal to `low` is refused */
+    const char
+        *endings; /* units that a quantity may end with, "W|w"; NULL: its own alone */
+    const char *example;        /* a quantity in messages; NULL: that of its unit */
     const char *const *choices; /* words of an MS_OPTION_CHOICE, NULL-ended */
     /* accepts words that `choices` lacks and sets their index; NULL: no such words */
     bool (*find)(const char *text, int *index);
@@ -125,6 +128,10 @@ typedef struct ms_words {
  * was legal is filled in anyway. */
 ms_status ms_options_parse(ms_ctx *cx, const ms_option_set *sets, int num_sets, int argc,
                            char *const *argv, ms_words *words);
+
+/* Reads a quantity in `unit`, which may end with one of `endings`, separated by | (NULL:
+ * none); false if it is none. */
+bool ms_option_quantity(const char *text, ms_unit unit, const char *endings, double *out);
 
 /* The name of the first given option of the set other than `except`; NULL: none. */
 const char *ms_options_given(const ms_option_set *set, const char *except);

@@ -56,5 +56,8 @@ ms_status ms_sweep_answer(ms_ctx *cx, const ms_args *args, const char *state,
     ms_status status = answer_all(cx, args, &p);
     if (p.state != NULL)
         ms_plan_sweep_state_close(p.state);
+    for (int i = 0; i < ms_plan_sweep_num(sweep); i++)
+        if (!sweep->answered[i])
+            sweep->answers[i].reason = "not searched";
     return status;
 }

@@ -38,7 +38,7 @@ void ms_sweep_options_sets(ms_ctx *cx, ms_sweep_options *options,
     const ms_option_set all[MS_NUM_SWEEP_SETS] = {
         {"sweep", ms_sweep_option_table, options},
         {"memory", ms_memory_option_table, &options->memory},
-        {"campaign", ms_campaign_option_table, &options->campaign},
+        {"campaign", ms_campaign_jobs_option_table, &options->campaign},
         {"plan", ms_searched_plan_table(cx, kept, own), &options->plan}};
     memcpy(sets, all, sizeof all);
 }
@@ -92,30 +92,35 @@ typedef struct grid {
     ms_campaign_question *campaigns; /* (clusters); NULL: no campaign */
 } grid;
 
-static ms_status fail_prices(ms_ctx *cx, const char *item)
+static ms_status fail_prices(ms_ctx *cx, const char *item, const char *why)
 {
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "--prices: \"%s\" is no CLUSTER=X with one of the clusters and a price",
-            item);
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--prices: \"%s\" %s", item, why);
     return ms_hint(cx, "--prices hgx-h100=2.5,gb200-nvl72=4");
 }
 
-static ms_status read_price(const grid *g, const char *item)
+/* Sets the price of an item; `has_price` (clusters) marks those that have one. */
+static ms_status read_price(const grid *g, const char *item, bool *has_price)
 {
     const char *equals = strchr(item, '=');
     double price;
-    if (equals == NULL || !ms_parse_quantity(equals + 1, MS_UNIT_DECIMAL, &price) ||
+    if (equals == NULL ||
+        !ms_option_quantity(equals + 1, MS_UNIT_DECIMAL, MS_PRICE_ENDINGS, &price) ||
         !(price > 0.0))
-        return fail_prices(g->cx, item);
+        return fail_prices(g->cx, item, "is no CLUSTER=X with a price above 0");
     size_t length = (size_t)(equals - item);
     for (int i = 0; i < g->clusters.num; i++) {
         const char *name = g->clusters.of[i];
-        if (name == NULL || strlen(name) != length || strncmp(name, item, length) != 0)
+        if (name == NULL)
+            name = ms_plan_default(1).cluster;
+        if (strlen(name) != length || strncmp(name, item, length) != 0)
             continue;
+        if (has_price[i])
+            return fail_prices(g->cx, item, "is another price of the same cluster");
+        has_price[i] = true;
         g->campaigns[i].given.gpu_hour_price = price;
         return MS_OK;
     }
-    return fail_prices(g->cx, item);
+    return fail_prices(g->cx, item, "names none of the clusters");
 }
 
 static ms_status read_campaigns(grid *g)
@@ -139,8 +144,9 @@ static ms_status read_campaigns(grid *g)
     g->campaigns = MS_NEW_ARRAY(cx->arena, g->clusters.num, ms_campaign_question);
     for (int i = 0; i < g->clusters.num; i++)
         g->campaigns[i] = ms_campaign_options_question(options);
+    bool *has_price = MS_NEW_ARRAY(cx->arena, g->clusters.num, bool);
     for (const char *item; (item = ms_list_next(cx->arena, &prices)) != NULL;)
-        MS_TRY(read_price(g, item));
+        MS_TRY(read_price(g, item, has_price));
     return MS_OK;
 }
 

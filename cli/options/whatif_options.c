@@ -31,7 +31,7 @@ void ms_whatif_options_sets(ms_ctx *cx, ms_whatif_options *options,
     const ms_option_set all[MS_NUM_WHATIF_SETS] = {
         {"whatif", ms_whatif_option_table, options},
         {"memory", ms_memory_option_table, &options->memory},
-        {"campaign", ms_campaign_option_table, &options->campaign},
+        {"campaign", ms_campaign_jobs_option_table, &options->campaign},
         {"plan", ms_searched_plan_table(cx, kept, NULL), &options->plan}};
     memcpy(sets, all, sizeof all);
 }

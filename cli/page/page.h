@@ -26,6 +26,7 @@ typedef struct ms_page_point {
     double gpus, sequence_length, global_batch;
     bool found, optimal, keeps_limits; /* keeps_limits: deadline and budget */
     const char *reason;                /* why no plan was found; NULL */
+    const char *broken_limit;          /* which, and by how much; NULL */
     double step_s, tokens_per_s, mfu_frac, peak_bytes;
     double elapsed_s, gpu_hours, cost;
 } ms_page_point;
@@ -54,6 +55,7 @@ typedef struct ms_page {
     const ms_timeline *timeline; /* NULL: `no_timeline` says why */
     const char *no_timeline;
     const ms_campaign_answer *campaign; /* NULL: not asked for */
+    bool file_has_campaign;             /* the file's plans were found with one */
     const ms_page_search *search;       /* NULL: the file is no search */
     const ms_page_sweep *sweep;         /* NULL: the file has one job alone */
     const ms_kept_notes *notes;         /* defaults and notes of the command */

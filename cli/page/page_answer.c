@@ -173,6 +173,26 @@ static void memory_cards(const ms_html *html, const ms_page *page)
                                      ms_outside_text(arena, p)));
 }
 
+/* Ends a card with the interval of a figure that is proportional to the time. */
+static void proportional_interval(const ms_html *html, const ms_page *page,
+                                  const char *key, double value, const char *unit)
+{
+    const ms_campaign *c = &page->campaign->campaign;
+    ms_arena *arena = page->arena;
+    const double ends[] = {value * c->elapsed_low_s / c->elapsed_s,
+                           value * c->elapsed_high_s / c->elapsed_s};
+    const char *texts[2];
+    double scale = unit[0] == '\0' ? 1.0 : 1e3; /* energies are kWh */
+    if (isnan(value)) {
+        fputs("</dd></div>\n", html->out);
+        return;
+    }
+    for (int i = 0; i < 2; i++)
+        texts[i] = ms_arena_printf(arena, "%s%s",
+                                   ms_large_text(arena, scale * ends[i], " "), unit);
+    card_interval(html, key, ends, texts);
+}
+
 static void campaign_cards(const ms_html *html, const ms_page *page)
 {
     const ms_campaign *c = &page->campaign->campaign;
@@ -189,21 +209,44 @@ static void campaign_cards(const ms_html *html, const ms_page *page)
     fputs("<small>", html->out);
     ms_html_figure(html, "gpu_hours", c->gpu_hours, "%s GPU-hours",
                    ms_large_text(arena, c->gpu_hours, " "));
-    fputs("</small></dd></div>\n", html->out);
+    fputs("</small>", html->out);
+    proportional_interval(html, page, "cost", c->cost, "");
     open_card(html, "Energy");
     ms_html_figure(html, "energy_kwh", c->energy_kwh, "%sWh",
                    ms_large_text(arena, 1e3 * c->energy_kwh, " "));
     fputs("<small>CO2: ", html->out);
-    ms_html_figure(html, "co2_kg", c->co2_kg, "%.0f t", c->co2_kg / 1e3);
-    fputs("</small></dd></div>\n", html->out);
+    ms_html_figure(html, "co2_kg", c->co2_kg, "%.4g t", c->co2_kg / 1e3);
+    fputs("</small>", html->out);
+    proportional_interval(html, page, "energy_kwh", c->energy_kwh, "Wh");
+}
+
+/* Sentences on deadline and budget that the training breaks, or keeps. */
+static const char *limits_text(const ms_page *page, bool broken)
+{
+    const ms_campaign_answer *a = page->campaign;
+    ms_arena *arena = page->arena;
+    const char *text = "";
+    if (a == NULL)
+        return text;
+    const char *deadline = ms_deadline_text(arena, a), *budget = ms_budget_text(arena, a);
+    bool late = a->campaign.elapsed_s > a->deadline_s,
+         dear = a->campaign.cost > a->budget;
+    if (deadline != NULL && late == broken)
+        text = ms_arena_printf(arena, "Deadline of %s: %s. ",
+                               ms_long_time_text(arena, a->deadline_s), deadline);
+    if (budget != NULL && dear == broken)
+        text = ms_arena_printf(arena, "%sBudget of %s: %s. ", text,
+                               ms_large_text(arena, a->budget, ""), budget);
+    return text;
 }
 
 void ms_page_answer(const ms_html *html, const ms_page *page)
 {
     const ms_prediction *p = page->prediction;
-    ms_html_print(html, "<p class=\"verdict\"><strong>%s</strong> %s</p>\n",
+    ms_html_print(html, "<p class=\"verdict\"><strong>%s%s</strong> %s%s</p>\n",
+                  limits_text(page, true),
                   p->fits ? "It fits." : "It does not fit into memory.",
-                  ms_page_layout_text(page));
+                  limits_text(page, false), ms_page_layout_text(page));
     ms_html_print(html, "<p><code>%s</code></p>\n<p>%s.</p>\n<dl class=\"cards\">\n",
                   ms_plan_text(page->arena, page->plan),
                   ms_plan_inputs_text(page->arena, page->plan, p->unit));
@@ -366,14 +409,6 @@ static void term_rows(const ms_html *html, const ms_page *page)
     ms_html_table_end(&table);
 }
 
-static void limit_item(const ms_html *html, const ms_page *page, const char *name,
-                       const char *limit, double over)
-{
-    if (isfinite(over))
-        put_item(html, ms_arena_printf(page->arena, "%s %s: %s.", name, limit,
-                                       over <= 0.0 ? "kept" : "EXCEEDED"));
-}
-
 void ms_page_campaign(const ms_html *html, const ms_page *page)
 {
     const ms_campaign_answer *answer = page->campaign;
@@ -383,9 +418,10 @@ void ms_page_campaign(const ms_html *html, const ms_page *page)
     ms_html_figure(html, "goodput_frac", c->goodput_frac, "%.1f %%",
                    100.0 * c->goodput_frac);
     ms_html_print(html,
-                  ": interrupted every %s, about %.0f times, %s until the next "
+                  ": interrupted every %s, about %.0f time%s, %s until the next "
                   "step.</li>\n",
                   ms_long_time_text(a, c->job.mean_s), c->num_interruptions,
+                  c->num_interruptions >= 0.5 && c->num_interruptions < 1.5 ? "" : "s",
                   ms_long_time_text(a, c->job.restart_s));
     put_item(html,
              ms_arena_printf(
@@ -396,8 +432,8 @@ void ms_page_campaign(const ms_html *html, const ms_page *page)
                  ms_long_time_text(a, c->interval_steps * answer->step.step_s),
                  ms_long_time_text(a, c->job.checkpoint_s)));
     if (c->spare_nodes >= 0.0)
-        put_item(html, ms_arena_printf(a, "%.0f spare nodes, counted in GPU-hours.",
-                                       c->spare_nodes));
+        put_item(html, ms_arena_printf(a, "%.0f spare node%s, counted in GPU-hours.",
+                                       c->spare_nodes, c->spare_nodes == 1.0 ? "" : "s"));
     if (answer->simulated) {
         put_item(html, ms_arena_printf(a,
                                        "Simulated interruption by interruption: %s, "
@@ -406,10 +442,9 @@ void ms_page_campaign(const ms_html *html, const ms_page *page)
                                        100.0 * answer->failures.goodput_frac,
                                        answer->failures.num_interruptions));
     }
-    limit_item(html, page, "Deadline", ms_long_time_text(a, answer->deadline_s),
-               c->elapsed_s - answer->deadline_s);
-    limit_item(html, page, "Budget", ms_large_text(a, answer->budget, " "),
-               c->cost - answer->budget);
+    const char *limits =
+        ms_arena_printf(a, "%s%s", limits_text(page, true), limits_text(page, false));
+    put_item(html, limits[0] == '\0' ? NULL : limits);
     fputs("</ul>\n", html->out);
     term_rows(html, page);
 }

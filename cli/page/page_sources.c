@@ -4,7 +4,11 @@
 #include "base/json.h"
 #include "cli/options/plan_command.h"
 
+#include <math.h>
 #include <string.h>
+
+/* Terms of a training closer than this are the same: files round them. */
+#define SAME_TERM_FRAC 1e-9
 
 /* ---- coefficients ---- */
 
@@ -76,16 +80,68 @@ static void write_plan(const ms_html *html, const ms_page *page)
     fclose(file);
 }
 
+/* A term of a training as an option. */
+typedef struct term_flag {
+    const char *flag, *unit;
+    double value,
+        otherwise; /* value, and what it is without the option; NaN: not known */
+} term_flag;
+
+static const char *add_flag(const ms_page *page, const char *text, const term_flag *f)
+{
+    bool is_default =
+        isnan(f->value) || fabs(f->value / f->otherwise - 1.0) <= SAME_TERM_FRAC;
+    return is_default ? text
+                      : ms_arena_printf(page->arena, "%s %s %.12g%s", text, f->flag,
+                                        f->value, f->unit);
+}
+
+/* Options that ask for the page's training: " --tokens 1e+12 --price 2"; "" without. */
+static const char *training_flags(const ms_page *page)
+{
+    const ms_campaign_answer *a = page->campaign;
+    if (a == NULL)
+        return "";
+    const ms_campaign_question nothing = ms_campaign_question_empty();
+    const ms_campaign_terms *t = &a->terms,
+                            d = ms_campaign_terms_of(&nothing, page->workload,
+                                                     (double)page->plan->gpus);
+    const double none = (double)NAN;
+    const term_flag flags[] = {
+        {"--tokens", "", t->tokens, none},
+        {"--price", "", t->gpu_hour_price, d.gpu_hour_price},
+        {"--power", "", t->gpu_power_w, d.gpu_power_w},
+        {"--pue", "", t->pue, d.pue},
+        {"--co2", "", t->co2_kg_per_kwh, none},
+        {"--mtbf", "s", t->gpu_mean_s, d.gpu_mean_s},
+        {"--restart", "s", t->restart_s, d.restart_s},
+        {"--repair", "s", t->repair_s, none},
+        {"--write-bandwidth", "B/s", t->write_bytes_per_s, d.write_bytes_per_s},
+        {"--checkpoint-stall", "s", t->checkpoint_s,
+         a->step.checkpoint_bytes / t->write_bytes_per_s},
+        {"--deadline", "s", a->deadline_s, none},
+        {"--budget", "", a->budget, none}};
+    const char *text = "";
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        text = add_flag(page, text, &flags[i]);
+    return text;
+}
+
 void ms_page_repeat(const ms_html *html, const ms_page *page)
 {
     const char *flags = ms_plan_command_text(page->arena, page->plan);
+    const char *training = training_flags(page),
+               *searched = page->file_has_campaign ? training : "";
     put_command(html, "This page:", page->command);
     if (page->search != NULL)
-        put_command(html, "The search:", page->search->command);
+        put_command(
+            html, "The search:",
+            ms_arena_printf(page->arena, "%s%s", page->search->command, searched));
     if (page->sweep != NULL && page->sweep->command != NULL)
-        put_command(html, "The search of this point:", page->sweep->command);
+        put_command(html, "The search of this point:",
+                    ms_arena_printf(page->arena, "%s%s", page->sweep->command, searched));
     put_command(html, "The prediction (layers are split over stages as the stack does):",
-                ms_arena_printf(page->arena, "meshsim predict %s", flags));
+                ms_arena_printf(page->arena, "meshsim predict %s%s", flags, training));
     put_command(html, "Every figure of it explained:",
                 ms_arena_printf(page->arena, "meshsim explain %s", flags));
     put_command(

@@ -22,12 +22,14 @@ static const char *mark_text(const ms_page *page, const ms_plan_sweep_choice *ch
     const ms_page_point *p = &page->sweep->points[i];
     if (!p->found)
         return p->reason != NULL ? p->reason : "no plan";
-    const char *mark =
-        p->keeps_limits ? ms_sweep_mark_text(page->arena, choice, i) : "beyond a limit";
+    const char *mark = p->keeps_limits ? ms_sweep_mark_text(page->arena, choice, i)
+                       : p->broken_limit != NULL ? p->broken_limit
+                                                 : "beyond a limit";
     if (i != page->sweep->reported)
         return mark;
-    return ms_arena_printf(page->arena, "%s%sreported here", mark,
-                           mark[0] == '\0' ? "" : "; ");
+    return ms_arena_printf(page->arena, "%s%s%s", mark, mark[0] == '\0' ? "" : "; ",
+                           page->search != NULL ? "the size of this page"
+                                                : "reported here");
 }
 
 static void point_row(ms_html_table *table, const ms_page *page,
@@ -48,6 +50,23 @@ static void point_row(ms_html_table *table, const ms_page *page,
     ms_html_cell(table, "%s", mark_text(page, choice, i));
 }
 
+/* ", 512 a step": the batch of a task, if its jobs share one and the first jobs of other
+ * tasks have others. */
+static const char *batch_text(const ms_page *page, int task)
+{
+    const ms_page_sweep *sweep = page->sweep;
+    int each = sweep->num / sweep->num_tasks;
+    double batch = sweep->points[task * each].global_batch;
+    bool differs = false;
+    for (int i = 0; i < sweep->num; i++) {
+        bool is_same = sweep->points[i].global_batch == batch;
+        if (!is_same && i / each == task)
+            return "";
+        differs = differs || !is_same;
+    }
+    return differs ? ms_arena_printf(page->arena, ", %.0f a step", batch) : "";
+}
+
 static void task_table(const ms_html *html, const ms_page *page, int task)
 {
     const ms_page_sweep *sweep = page->sweep;
@@ -55,9 +74,9 @@ static void task_table(const ms_html *html, const ms_page *page, int task)
     const ms_page_point *first = &sweep->points[task * each];
     ms_html_table table =
         MS_HTML_TABLE(html, ms_arena_printf(page->arena, "t-sweep-%d", task),
-                      ms_arena_printf(page->arena, "%s, sequences of %.0f",
+                      ms_arena_printf(page->arena, "%s, sequences of %.0f%s",
                                       ms_caption_name(page->arena, first->model),
-                                      first->sequence_length),
+                                      first->sequence_length, batch_text(page, task)),
                       "lrrrrrrrrl", "cluster", "GPUs", "step (s)", "tokens/s", "MFU (%)",
                       "peak (GiB)", "days", "GPU-hours", "cost", "best");
     for (int i = task * each; i < (task + 1) * each; i++)

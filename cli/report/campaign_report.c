@@ -63,23 +63,15 @@ static void print_resources(FILE *out, ms_arena *arena, const ms_campaign *c)
 }
 
 /* "deadline      60 days: exceeded by 3 days" */
-static void print_limit(FILE *out, const char *name, const char *limit,
-                        const char *excess, bool kept)
-{
-    ms_print(out, "%-14s%s: %s%s\n", name, limit, kept ? "kept" : "exceeded by ",
-             kept ? "" : excess);
-}
-
 static void print_limits(FILE *out, ms_arena *arena, const ms_campaign_answer *a)
 {
-    const ms_campaign *c = &a->campaign;
-    double late_s = c->elapsed_s - a->deadline_s, over = c->cost - a->budget;
-    if (!isnan(late_s))
-        print_limit(out, "deadline", ms_long_time_text(arena, a->deadline_s),
-                    ms_long_time_text(arena, late_s), late_s <= 0.0);
-    if (!isnan(over))
-        print_limit(out, "budget", ms_large_text(arena, a->budget, ""),
-                    ms_large_text(arena, over, ""), over <= 0.0);
+    const char *deadline = ms_deadline_text(arena, a), *budget = ms_budget_text(arena, a);
+    if (deadline != NULL)
+        ms_print(out, "deadline      %s: %s\n", ms_long_time_text(arena, a->deadline_s),
+                 deadline);
+    if (budget != NULL)
+        ms_print(out, "budget        %s: %s\n", ms_large_text(arena, a->budget, ""),
+                 budget);
 }
 
 void ms_campaign_print(FILE *out, ms_arena *arena, const ms_campaign_answer *answer)

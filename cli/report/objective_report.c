@@ -12,49 +12,82 @@ static bool has_campaign(const ms_objective_job *job)
     return job->best.found && job->best.has_campaign;
 }
 
-/* The answered job whose campaign ends first; NULL if none has a plan. */
-static const ms_objective_job *soonest(const ms_objective_answer *answer)
+static bool advances(const ms_objective_job *job)
+{
+    return has_campaign(job) && ms_campaign_advances(&job->best.campaign.campaign);
+}
+
+/* The found job with the least of a figure of its campaign; NULL: of none it is known. */
+static const ms_objective_job *least_of(const ms_objective_answer *answer,
+                                        double (*figure)(const ms_campaign *c))
 {
     const ms_objective_job *first = NULL;
     for (int i = 0; i < answer->num_jobs; i++) {
         const ms_objective_job *job = &answer->jobs[i];
-        if (has_campaign(job) &&
-            (first == NULL || job->best.campaign.campaign.elapsed_s <
-                                  first->best.campaign.campaign.elapsed_s))
+        if (!has_campaign(job) || isnan(figure(&job->best.campaign.campaign)))
+            continue;
+        if (first == NULL ||
+            figure(&job->best.campaign.campaign) < figure(&first->best.campaign.campaign))
             first = job;
     }
     return first;
 }
 
-static const char *limit_broken(ms_arena *arena, const ms_campaign_answer *a)
+static double time_of(const ms_campaign *c)
 {
-    const ms_campaign *c = &a->campaign;
-    if (!ms_campaign_advances(c))
-        return "does not advance";
-    if (c->elapsed_s > a->deadline_s)
-        return ms_arena_printf(arena, "late by %s",
-                               ms_long_time_text(arena, c->elapsed_s - a->deadline_s));
-    if (c->cost > a->budget)
-        return ms_arena_printf(arena, "over budget by %s",
-                               ms_large_text(arena, c->cost - a->budget, ""));
-    return NULL;
+    return c->elapsed_s;
+}
+
+static double cost_of(const ms_campaign *c)
+{
+    return c->cost;
+}
+
+/* "the fastest training, on 512 GPUs, takes 2.4 days and costs 59.43k" */
+static const char *job_text(ms_arena *arena, const char *which,
+                            const ms_objective_job *job)
+{
+    const ms_campaign *c = &job->best.campaign.campaign;
+    return ms_arena_printf(
+        arena, "the %s training, on %ld GPUs, takes %s%s", which, job->best.plan.gpus,
+        ms_long_time_text(arena, c->elapsed_s),
+        isnan(c->cost)
+            ? ""
+            : ms_arena_printf(arena, " and costs %s", ms_large_text(arena, c->cost, "")));
+}
+
+/* Says of the job that needs the least memory how far it is from fitting. */
+static const char *unfit_text(ms_arena *arena, const ms_objective_answer *answer)
+{
+    const ms_objective_job *nearest = NULL;
+    for (int i = 0; i < answer->num_jobs; i++) {
+        const ms_objective_job *job = &answer->jobs[i];
+        if (job->best.too_large &&
+            (nearest == NULL || job->best.needed_bytes < nearest->best.needed_bytes))
+            nearest = job;
+    }
+    const char *begin = "no plan fits on any of these numbers of GPUs";
+    return nearest == NULL ? begin
+                           : ms_arena_printf(arena, "%s: on %ld a device %s", begin,
+                                             nearest->gpus, nearest->best.reason);
 }
 
 const char *ms_objective_reason(ms_arena *arena, const ms_objective_answer *answer)
 {
     if (answer->best >= 0)
         return NULL;
-    const ms_objective_job *first = soonest(answer);
+    const ms_best_plan *stuck = ms_objective_stuck(answer);
+    if (stuck != NULL && stuck->has_campaign)
+        return ms_no_progress_text(arena, &stuck->campaign);
+    const ms_objective_job *first = least_of(answer, time_of),
+                           *cheapest = least_of(answer, cost_of);
     if (first == NULL)
-        return "no plan fits on any of these numbers of GPUs";
-    const ms_campaign_answer *a = &first->best.campaign;
-    return ms_arena_printf(
-        arena, "no plan keeps the limits: the fastest training, on %ld GPUs, takes %s%s",
-        first->best.plan.gpus, ms_long_time_text(arena, a->campaign.elapsed_s),
-        isnan(a->campaign.cost)
-            ? ""
-            : ms_arena_printf(arena, " and costs %s",
-                              ms_large_text(arena, a->campaign.cost, "")));
+        return unfit_text(arena, answer);
+    const char *text = ms_arena_printf(arena, "no plan keeps the limits: %s",
+                                       job_text(arena, "fastest", first));
+    if (isnan(first->best.campaign.budget) || cheapest == NULL || cheapest == first)
+        return text;
+    return ms_arena_printf(arena, "%s; %s", text, job_text(arena, "cheapest", cheapest));
 }
 
 static const char *remark(ms_arena *arena, const ms_objective_answer *answer, int index)
@@ -67,19 +100,20 @@ static const char *remark(ms_arena *arena, const ms_objective_answer *answer, in
     if (index == answer->best)
         return "best";
     const char *broken =
-        job->best.has_campaign ? limit_broken(arena, &job->best.campaign) : NULL;
+        job->best.has_campaign ? ms_broken_limit_text(arena, &job->best.campaign) : NULL;
     return broken != NULL ? broken : "";
 }
 
 static void print_jobs(FILE *out, ms_arena *arena, const ms_objective_answer *answer)
 {
-    ms_table *table = MS_TABLE(arena, "rrrrrrrrL", "GPUs", "step (s)", "tokens/s", "days",
-                               "GPU-hours", "cost", "MWh", "need (GiB)", "");
+    ms_table *table =
+        MS_TABLE(arena, "rr1r2r1r2rr3r2r1L", "GPUs", "step (s)", "tokens/s", "days",
+                 "GPU-hours", "cost", "MWh", "goodput (%)", "need (GiB)", "choice");
     for (int i = 0; i < answer->num_jobs; i++) {
         const ms_objective_job *job = &answer->jobs[i];
         const ms_prediction *p = &job->best.prediction;
         const ms_campaign *c = &job->best.campaign.campaign;
-        bool found = job->best.found, campaign = has_campaign(job);
+        bool found = job->best.found, campaign = advances(job);
         double none = (double)NAN;
         ms_table_cell(table, "%ld", job->gpus);
         ms_table_cells(table, "%.3f\t%.0f\t%.1f", found ? p->step_s : none,
@@ -90,7 +124,8 @@ static void print_jobs(FILE *out, ms_arena *arena, const ms_objective_answer *an
         ms_table_cell(table, "%s",
                       campaign && !isnan(c->cost) ? ms_large_text(arena, c->cost, "")
                                                   : "-");
-        ms_table_cells(table, "%.4g\t%.1f", campaign ? c->energy_kwh / 1e3 : none,
+        ms_table_cells(table, "%.4g\t%.1f\t%.1f", campaign ? c->energy_kwh / 1e3 : none,
+                       campaign ? 100.0 * c->goodput_frac : none,
                        found ? ms_gib(job->best.needed_bytes) : none);
         ms_table_cell(table, "%s", remark(arena, answer, i));
     }
@@ -99,33 +134,49 @@ static void print_jobs(FILE *out, ms_arena *arena, const ms_objective_answer *an
 
 void ms_objective_print(FILE *out, ms_arena *arena, const ms_objective_answer *answer)
 {
-    const char *name = ms_objective_names[answer->objective];
+    static const char *const words[MS_NUM_OBJECTIVES] = {
+        [MS_OBJECTIVE_TIME] = "least time",     [MS_OBJECTIVE_COST] = "least cost",
+        [MS_OBJECTIVE_GPUS] = "fewest GPUs",    [MS_OBJECTIVE_ENERGY] = "least energy",
+        [MS_OBJECTIVE_MEMORY] = "least memory", [MS_OBJECTIVE_GOODPUT] = "least time"};
     const char *reason = ms_objective_reason(arena, answer);
-    if (reason != NULL)
-        ms_print(out, "least %-7s %s\n\n", name, reason);
-    else
-        ms_print(out, "least %-7s %ld GPUs%s\n\n", name, answer->jobs[answer->best].gpus,
+    if (reason != NULL) {
+        ms_print(out, "%-12s  %s\n\n", words[answer->objective], reason);
+    } else {
+        ms_print(out, "%-12s  %ld GPUs%s%s\n\n", words[answer->objective],
+                 answer->jobs[answer->best].gpus,
+                 answer->objective == MS_OBJECTIVE_GOODPUT ? ", all losses included" : "",
                  answer->optimal ? ", proven: no plan on any of these numbers is better"
                                  : "; not proven");
+    }
     print_jobs(out, arena, answer);
     fputc('\n', out);
+    if (reason == NULL)
+        fputs("each row is the fastest plan of its size; below are the plans of the size "
+              "taken, of\ntied ones the simplest first\n\n",
+              out);
 }
 
-static void write_job(ms_jout *out, const ms_objective_job *job)
+static void write_job(ms_jout *out, ms_arena *arena, const ms_objective_job *job)
 {
     const ms_best_plan *best = &job->best;
     const ms_campaign *c = &best->campaign.campaign;
     double none = (double)NAN;
     bool campaign = has_campaign(job);
+    const char *broken = campaign ? ms_broken_limit_text(arena, &best->campaign) : NULL;
     ms_jout_begin_object(out);
     ms_jout_number_field(out, "gpus", (double)job->gpus);
+    ms_jout_number_field(out, "global_batch", (double)job->global_batch);
     ms_jout_bool_field(out, "found", best->found);
     ms_jout_text_field(out, "reason", job->answered ? best->reason : "not searched");
     ms_jout_bool_field(out, "keeps_limits", job->keeps_limits);
+    ms_jout_text_field(out, "broken_limit", broken);
     ms_jout_number_field(out, "value", job->value);
     ms_jout_number_field(out, "step_s", best->found ? best->prediction.step_s : none);
     ms_jout_number_field(out, "tokens_per_s",
                          best->found ? best->prediction.tokens_per_s : none);
+    ms_jout_number_field(out, "mfu_frac", best->found ? best->prediction.mfu_frac : none);
+    ms_jout_number_field(out, "peak_bytes",
+                         best->found ? best->prediction.peak_bytes : none);
     ms_jout_number_field(out, "needed_bytes", best->found ? best->needed_bytes : none);
     ms_jout_number_field(out, "elapsed_s", campaign ? c->elapsed_s : none);
     ms_jout_number_field(out, "gpu_hours", campaign ? c->gpu_hours : none);
@@ -135,7 +186,8 @@ static void write_job(ms_jout *out, const ms_objective_job *job)
     ms_jout_end_object(out);
 }
 
-void ms_objective_write_field(ms_jout *out, const ms_objective_answer *answer)
+void ms_objective_write_field(ms_jout *out, ms_arena *arena,
+                              const ms_objective_answer *answer)
 {
     double none = (double)NAN;
     bool found = answer->best >= 0;
@@ -151,7 +203,7 @@ void ms_objective_write_field(ms_jout *out, const ms_objective_answer *answer)
     ms_jout_end_object(out);
     ms_jout_begin_array_field(out, "jobs");
     for (int i = 0; i < answer->num_jobs; i++)
-        write_job(out, &answer->jobs[i]);
+        write_job(out, arena, &answer->jobs[i]);
     ms_jout_end_array(out);
     ms_jout_end_object(out);
 }

@@ -10,6 +10,7 @@ const char *ms_objective_reason(ms_arena *arena, const ms_objective_answer *answ
 
 void ms_objective_print(FILE *out, ms_arena *arena, const ms_objective_answer *answer);
 /* Writes the member "objective" into an open object. */
-void ms_objective_write_field(ms_jout *out, const ms_objective_answer *answer);
+void ms_objective_write_field(ms_jout *out, ms_arena *arena,
+                              const ms_objective_answer *answer);
 
 #endif

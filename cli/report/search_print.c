@@ -274,7 +274,12 @@ static void print_ties(FILE *out, const ms_search_report *report)
     double band_frac = report->tie_band_frac;
     if (report->result->num_found == 0 || band_frac <= 0.0)
         return;
-    if (report->tie_band_is_given) {
+    if (report->tie_band_is_limited) {
+        ms_print(out,
+                 "tie band %.2g %%: plans slower than that would break a limit; of those "
+                 "this close to\nthe fastest the simplest comes first\n",
+                 100.0 * band_frac);
+    } else if (report->tie_band_is_given) {
         ms_print(out,
                  "plans less than %.3g %% slower than the fastest are tied: the simplest "
                  "comes first\n",

@@ -70,7 +70,7 @@ static void print_row(ms_table *table, ms_arena *arena, const ms_plan_sweep *swe
     const ms_plan *base = &sweep->questions[point].base;
     const ms_prediction *p = &a->prediction;
     const ms_campaign *c = &a->campaign.campaign;
-    bool campaign = a->found && a->has_campaign;
+    bool campaign = a->found && a->has_campaign && ms_campaign_advances(c);
     double none = (double)NAN;
     ms_table_cell(table, "%s", base->cluster);
     ms_table_cell(table, "%ld", base->gpus);
@@ -106,12 +106,49 @@ const char *ms_sweep_mark_text(ms_arena *arena, const ms_plan_sweep_choice *choi
     return text;
 }
 
+/* Which limit a point's campaign breaks; NULL: none. */
+static const char *broken_limit(ms_arena *arena, const ms_best_plan *answer)
+{
+    return answer->found && answer->has_campaign
+               ? ms_broken_limit_text(arena, &answer->campaign)
+               : NULL;
+}
+
 static const char *mark_of(ms_arena *arena, const ms_plan_sweep_choice *choice, int point,
                            const ms_best_plan *answer)
 {
-    return answer->found && !ms_best_plan_keeps_limits(answer)
-               ? "beyond a limit"
-               : ms_sweep_mark_text(arena, choice, point);
+    const char *broken = broken_limit(arena, answer);
+    return broken != NULL ? broken : ms_sweep_mark_text(arena, choice, point);
+}
+
+/* Whether the jobs of a sweep have several batches. */
+static bool batches_differ(const ms_plan_sweep *sweep)
+{
+    long first = sweep->questions[0].base.global_batch;
+    for (int i = 0; i < ms_plan_sweep_num(sweep); i++)
+        if (sweep->questions[i].base.global_batch != first)
+            return true;
+    return false;
+}
+
+/* The batch of a task; NaN: its sizes have default batches of their own. */
+static double batch_of(const ms_plan_sweep *sweep, int task)
+{
+    int first = task * sweep->per_task;
+    long batch = sweep->questions[first].base.global_batch;
+    for (int i = first; i < first + sweep->per_task; i++)
+        if (sweep->questions[i].base.global_batch != batch)
+            return (double)NAN;
+    return (double)batch;
+}
+
+/* ", 512 a step": the batch of a task, where tasks differ by it. */
+static const char *batch_text(ms_arena *arena, const ms_plan_sweep *sweep, int task)
+{
+    double batch = batch_of(sweep, task);
+    return isnan(batch) || !batches_differ(sweep)
+               ? ""
+               : ms_arena_printf(arena, ", %.0f a step", batch);
 }
 
 static void print_task(FILE *out, ms_arena *arena, const ms_plan_sweep *sweep, int task)
@@ -119,8 +156,8 @@ static void print_task(FILE *out, ms_arena *arena, const ms_plan_sweep *sweep, i
     int first = task * sweep->per_task;
     ms_plan_sweep_choice choice = ms_plan_sweep_choose(arena, sweep, task);
     const ms_plan *base = &sweep->questions[first].base;
-    ms_print(out, "%s, sequences of %ld, stack %s\n\n", base->model,
-             base->sequence_length, base->stack);
+    ms_print(out, "%s, sequences of %ld%s, stack %s\n\n", base->model,
+             base->sequence_length, batch_text(arena, sweep, task), base->stack);
     ms_table *table =
         MS_TABLE(arena, "lrrr2r1r1rr1rL", "cluster", "GPUs", "step (s)", "tokens/s",
                  "MFU (%)", "peak (GiB)", "days", "GPU-hours", "cost", "best");
@@ -140,7 +177,8 @@ void ms_sweep_report_print(FILE *out, ms_arena *arena, const ms_plan_sweep *swee
 
 /* ---- JSON ---- */
 
-static void write_point(ms_jout *out, const ms_plan_sweep *sweep, int point)
+static void write_point(ms_jout *out, ms_arena *arena, const ms_plan_sweep *sweep,
+                        int point)
 {
     const ms_best_plan *a = &sweep->answers[point];
     const ms_plan *base = &sweep->questions[point].base;
@@ -154,6 +192,7 @@ static void write_point(ms_jout *out, const ms_plan_sweep *sweep, int point)
     ms_jout_text_field(out, "reason", reason_of(sweep, point));
     ms_jout_bool_field(out, "optimal", a->optimal);
     ms_jout_bool_field(out, "keeps_limits", ms_best_plan_keeps_limits(a));
+    ms_jout_text_field(out, "broken_limit", broken_limit(arena, a));
     for (size_t i = 0; i < NUM_FIGURES; i++)
         ms_jout_number_field(out, figures[i].key, value_of(&figures[i], a));
     if (a->found && a->has_campaign)
@@ -179,6 +218,7 @@ static void write_choice(ms_jout *out, ms_arena *arena, const ms_plan_sweep *swe
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "model", base->model);
     ms_jout_number_field(out, "sequence_length", (double)base->sequence_length);
+    ms_jout_number_field(out, "global_batch", batch_of(sweep, task));
     write_index(out, "fastest", choice.fastest);
     write_index(out, "cheapest", choice.cheapest);
     write_index(out, "fewest_gpus", choice.fewest);
@@ -212,7 +252,7 @@ void ms_sweep_report_write_json(ms_jout *out, ms_arena *arena, const ms_plan_swe
     ms_jout_end_array(out);
     ms_jout_begin_array_field(out, "points");
     for (int i = 0; i < ms_plan_sweep_num(sweep); i++)
-        write_point(out, sweep, i);
+        write_point(out, arena, sweep, i);
     ms_jout_end_array(out);
     ms_jout_end_object(out);
 }

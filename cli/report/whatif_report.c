@@ -25,74 +25,87 @@ static double step_of(const ms_best_plan *plan)
     return ms_what_if_value_of(MS_WHAT_IF_STEP, plan);
 }
 
-/* Relative change of the kept plan's step on a side. */
-static double step_change_frac(const ms_what_if *w, const ms_what_if_number *number,
-                               int side)
+/* Relative change of the kept plan's measure on a side; NaN: nothing fits. */
+static double change_frac(const ms_what_if *w, const ms_what_if_number *number, int side)
 {
-    return step_of(&number->sides[side].kept) / step_of(&w->kept) - 1.0;
+    return ms_what_if_value_of(w->measure, &number->sides[side].kept) /
+               ms_what_if_value_of(w->measure, &w->kept) -
+           1.0;
 }
 
-static double step_swing_frac(const ms_what_if *w, const ms_what_if_number *number)
+/* "20 % more saves 9.8 %" */
+static const char *side_text(ms_arena *arena, const ms_what_if *w,
+                             const ms_what_if_number *number, int side)
 {
-    return fabs(step_change_frac(w, number, MS_WHAT_IF_HIGH) -
-                step_change_frac(w, number, MS_WHAT_IF_LOW));
+    double frac = number->changed[side] / number->value - 1.0,
+           change = change_frac(w, number, side);
+    const char *text = ms_arena_printf(arena, "%.3g %% %s", 100.0 * fabs(frac),
+                                       frac < 0.0 ? "less" : "more");
+    return isnan(change)
+               ? ms_arena_printf(arena, "%s: it does not fit", text)
+               : ms_arena_printf(arena, "%s %s %.1f %%", text,
+                                 change < 0.0 ? "saves" : "costs", 100.0 * fabs(change));
 }
 
-/* "20 % more" */
-static const char *side_text(ms_arena *arena, const ms_what_if_number *number, int side)
+/* "price of campaign, of a GPU for an hour: 20 % less saves 20.0 %, 20 % more costs ..." */
+static const char *number_text(ms_arena *arena, const ms_what_if *w,
+                               const ms_what_if_number *number)
 {
-    double frac = number->changed[side] / number->value - 1.0;
-    return ms_arena_printf(arena, "%.3g %% %s", 100.0 * fabs(frac),
-                           frac < 0.0 ? "less" : "more");
+    double low = change_frac(w, number, MS_WHAT_IF_LOW),
+           high = change_frac(w, number, MS_WHAT_IF_HIGH);
+    int better = low < high || isnan(high) ? MS_WHAT_IF_LOW : MS_WHAT_IF_HIGH;
+    return ms_arena_printf(arena, "%s of %s, %.*s: %s, %s.", number->key, number->file,
+                           (int)strcspn(number->help, ";:"), number->help,
+                           side_text(arena, w, number, better),
+                           side_text(arena, w, number, 1 - better));
 }
 
-/* "saves 9.8 %" */
-static const char *effect_text(ms_arena *arena, double change_frac)
-{
-    return ms_arena_printf(arena, "%s %.1f %%", change_frac < 0.0 ? "saves" : "costs",
-                           100.0 * fabs(change_frac));
-}
-
+/* What the measure depends on most; after a price, which it is proportional to, also what
+ * comes next. */
 static void print_answer(FILE *out, ms_arena *arena, const ms_what_if *w)
 {
-    const ms_what_if_number *most = NULL;
-    for (int i = 0; i < w->num_numbers; i++) {
-        const ms_what_if_number *number = &w->numbers[i];
-        double swing = step_swing_frac(w, number);
-        if (!isnan(swing) && (most == NULL || swing > step_swing_frac(w, most)))
-            most = number;
-    }
-    if (most == NULL)
+    double value = ms_what_if_value_of(w->measure, &w->kept);
+    const char *measure[MS_WHAT_IF_MEASURES] = {
+        [MS_WHAT_IF_STEP] = ms_arena_printf(arena, "step of %.3f s", value),
+        [MS_WHAT_IF_TIME] =
+            ms_arena_printf(arena, "training of %s", ms_long_time_text(arena, value)),
+        [MS_WHAT_IF_COST] =
+            ms_arena_printf(arena, "cost of %s", ms_large_text(arena, value, ""))};
+    if (w->num_numbers == 0)
         return;
-    double low = step_change_frac(w, most, MS_WHAT_IF_LOW),
-           high = step_change_frac(w, most, MS_WHAT_IF_HIGH);
-    int better = low < high ? MS_WHAT_IF_LOW : MS_WHAT_IF_HIGH;
-    print_sentence(
-        out,
-        ms_arena_printf(
-            arena, "The step of %.3f s depends most on %s of %s, %.*s: %s %s, %s %s.",
-            step_of(&w->kept), most->key, most->file, (int)strcspn(most->help, ";:"),
-            most->help, side_text(arena, most, better),
-            effect_text(arena, better == MS_WHAT_IF_LOW ? low : high),
-            side_text(arena, most, 1 - better),
-            effect_text(arena, better == MS_WHAT_IF_LOW ? high : low)));
+    const char *text =
+        ms_arena_printf(arena, "The %s depends most on %s", measure[w->measure],
+                        number_text(arena, w, &w->numbers[0]));
+    if (strcmp(w->numbers[0].key, "price") == 0 && w->num_numbers > 1)
+        text = ms_arena_printf(arena, "%s Next comes %s", text,
+                               number_text(arena, w, &w->numbers[1]));
+    print_sentence(out, text);
 }
 
+/* "No other hardware of the list makes it faster.", of what was searched. */
 static void print_best_hardware(FILE *out, ms_arena *arena, const ms_what_if *w)
 {
     const ms_what_if_hardware *best = NULL;
+    int num_searched = 0, num_missing = 0;
     for (int i = 0; i < w->num_hardware; i++) {
         const ms_what_if_hardware *h = &w->hardware[i];
+        num_searched += h->outcome.searched;
+        num_missing += h->reason == NULL && !h->outcome.searched;
         if (h->gain_frac > (best == NULL ? 0.0005 : best->gain_frac))
             best = h;
     }
-    print_sentence(
-        out, best == NULL
-                 ? "No other hardware of the list makes it faster."
-                 : ms_arena_printf(arena,
-                                   "Of other hardware, \"%s\" gives most: %.1f %% more "
-                                   "throughput.",
-                                   best->name, 100.0 * best->gain_frac));
+    const char *scope = num_missing == 0 ? "" : " that was searched";
+    if (num_searched == 0 && num_missing > 0)
+        print_sentence(out, "No other hardware was searched.");
+    else if (best == NULL)
+        print_sentence(
+            out, ms_arena_printf(
+                     arena, "No other hardware of the list%s makes it faster.", scope));
+    else
+        print_sentence(out, ms_arena_printf(arena,
+                                            "Of other hardware%s, \"%s\" gives most: "
+                                            "%.1f %% more throughput.",
+                                            scope, best->name, 100.0 * best->gain_frac));
 }
 
 /* ---- cells ---- */
@@ -258,7 +271,9 @@ static const char *edits_text(ms_arena *arena, const ms_what_if_hardware *h)
     if (h->outcome.searched && !best->found)
         return ms_arena_printf(arena, "%s: %s", text, best->reason);
     bool beyond = h->outcome.searched && !ms_best_plan_keeps_limits(best);
-    return beyond ? ms_arena_printf(arena, "%s; beyond a limit", text) : text;
+    return beyond ? ms_arena_printf(arena, "%s; %s", text,
+                                    ms_broken_limit_text(arena, &best->campaign))
+                  : text;
 }
 
 static void print_hardware(FILE *out, ms_arena *arena, const ms_what_if *w)
@@ -380,6 +395,10 @@ void ms_whatif_report_print(FILE *out, ms_arena *arena, const ms_what_if *w, boo
                  kept->reason != NULL ? kept->reason : "not searched");
         return;
     }
+    if (ms_best_plans_stuck(kept, 1) != NULL) {
+        print_sentence(out, ms_no_progress_text(arena, &kept->campaign));
+        return;
+    }
     print_answer(out, arena, w);
     print_best_hardware(out, arena, w);
     fputc('\n', out);
@@ -390,9 +409,12 @@ void ms_whatif_report_print(FILE *out, ms_arena *arena, const ms_what_if *w, boo
         print_sentence(out, ms_arena_printf(arena, "fastest:   %s, %.3f s",
                                             ms_plan_text(arena, &w->best.plan),
                                             step_of(&w->best)));
-    if (kept->has_campaign)
-        ms_print(out, "campaign:  %s days, cost %s\n", days_text(arena, kept),
-                 knows_cost(w) ? cost_text(arena, kept) : "unknown without --price");
+    if (kept->has_campaign) {
+        const char *broken = ms_broken_limit_text(arena, &kept->campaign);
+        ms_print(out, "campaign:  %s days, cost %s%s%s\n", days_text(arena, kept),
+                 knows_cost(w) ? cost_text(arena, kept) : "unknown without --price",
+                 broken == NULL ? "" : ", ", broken == NULL ? "" : broken);
+    }
     print_numbers(out, arena, w, all);
     print_hardware(out, arena, w);
     print_values(out, arena, w);

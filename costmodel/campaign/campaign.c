@@ -7,6 +7,8 @@
 #include <math.h>
 
 #define SECONDS_OF_HOUR 3600.0
+/* A Poisson variable of a larger mean is normally distributed to a node in a million. */
+#define LARGE_MEAN 1e6
 
 static double written_s_of(const ms_campaign_terms *terms, const ms_campaign_step *step)
 {
@@ -48,17 +50,31 @@ static double interval_steps_of(const ms_campaign_terms *terms,
                : fewer + 1.0;
 }
 
-static double spare_nodes_of(const ms_campaign_terms *terms, const ms_campaign_step *step,
-                             const ms_interruptions *job)
+/* 95th percentile of a Poisson variable, as the root of its distribution function between
+ * one that is too small and one that is enough. */
+static double percentile_95(double mean)
 {
-    double failing = terms->repair_s / job->mean_s;
-    double most = ceil((double)step->gpus / (double)step->gpus_per_node);
-    if (isnan(failing))
-        return failing;
-    unsigned spare = 0;
-    while (spare < most && gsl_cdf_poisson_P(spare, failing) < 0.95)
-        spare++;
-    return spare;
+    unsigned below = 0, enough = 1;
+    if (gsl_cdf_poisson_P(below, mean) >= 0.95)
+        return 0.0;
+    while (gsl_cdf_poisson_P(enough, mean) < 0.95)
+        enough *= 2;
+    while (enough - below > 1) {
+        unsigned middle = below + (enough - below) / 2;
+        if (gsl_cdf_poisson_P(middle, mean) < 0.95)
+            below = middle;
+        else
+            enough = middle;
+    }
+    return enough;
+}
+
+static double spare_nodes_of(const ms_campaign_terms *terms, const ms_interruptions *job)
+{
+    double mean = terms->repair_s / job->mean_s;
+    if (isnan(mean) || mean <= LARGE_MEAN)
+        return isnan(mean) ? mean : percentile_95(mean);
+    return ceil(mean + gsl_cdf_ugaussian_Pinv(0.95) * sqrt(mean));
 }
 
 ms_campaign ms_campaign_of(const ms_campaign_terms *terms, const ms_campaign_step *step)
@@ -72,7 +88,7 @@ ms_campaign ms_campaign_of(const ms_campaign_terms *terms, const ms_campaign_ste
     c.elapsed_low_s = c.elapsed_s * step->step_low_s / step->step_s;
     c.elapsed_high_s = c.elapsed_s * step->step_high_s / step->step_s;
     c.num_interruptions = c.elapsed_s / c.job.mean_s;
-    c.spare_nodes = spare_nodes_of(terms, step, &c.job);
+    c.spare_nodes = spare_nodes_of(terms, &c.job);
     double spare_gpus =
         isnan(c.spare_nodes) ? 0.0 : c.spare_nodes * (double)step->gpus_per_node;
     c.gpu_hours = ((double)step->gpus + spare_gpus) * c.elapsed_s / SECONDS_OF_HOUR;

@@ -39,7 +39,7 @@ typedef struct ms_campaign {
     double interval_steps; /* best whole number of steps between checkpoints */
     double goodput_frac;
     double num_interruptions; /* expected */
-    double spare_nodes;       /* so many fail at once in less than 5 % of the time */
+    double spare_nodes;       /* more are away in less than 5 % of the time */
 } ms_campaign;
 
 /* The campaign of a plan under `terms`. Every GPU interrupts the job independently of the

@@ -14,6 +14,19 @@ bool ms_best_plan_keeps_limits(const ms_best_plan *best)
            (!best->has_campaign || ms_campaign_keeps_limits(&best->campaign));
 }
 
+const ms_best_plan *ms_best_plans_stuck(const ms_best_plan *plans, int num)
+{
+    const ms_best_plan *stuck = NULL;
+    for (int i = 0; i < num; i++) {
+        if (!plans[i].found)
+            continue;
+        if (!plans[i].has_campaign || ms_campaign_advances(&plans[i].campaign.campaign))
+            return NULL;
+        stuck = stuck == NULL ? &plans[i] : stuck;
+    }
+    return stuck;
+}
+
 static const char *reason_for_no_plan(ms_ctx *cx, const ms_workload *workload,
                                       const ms_search_result *result)
 {

@@ -45,6 +45,9 @@ typedef struct ms_best_plan {
     ms_campaign_answer campaign;
 } ms_best_plan;
 
+/* The first of `num` plans with a campaign, if a plan was found and none of those found
+ * makes progress; otherwise NULL. */
+const ms_best_plan *ms_best_plans_stuck(const ms_best_plan *plans, int num);
 /* Whether a plan was found whose campaign, if asked for, keeps deadline and budget. */
 bool ms_best_plan_keeps_limits(const ms_best_plan *best);
 

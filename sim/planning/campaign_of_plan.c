@@ -62,6 +62,19 @@ static double checkpoint_bytes_of(const ms_workload *workload)
            (weight_bytes + stack->moment_bytes.value);
 }
 
+/* The campaign of an answer's terms and step; results that mean nothing are unknown. */
+static ms_campaign reckon(const ms_campaign_answer *a)
+{
+    const double none = (double)NAN;
+    ms_campaign c = ms_campaign_of(&a->terms, &a->step);
+    if (!ms_campaign_advances(&c)) {
+        c.elapsed_s = c.elapsed_low_s = c.elapsed_high_s = none;
+        c.gpu_hours = c.cost = c.energy_kwh = c.co2_kg = none;
+        c.num_interruptions = c.spare_nodes = none;
+    }
+    return c;
+}
+
 ms_campaign_answer ms_campaign_of_plan(const ms_campaign_question *question,
                                        const ms_workload *workload, const ms_plan *plan,
                                        const ms_prediction *prediction)
@@ -77,13 +90,30 @@ ms_campaign_answer ms_campaign_of_plan(const ms_campaign_question *question,
                  .gpus_per_node = workload->cluster->gpus_per_node},
         .deadline_s = question->deadline_s,
         .budget = question->budget};
-    a.campaign = ms_campaign_of(&a.terms, &a.step);
+    a.campaign = reckon(&a);
     return a;
 }
 
 bool ms_campaign_advances(const ms_campaign *campaign)
 {
     return campaign->goodput_frac >= LEAST_GOODPUT;
+}
+
+const char *ms_no_progress_text(ms_arena *arena, const ms_campaign_answer *answer)
+{
+    const ms_interruptions *job = &answer->campaign.job;
+    return ms_arena_printf(
+        arena,
+        "no plan makes progress: the job on %ld GPUs is interrupted every %.4g s, a step "
+        "takes %.4g s, a checkpoint %.4g s and a restart %.4g s",
+        answer->step.gpus, job->mean_s, answer->step.step_s, job->checkpoint_s,
+        job->restart_s);
+}
+
+ms_status ms_campaign_fail_progress(ms_ctx *cx, const ms_campaign_answer *answer)
+{
+    ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "%s", ms_no_progress_text(cx->arena, answer));
+    return ms_hint(cx, "look at --mtbf, --restart and --write-bandwidth");
 }
 
 bool ms_campaign_keeps_limits(const ms_campaign_answer *answer)
@@ -98,7 +128,7 @@ ms_campaign_answer ms_campaign_with_step(const ms_campaign_answer *answer, doubl
 {
     ms_campaign_answer changed = *answer;
     changed.step.step_s = step_s;
-    changed.campaign = ms_campaign_of(&changed.terms, &changed.step);
+    changed.campaign = reckon(&changed);
     return changed;
 }
 

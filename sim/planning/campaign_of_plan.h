@@ -38,13 +38,18 @@ typedef struct ms_campaign_answer {
     ms_simulated_job failures;
 } ms_campaign_answer;
 
-/* The campaign of a plan by its prediction, without simulated failures. */
+/* The campaign of a plan by its prediction, without simulated failures. Its results are
+ * NaN where the training does not advance. */
 ms_campaign_answer ms_campaign_of_plan(const ms_campaign_question *question,
                                        const ms_workload *workload, const ms_plan *plan,
                                        const ms_prediction *prediction);
 
-/* Whether the training advances at all; otherwise its other results mean nothing. */
+/* Whether the training advances at all; otherwise times, money and energy are NaN. */
 bool ms_campaign_advances(const ms_campaign *campaign);
+/* Why a training does not advance: "no plan makes progress: ...". */
+const char *ms_no_progress_text(ms_arena *arena, const ms_campaign_answer *answer);
+/* Records MS_ENOFIT with that text. */
+ms_status ms_campaign_fail_progress(ms_ctx *cx, const ms_campaign_answer *answer);
 /* Whether the campaign ends by the deadline and within the budget; true without them. */
 bool ms_campaign_keeps_limits(const ms_campaign_answer *answer);
 /* The largest share up to most_frac by which the step may take longer and the campaign

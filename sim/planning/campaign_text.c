@@ -2,6 +2,8 @@
 
 #include "base/units.h"
 
+#include <math.h>
+
 const char *ms_large_text(ms_arena *arena, double value, const char *between)
 {
     static const char *const prefixes[] = {"", "k", "M", "G", "T", "P", "E", "Z", "Y"};
@@ -22,6 +24,70 @@ const char *ms_long_time_text(ms_arena *arena, double seconds)
         return ms_arena_printf(arena, "%.1f min", seconds / 60.0);
     return ms_arena_printf(
         arena, "%s", ms_format_quantity(text, sizeof text, seconds, MS_UNIT_SECONDS));
+}
+
+/* ---- limits ---- */
+
+/* A figure of a campaign against its limit; the ends are those of its interval. */
+typedef struct limited {
+    double limit, value, low, high;
+    const char *(*text)(ms_arena *arena, double value);
+} limited;
+
+static const char *money_text(ms_arena *arena, double value)
+{
+    return ms_large_text(arena, value, "");
+}
+
+static const char *verdict(ms_arena *arena, const limited *l)
+{
+    if (isnan(l->limit) || isnan(l->value))
+        return NULL;
+    if (l->value > l->limit)
+        return ms_arena_printf(
+            arena, "exceeded by %s%s", l->text(arena, l->value - l->limit),
+            l->low <= l->limit
+                ? ms_arena_printf(arena, ", kept at the lower end of the interval (%s)",
+                                  l->text(arena, l->low))
+                : "");
+    return l->high > l->limit
+               ? ms_arena_printf(arena,
+                                 "kept at the estimate, missed at the upper end of the "
+                                 "interval (%s)",
+                                 l->text(arena, l->high))
+               : "kept";
+}
+
+const char *ms_deadline_text(ms_arena *arena, const ms_campaign_answer *answer)
+{
+    const ms_campaign *c = &answer->campaign;
+    const limited time = {answer->deadline_s, c->elapsed_s, c->elapsed_low_s,
+                          c->elapsed_high_s, ms_long_time_text};
+    return verdict(arena, &time);
+}
+
+const char *ms_budget_text(ms_arena *arena, const ms_campaign_answer *answer)
+{
+    const ms_campaign *c = &answer->campaign;
+    const limited money = {answer->budget, c->cost,
+                           c->cost * c->elapsed_low_s / c->elapsed_s,
+                           c->cost * c->elapsed_high_s / c->elapsed_s, money_text};
+    return verdict(arena, &money);
+}
+
+const char *ms_broken_limit_text(ms_arena *arena, const ms_campaign_answer *answer)
+{
+    const ms_campaign *c = &answer->campaign;
+    if (!ms_campaign_advances(c))
+        return "makes no progress";
+    if (c->elapsed_s > answer->deadline_s)
+        return ms_arena_printf(
+            arena, "late by %s",
+            ms_long_time_text(arena, c->elapsed_s - answer->deadline_s));
+    if (c->cost > answer->budget)
+        return ms_arena_printf(arena, "over budget by %s",
+                               money_text(arena, c->cost - answer->budget));
+    return NULL;
 }
 
 const char *ms_quantity_text(ms_arena *arena, double value, ms_unit unit)

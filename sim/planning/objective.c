@@ -127,11 +127,26 @@ ms_status ms_objective_find(ms_ctx *cx, const ms_objective_question *question,
         .objective = question->objective,
         .num_jobs = question->num_jobs,
         .jobs = MS_NEW_ARRAY(cx->arena, question->num_jobs, ms_objective_job)};
-    for (int i = 0; i < out->num_jobs; i++)
-        out->jobs[i].gpus = question->jobs[i].base.gpus;
+    for (int i = 0; i < out->num_jobs; i++) {
+        const ms_plan *base = &question->jobs[i].base;
+        out->jobs[i].gpus = base->gpus;
+        out->jobs[i].global_batch = base->global_batch;
+    }
     ms_status status = question->objective == MS_OBJECTIVE_MEMORY
                            ? find_least_memory(cx, question, out->jobs)
                            : find_fastest(cx, question, out->jobs);
     judge(out);
     return status;
+}
+
+const ms_best_plan *ms_objective_stuck(const ms_objective_answer *answer)
+{
+    const ms_best_plan *stuck = NULL;
+    for (int i = answer->num_jobs - 1; i >= 0; i--) {
+        const ms_best_plan *best = &answer->jobs[i].best;
+        if (best->found && ms_best_plans_stuck(best, 1) == NULL)
+            return NULL;
+        stuck = best->found ? best : stuck;
+    }
+    return stuck;
 }

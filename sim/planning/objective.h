@@ -34,7 +34,7 @@ typedef struct ms_objective_question {
 
 /* A job's best plan by the objective. */
 typedef struct ms_objective_job {
-    long gpus;
+    long gpus, global_batch;
     bool answered; /* the search is complete */
     ms_best_plan best;
     double value;      /* value of the objective, less is better; NaN: none */
@@ -53,6 +53,9 @@ typedef struct ms_objective_answer {
  * that were answered. MS_EINPUT: bad input for all jobs. */
 ms_status ms_objective_find(ms_ctx *cx, const ms_objective_question *question,
                             ms_objective_answer *out);
+
+/* The first plan found, if none of those found makes progress; otherwise NULL. */
+const ms_best_plan *ms_objective_stuck(const ms_objective_answer *answer);
 
 /* The plan that fits in the least device memory and keeps the campaign's limits; of equal
  * ones the fastest. Halves the memory between what no plan fits and what one fits, each

@@ -163,6 +163,8 @@ static ms_status find_best(ms_what_if_study *study)
         if (ms_what_if_is_faster(&out->kept, &out->best))
             out->best = out->kept; /* beyond the space of the search */
     }
+    if (ms_best_plans_stuck(&out->kept, 1) != NULL)
+        return ms_campaign_fail_progress(cx, &out->kept.campaign);
     if (out->kept.found)
         return MS_OK;
     ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "%s: %s",

@@ -22,8 +22,9 @@ typedef struct ms_search_report {
     const ms_prediction *predictions; /* (result->num_found): predictions of `plans` */
     const ms_shortfall *shortfall;    /* why no plan fits; NULL if some does */
     const ms_why *why;                /* answer to --why; NULL if not asked */
-    double tie_band_frac;   /* plans less slower than the fastest by this are tied */
-    bool tie_band_is_given; /* the user set the band; false: from `ranking` */
+    double tie_band_frac;     /* plans less slower than the fastest by this are tied */
+    bool tie_band_is_given;   /* the user set the band; false: from `ranking` */
+    bool tie_band_is_limited; /* narrower: slower plans would break deadline or budget */
     const ms_ranking_spread *ranking; /* errors between plans; NULL: not known */
 } ms_search_report;
 

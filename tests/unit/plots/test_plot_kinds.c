@@ -326,7 +326,7 @@ static void calibrations_render(void **state)
     for (int i = 0; i < MS_MAX_CALIBRATED_GROUPS; i++)
         plot.groups[i] = (ms_calibrated_group){"a_kernel_with_a_long_name", 6};
     check_picture(cx, &(ms_plot_writer)MS_PLOT_WRITER(ms_calibration_plot, &plot),
-                  "median error 10.0 % of 1 points", 6);
+                  "median error 10.0 % of 1 point", 6);
     plot.num_groups = MS_MAX_CALIBRATED_GROUPS;
     plot.num_points = 100;
     check_picture(cx, &(ms_plot_writer)MS_PLOT_WRITER(ms_calibration_plot, &plot),

@@ -127,6 +127,35 @@ static void what_depends_on_unknown_terms_is_unknown(void **state)
     ASSERT_NEAR(c.gpu_hours, 1024 * c.elapsed_s / 3600, 1e-15);
 }
 
+/* Probability of at most `num` by summing Poisson's terms. */
+static double poisson_sum(double num, double mean)
+{
+    double term = exp(-mean), sum = term;
+    for (double k = 1.0; k <= num; k++) {
+        term *= mean / k;
+        sum += term;
+    }
+    return sum;
+}
+
+static void spare_nodes_are_the_percentile_also_beyond_the_job(void **state)
+{
+    (void)state;
+    ms_campaign_terms terms = terms_of_hand();
+    for (double mean = 0.01; mean < 400.0; mean *= 1.7) {
+        terms.repair_s = mean * terms.gpu_mean_s / 1024;
+        double spare = ms_campaign_of(&terms, &step).spare_nodes;
+        assert_true(poisson_sum(spare, mean) >= 0.95);
+        assert_true(spare == 0.0 || poisson_sum(spare - 1.0, mean) < 0.95);
+    }
+    terms.repair_s = 1e6 * terms.gpu_mean_s / 1024; /* the end of exact percentiles */
+    double exact = ms_campaign_of(&terms, &step).spare_nodes;
+    terms.repair_s *= 1.0 + 1e-9;
+    ASSERT_NEAR(ms_campaign_of(&terms, &step).spare_nodes, exact, 2e-6);
+    terms.repair_s *= 1e6;
+    ASSERT_NEAR(ms_campaign_of(&terms, &step).spare_nodes, 1e12 + 1.6449e6, 1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +165,7 @@ int main(void)
         cmocka_unit_test(a_longer_step_never_ends_earlier),
         cmocka_unit_test(a_step_longer_than_the_interval_is_not_cut),
         cmocka_unit_test(what_depends_on_unknown_terms_is_unknown),
+        cmocka_unit_test(spare_nodes_are_the_percentile_also_beyond_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
