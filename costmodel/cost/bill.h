@@ -120,10 +120,10 @@ typedef struct ms_bill {
     /* trained parameters on a rank, before dp shards them; frozen ones are apart */
     double dense_params, expert_params;
     ms_frozen_params frozen;
-    double tp_partial_params;           /* parameters with partial gradients over tp */
+    double tp_partial_params; /* parameters with partial gradients over tp */
     ms_bill_memory memory;
     double head_params;           /* trained parameters of the head's output matrix */
-    double frozen_head_params;    /* the same if it is frozen */
+    double frozen_head_params;    /* frozen parameters of that matrix */
     double next_embedding_params; /* parameters of embeddings copied for MTP */
     double output_bytes;          /* output activations, sent to the next stage */
 } ms_bill;

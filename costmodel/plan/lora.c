@@ -129,7 +129,8 @@ double ms_lora_params(const ms_model *model, const ms_lora *lora, bool joined)
            per_mlp = widths(lora, mlp, mlp_layers(model, mlp)), sum = 0.0,
            h = (double)model->hidden;
     if (joined && model->attention != MS_ATTENTION_MLA)
-        per_attention -= h * num_sharers(lora, MS_LORA_QUERY | MS_LORA_KEY | MS_LORA_VALUE);
+        per_attention -=
+            h * num_sharers(lora, MS_LORA_QUERY | MS_LORA_KEY | MS_LORA_VALUE);
     if (joined && ms_activation_is_gated(model->activation))
         per_mlp -= h * num_sharers(lora, MS_LORA_GATE | MS_LORA_UP);
     for (long i = 0; i < model->num_layers; i++) {

@@ -171,7 +171,7 @@ typedef enum ms_refusal {
     MS_REFUSE_LAYERS,
     /* the schedule does not allow these virtual stages, groups or micro-batches */
     MS_REFUSE_SCHEDULE,
-    MS_REFUSE_ZERO,      /* ZeRO stage that this plan or stack cannot have */
+    MS_REFUSE_ZERO, /* ZeRO stage that this plan or stack cannot have */
     /* adapters: unknown targets, routed experts among them, or rank no multiple of tp */
     MS_REFUSE_LORA,
     MS_REFUSE_ORDER,     /* experts need dp_shard, cp, tp innermost, in this order */

@@ -5,7 +5,7 @@
 #include <limits.h>
 
 const char *const ms_refusal_names[] = {
-    "legal",    "ranks", "heads", "mamba", "ffn",       "sequence", "batch", "experts",
+    "legal",  "ranks",    "heads", "mamba", "ffn",   "sequence",  "batch", "experts",
     "layers", "schedule", "zero",  "lora",  "order", "framework", NULL};
 
 /* Whether divisor >= 1 divides number; powers of two need no division. */

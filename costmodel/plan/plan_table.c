@@ -355,19 +355,21 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_LORA_RANK] =
         {WHOLE(lora_rank, "lora_rank"), JSON("lora", "rank"),
          .json_plain = MS_PLAIN_OMITTED, .high = 4096,
-         FLAG("--lora-rank", "N",
-              "train adapters of this rank (LoRA) on frozen weights (default 0: train all "
-              "weights)")},
+         FLAG(
+             "--lora-rank", "N",
+             "train adapters of this rank (LoRA) on frozen weights (default 0: train all "
+             "weights)")},
     [MS_CHOOSE_LORA_TARGETS] =
-        {TEXT(lora_targets), JSON("lora", "targets"),
-         .json_plain = MS_PLAIN_OMITTED, .matters = has_adapters,
+        {TEXT(lora_targets), JSON("lora", "targets"), .json_plain = MS_PLAIN_OMITTED,
+         .matters = has_adapters,
          FLAG("--lora-targets", "LAYERS",
               "layers with adapters: attention, mlp, all, or a list of q, k, v, o, gate, "
               "up, down (default all)")},
     [MS_CHOOSE_LORA_BASE] =
         {WORD(lora_base, "lora_base", ms_lora_base_names), JSON("lora", "base"),
          .json_plain = MS_PLAIN_OMITTED, .matters = has_adapters,
-         FLAG("--lora-base", NULL,
-              "how frozen weights are stored: in the compute type, or nf4, 4.127 bits each "
-              "(QLoRA) (default compute)")},
+         FLAG(
+             "--lora-base", NULL,
+             "how frozen weights are stored: in the compute type, or nf4, 4.127 bits each "
+             "(QLoRA) (default compute)")},
 };

@@ -225,8 +225,9 @@ static ms_status fail_lora(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
     if (ms_plan_lora(plan).rank == 0) {
         ms_fail(cx, MS_EINPUT, loc, "unknown layers for adapters: \"%s\"",
                 plan->lora_targets);
-        ms_hint(cx, "known are attention, mlp, all, and lists of q, k, v, o, gate, up and "
-                    "down");
+        ms_hint(cx,
+                "known are attention, mlp, all, and lists of q, k, v, o, gate, up and "
+                "down");
         return MS_EINPUT;
     }
     if (plan->lora_rank % plan->size[MS_TP] != 0)

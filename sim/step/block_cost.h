@@ -53,7 +53,7 @@ typedef struct ms_block_cost {
     double exchange_forward_s, exchange_backward_s;
     double dense_params, expert_params;
     ms_frozen_params frozen;
-    double frozen_gather_s; /* what frozen parameters add to gather_s with ZeRO-3 */
+    double frozen_gather_s; /* seconds that frozen parameters add to gather_s, ZeRO-3 */
     ms_bill_memory memory;
 } ms_block_cost;
 

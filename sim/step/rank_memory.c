@@ -226,8 +226,7 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
         if (sharding == MS_ZERO_3)
             total += 2.0 * ms_max(units[i] * param_bytes, load->unit_gathered_bytes[i]);
         else if (sharding == MS_ZERO_3_NO_RESHARD)
-            total += whole[i] * param_bytes +
-                     frozen[i] * stack->frozen_param_bytes;
+            total += whole[i] * param_bytes + frozen[i] * stack->frozen_param_bytes;
     }
     return total;
 }

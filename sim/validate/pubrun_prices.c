@@ -26,8 +26,7 @@ static bool same_workload(const ms_pubrun *a, const ms_pubrun *b)
     return a->model == b->model && a->cluster == b->cluster && a->stack == b->stack &&
            a->plan.sequence_length == b->plan.sequence_length &&
            a->plan.global_batch == b->plan.global_batch &&
-           a->plan.compute == b->plan.compute &&
-           a->plan.lora_rank == b->plan.lora_rank &&
+           a->plan.compute == b->plan.compute && a->plan.lora_rank == b->plan.lora_rank &&
            a->plan.recompute_budget_frac == b->plan.recompute_budget_frac;
 }
 
