@@ -461,7 +461,30 @@ static void add_communication(const ms_program *program, const ms_pricer *pricer
 
 /* ---- parameters ---- */
 
-static void add_params(const ms_program *program, ms_bill *bill)
+/* Bytes of an element of a frozen weight: matrices of layers as the plan stores them;
+ * embedding, head, norms and biases in 16 bits or more. */
+static double frozen_element_bytes(const ms_program *program, const ms_tensor *weight,
+                                   const ms_pricer *pricer)
+{
+    bool is_matrix = program->key.block == MS_BLOCK_LAYER && strlen(weight->dims) > 1;
+    return is_matrix ? pricer->stack->frozen_param_bytes : weight->element_bytes;
+}
+
+static void add_frozen(const ms_program *program, int weight, const ms_pricer *pricer,
+                       ms_bill *bill)
+{
+    const ms_tensor *tensor = &program->tensors[weight];
+    double bytes = ms_tensor_local_elements(program, weight) *
+                   frozen_element_bytes(program, tensor, pricer);
+    if (tensor->mesh == MS_SPARSE_MESH)
+        bill->frozen.expert += bytes;
+    else
+        bill->frozen.dense += bytes;
+    if (program->key.block == MS_BLOCK_HEAD && strlen(tensor->dims) == 2)
+        bill->frozen_head_bytes = bytes;
+}
+
+static void add_params(const ms_program *program, const ms_pricer *pricer, ms_bill *bill)
 {
     for (int t = 0; t < program->num_tensors; t++) {
         const ms_tensor *tensor = &program->tensors[t];
@@ -473,8 +496,7 @@ static void add_params(const ms_program *program, ms_bill *bill)
                        strchr(tensor->dims, MS_DIM_VOCAB) != NULL &&
                        strlen(tensor->dims) == 2;
         if (tensor->frozen) {
-            *(is_expert ? &bill->frozen.expert : &bill->frozen.dense) += elements;
-            bill->frozen_head_params = is_head ? elements : bill->frozen_head_params;
+            add_frozen(program, t, pricer, bill);
             continue;
         }
         *(is_expert ? &bill->expert_params : &bill->dense_params) += elements;
@@ -495,7 +517,7 @@ ms_bill ms_bill_make(ms_arena *arena, const ms_program *program, const ms_pricer
         bill.comms[list] = ms_arena_take(arena, MAX_COMMS * sizeof(ms_bill_comm));
     add_compute(program, pricer, &bill);
     add_communication(program, pricer, &bill);
-    add_params(program, &bill);
+    add_params(program, pricer, &bill);
     ms_bill_add_memory(program, pricer, &bill);
     ms_bill_add_exchanges(program, pricer, &bill.segments);
     return bill;

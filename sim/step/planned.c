@@ -167,9 +167,8 @@ static void add_layer(ms_held_block *held, int *num, int kind, ms_layer_mode mod
             return;
         }
     }
-    held[(*num)++] =
-        (ms_held_block){MS_BLOCK_LAYER, kind,         mode, 1.0, bill, bill->dense_params,
-                        bill->frozen};
+    held[(*num)++] = (ms_held_block){MS_BLOCK_LAYER,     kind,        mode, 1.0, bill,
+                                     bill->dense_params, bill->frozen};
 }
 
 int ms_planned_held(const ms_planned *p, int rank, ms_held_block out[MS_MAX_HELD_BLOCKS])
@@ -178,8 +177,9 @@ int ms_planned_held(const ms_planned *p, int rank, ms_held_block out[MS_MAX_HELD
     const ms_bill *embed = &p->bills->embed, *head = &p->bills->head;
     int num = 0, last = split->num_stages - 1;
     if (ms_split_holds(split, rank, 0))
-        out[num++] = (ms_held_block){MS_BLOCK_EMBED,     0, MS_RECOMPUTE_NONE, 1.0, embed,
-                                     embed->dense_params, embed->frozen};
+        out[num++] = (ms_held_block){
+            MS_BLOCK_EMBED, 0, MS_RECOMPUTE_NONE, 1.0, embed, embed->dense_params,
+            embed->frozen};
     for (int chunk = 0; chunk < split->num_chunks; chunk++) {
         int s = ms_split_stage(split, rank, chunk);
         for (long i = 0; i < split->layers[s]; i++)
@@ -189,13 +189,13 @@ int ms_planned_held(const ms_planned *p, int rank, ms_held_block out[MS_MAX_HELD
     if (!ms_split_holds(split, rank, last))
         return num;
     double params = head->dense_params;
-    ms_frozen_params frozen = head->frozen;
+    ms_frozen_bytes frozen = head->frozen;
     if (ms_split_holds(split, rank, 0)) {
         params -= ms_shared_head_params(p->workload, head);
-        frozen.dense -= p->workload->model->tied_embeddings ? head->frozen_head_params : 0;
+        frozen.dense -= p->workload->model->tied_embeddings ? head->frozen_head_bytes : 0;
     }
-    out[num++] = (ms_held_block){MS_BLOCK_HEAD, 0,      MS_RECOMPUTE_NONE, 1.0, head,
-                                 params,        frozen};
+    out[num++] =
+        (ms_held_block){MS_BLOCK_HEAD, 0, MS_RECOMPUTE_NONE, 1.0, head, params, frozen};
     return num;
 }
 

@@ -119,14 +119,13 @@ static void add_block(ms_stage *stage, const ms_block_cost *block, double count)
 static void raise_gathered(const ms_workload *workload, const ms_block_cost *block,
                            ms_stage *stage)
 {
-    double trained = workload->stack->param_comm_bytes.value,
-           frozen = workload->stack->frozen_param_bytes;
+    double trained = workload->stack->param_comm_bytes.value;
     stage->unit_gathered_bytes[0] =
         ms_max(stage->unit_gathered_bytes[0],
-               trained * block->dense_params + frozen * block->frozen.dense);
+               trained * block->dense_params + block->frozen.dense);
     stage->unit_gathered_bytes[1] =
         ms_max(stage->unit_gathered_bytes[1],
-               trained * block->expert_params + frozen * block->frozen.expert);
+               trained * block->expert_params + block->frozen.expert);
 }
 
 static void add_layers(const ms_workload *workload, const ms_block_costs *blocks,
@@ -392,8 +391,8 @@ static void add_head(const ms_workload *workload, const ms_block_costs *blocks,
 {
     const ms_block_cost *head = head_block_of(workload, blocks, layout);
     const ms_block_cost *moved = moved_head(workload, blocks, layout);
-    stage->tied_gather_s = moved->gather_s + moved->frozen_gather_s - head->gather_s -
-                           head->frozen_gather_s;
+    stage->tied_gather_s =
+        moved->gather_s + moved->frozen_gather_s - head->gather_s - head->frozen_gather_s;
     stage->tied_reduce_s = moved->reduce_s - head->reduce_s;
     add_block(stage, head, 1.0);
 }
