@@ -74,7 +74,7 @@ static void only_zero_3_moves_frozen_weights(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    double bytes[4];
+    double bytes[4] = {0};
     for (long zero = 1; zero <= 3; zero += 2) {
         ms_plan plan = plan_of(16, zero);
         opened o;
