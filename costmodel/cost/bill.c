@@ -461,6 +461,29 @@ static void add_communication(const ms_program *program, const ms_pricer *pricer
 
 /* ---- parameters ---- */
 
+/* Bytes of an element of a frozen weight: matrices of layers as the plan stores them;
+ * embedding, head, norms and biases in 16 bits or more. */
+static double frozen_element_bytes(const ms_program *program, const ms_tensor *weight,
+                                   const ms_pricer *pricer)
+{
+    bool is_matrix = program->key.block == MS_BLOCK_LAYER && strlen(weight->dims) > 1;
+    return is_matrix ? pricer->stack->frozen_param_bytes : weight->element_bytes;
+}
+
+static void add_frozen(const ms_program *program, int weight, const ms_pricer *pricer,
+                       ms_bill *bill)
+{
+    const ms_tensor *tensor = &program->tensors[weight];
+    double bytes = ms_tensor_local_elements(program, weight) *
+                   frozen_element_bytes(program, tensor, pricer);
+    if (tensor->mesh == MS_SPARSE_MESH)
+        bill->frozen.expert += bytes;
+    else
+        bill->frozen.dense += bytes;
+    if (program->key.block == MS_BLOCK_HEAD && strlen(tensor->dims) == 2)
+        bill->frozen_head_bytes = bytes;
+}
+
 static void add_params(const ms_program *program, const ms_pricer *pricer, ms_bill *bill)
 {
     bool updates_matrices = ms_stack_updates_matrices(pricer->stack);
@@ -474,8 +497,7 @@ static void add_params(const ms_program *program, const ms_pricer *pricer, ms_bi
                        strchr(tensor->dims, MS_DIM_VOCAB) != NULL &&
                        strlen(tensor->dims) == 2;
         if (tensor->frozen) {
-            *(is_expert ? &bill->frozen.expert : &bill->frozen.dense) += elements;
-            bill->frozen_head_params = is_head ? elements : bill->frozen_head_params;
+            add_frozen(program, t, pricer, bill);
             continue;
         }
         *(is_expert ? &bill->expert_params : &bill->dense_params) += elements;

@@ -105,10 +105,10 @@ typedef struct ms_bill_memory {
     double host_bytes;
 } ms_bill_memory;
 
-/* Parameters that are not trained, on a rank, before dp shards them. */
-typedef struct ms_frozen_params {
+/* Bytes of weights that are not trained, as stored on a rank, before dp shards them. */
+typedef struct ms_frozen_bytes {
     double dense, expert;
-} ms_frozen_params;
+} ms_frozen_bytes;
 
 typedef struct ms_bill {
     double compute_s[MS_NUM_BILL_PASSES]; /* backward includes recomputation */
@@ -124,12 +124,12 @@ typedef struct ms_bill {
     ms_bill_segments segments;
     /* trained parameters on a rank, before dp shards them; frozen ones are apart */
     double dense_params, expert_params;
-    ms_frozen_params frozen;
-    double tp_partial_params;           /* parameters with partial gradients over tp */
-    ms_update_cost update;              /* all 0 with AdamW */
+    ms_frozen_bytes frozen;
+    double tp_partial_params; /* parameters with partial gradients over tp */
+    ms_update_cost update;    /* all 0 with AdamW */
     ms_bill_memory memory;
     double head_params;           /* trained parameters of the head's output matrix */
-    double frozen_head_params;    /* the same if it is frozen */
+    double frozen_head_bytes;     /* bytes of that matrix if it is frozen */
     double next_embedding_params; /* parameters of embeddings copied for MTP */
     double output_bytes;          /* output activations, sent to the next stage */
 } ms_bill;

@@ -264,7 +264,8 @@ static double thaw_s(const ms_program *program, const ms_node *node,
     for (int i = 0; i < 2; i++)
         if (program->tensors[node->in[i]].frozen)
             weight = node->in[i];
-    if (weight < 0 || node->pass == MS_PASS_BACKWARD_WEIGHT)
+    if (weight < 0 || program->key.block != MS_BLOCK_LAYER ||
+        node->pass == MS_PASS_BACKWARD_WEIGHT)
         return 0.0;
     bool transposes = node->pass == MS_PASS_BACKWARD_INPUT &&
                       isnan(pricer->device->peak_flop_per_s[MS_FP4]);

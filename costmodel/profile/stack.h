@@ -224,7 +224,7 @@ typedef struct ms_stack {
     ms_optimizer_sync optimizer_sync;
     ms_layer_split layer_split;
     /* ---- frozen weights beside adapters, by the plan (ms_stack_of_plan) ---- */
-    double frozen_param_bytes; /* bytes of a parameter, stored and gathered */
+    double frozen_param_bytes; /* bytes of a layer's parameter, stored and gathered */
     /* HBM bytes per parameter and GEMM to make an operand of it; in backward besides, on
      * devices that multiply 8 bits by rows only, for the transpose */
     double frozen_use_bytes, frozen_transpose_bytes;

@@ -354,16 +354,16 @@ static void write_rule(ms_builder *b, int f, const backward_rule *rule)
         node.inverse = !forward.inverse;
     if (!take_slots(b, &forward, rule->slots, &node))
         return;
-    int operands[MS_MAX_OPERANDS];
+    int operands[MS_MAX_OPERANDS], num = 0;
     for (const char *s = strchr(rule->slots, '>') + 1; *s != '\0'; s++) {
         int input = *s - 'A';
         if (input >= forward.num_in || is_frozen(b, forward.in[input]))
             continue;
-        operands[node.num_out] = forward.in[input];
+        operands[num++] = forward.in[input];
         ms_node_give(&node, gradient_of_input(b, f, input));
     }
     ms_push_node(b, &node);
-    for (int i = 0; i < node.num_out; i++)
+    for (int i = 0; i < num; i++)
         contribute(b, operands[i], node.out[i]);
 }
 

@@ -432,8 +432,8 @@ static int parallel_block(ms_builder *b, int x)
 {
     int attention_in = norm(b, "attention.norm", x);
     int mlp_in = b->model->norms_per_layer > 1 ? norm(b, "mlp.norm", x) : attention_in;
-    int sum = ms_emit_add(b, "block.sum", attention(b, attention_in),
-                          feed_forward(b, mlp_in));
+    int sum =
+        ms_emit_add(b, "block.sum", attention(b, attention_in), feed_forward(b, mlp_in));
     return residual_add(b, "block.residual", x, sum);
 }
 
@@ -485,7 +485,8 @@ void ms_write_embedding(ms_builder *b)
 {
     int x = ms_to_stream(b, embed(b, "embedding.tokens", "vh", false));
     if (b->model->position == MS_POSITION_LEARNED)
-        x = ms_emit_add(b, "embedding.sum", x, embed(b, "embedding.positions", "ph", true));
+        x = ms_emit_add(b, "embedding.sum", x,
+                        embed(b, "embedding.positions", "ph", true));
     if (b->model->embedding_norm)
         x = norm(b, "embedding.norm", x);
     b->program->input = -1;

@@ -53,7 +53,7 @@ enum {
     MS_DIM_MAMBA_HEADS = 'M',
     MS_DIM_MAMBA_TAPS = 'K',
     MS_DIM_LORA = 'R', /* rank of adapters */
-    MS_DIM_ONE = '1' /* a single column (shared-expert gate); its size is 1 */
+    MS_DIM_ONE = '1'   /* a single column (shared-expert gate); its size is 1 */
 };
 
 typedef enum ms_mesh_kind {

@@ -61,8 +61,8 @@ static bool is_counted(const ms_rank *rank, const ms_param_unit *unit,
     const long place[2][MS_MESH_AXES] = {{0, 0, at->tp}, {0, at->ep, at->etp}};
     if (unit->options.is_copy || name->is_tied || at->dp_replicate != 0)
         return false;
-    bool whole = unit->sharding == MS_ZERO_0 ||
-                 (tensor->frozen && unit->sharding < MS_ZERO_3);
+    bool whole =
+        unit->sharding == MS_ZERO_0 || (tensor->frozen && unit->sharding < MS_ZERO_3);
     if (whole && (expert ? at->efsdp : at->dp_shard + at->cp) != 0)
         return false;
     for (int axis = 1; axis < MS_MESH_AXES; axis++)
@@ -128,8 +128,8 @@ static int kind_of(const ms_unit_tensor *tensor)
 static void set_shards(const ms_rank *rank, const ms_param_unit *unit,
                        ms_segment *segment)
 {
-    bool sharded = segment->is_frozen ? unit->sharding >= MS_ZERO_3
-                                      : unit->sharding != MS_ZERO_0;
+    bool sharded =
+        segment->is_frozen ? unit->sharding >= MS_ZERO_3 : unit->sharding != MS_ZERO_0;
     segment->shard_group =
         ms_traffic_state_group(rank->world->plan, segment->is_expert, true);
     const ms_members *shards =

@@ -20,12 +20,14 @@ typedef struct attempt {
 } attempt;
 
 /* Number of GPUs whose memory one copy of the model's parameters, gradients, master
- * weights and moments fills. */
+ * weights and moments fills; beside adapters, of the frozen weights. */
 static double gpus_of_states(const ms_workload *workload)
 {
     const ms_stack *stack = workload->stack;
     double bytes = stack->param_bytes.value + stack->grad_bytes.value +
                    stack->master_bytes.value + stack->moment_bytes.value;
+    if (workload->lora.rank > 0)
+        bytes = stack->frozen_param_bytes;
     return ms_model_params(workload->model).total * bytes /
            workload->cluster->device.memory_bytes;
 }

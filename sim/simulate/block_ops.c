@@ -293,9 +293,7 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops
         shard_params += kept / (double)links->sync_span[shards].size;
         double gather_bytes = param_bytes * params[0];
         if (p->sharding >= MS_ZERO_3)
-            gather_bytes +=
-                p->workload->stack->frozen_param_bytes *
-                (expert ? out->block->frozen.expert : out->block->frozen.dense);
+            gather_bytes += expert ? out->block->frozen.expert : out->block->frozen.dense;
         out->gather[expert] =
             move_of(group, MS_ALL_GATHER, gather_bytes, &links->gather[shards]);
         out->gather[expert].seconds +=

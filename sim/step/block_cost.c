@@ -123,24 +123,15 @@ double ms_accumulate_gradients_s(const ms_workload *workload, const ms_links *li
     return seconds + ms_stream_s(&workload->pricer, traffic_bytes * num_params);
 }
 
-/* Bytes that a gather of dense parameters moves, or of expert ones: with ZeRO-3 frozen
- * parameters too. */
-static double gathered_bytes(const ms_workload *workload, double params, double frozen)
-{
-    return workload->stack->param_comm_bytes.value * params +
-           workload->stack->frozen_param_bytes * frozen;
-}
-
 /* Seconds to gather trained and frozen parameters. */
 static double gather_all_s(const ms_workload *workload, const ms_bill *bill,
                            const ms_links *links)
 {
-    return ms_collective_s(
-               &links->gather[MS_SYNC_FSDP],
-               gathered_bytes(workload, bill->dense_params, bill->frozen.dense)) +
-           ms_collective_s(
-               &links->gather[MS_SYNC_EXPERT_FSDP],
-               gathered_bytes(workload, bill->expert_params, bill->frozen.expert));
+    double bytes = workload->stack->param_comm_bytes.value;
+    return ms_collective_s(&links->gather[MS_SYNC_FSDP],
+                           bytes * bill->dense_params + bill->frozen.dense) +
+           ms_collective_s(&links->gather[MS_SYNC_EXPERT_FSDP],
+                           bytes * bill->expert_params + bill->frozen.expert);
 }
 
 static void price_sync(const ms_workload *workload, const ms_bill *bill,
@@ -361,7 +352,7 @@ static ms_block_cost head_without_shared(const ms_workload *workload, const ms_b
     ms_bill rest = *head;
     rest.dense_params -= ms_shared_head_params(workload, head);
     if (workload->model->tied_embeddings)
-        rest.frozen.dense -= head->frozen_head_params;
+        rest.frozen.dense -= head->frozen_head_bytes;
     block.dense_params = rest.dense_params;
     block.frozen = rest.frozen;
     ms_update_cost_drop(&workload->pricer, ms_shared_head_params(workload, head),

@@ -52,8 +52,8 @@ typedef struct ms_block_cost {
     /* parts of forward_s and backward_s: token exchanges of expert parallelism */
     double exchange_forward_s, exchange_backward_s;
     double dense_params, expert_params;
-    ms_frozen_params frozen;
-    double frozen_gather_s; /* what frozen parameters add to gather_s with ZeRO-3 */
+    ms_frozen_bytes frozen;
+    double frozen_gather_s; /* seconds that frozen parameters add to gather_s, ZeRO-3 */
     ms_update_cost update;
     ms_bill_memory memory;
 } ms_block_cost;

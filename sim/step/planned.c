@@ -189,11 +189,10 @@ int ms_planned_held(const ms_planned *p, int rank, ms_held_block out[MS_MAX_HELD
     if (!ms_split_holds(split, rank, last))
         return num;
     double params = head->dense_params;
-    ms_frozen_params frozen = head->frozen;
+    ms_frozen_bytes frozen = head->frozen;
     if (ms_split_holds(split, rank, 0)) {
         params -= ms_shared_head_params(p->workload, head);
-        frozen.dense -=
-            p->workload->model->tied_embeddings ? head->frozen_head_params : 0;
+        frozen.dense -= p->workload->model->tied_embeddings ? head->frozen_head_bytes : 0;
     }
     out[num++] =
         (ms_held_block){MS_BLOCK_HEAD, 0, MS_RECOMPUTE_NONE, 1.0, head, params, frozen};

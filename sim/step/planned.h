@@ -54,7 +54,7 @@ typedef struct ms_held_block {
     const ms_bill *bill;
     /* per block; a head's without a matrix that an embedding on the rank has */
     double dense_params;
-    ms_frozen_params frozen;
+    ms_frozen_bytes frozen;
 } ms_held_block;
 
 #define MS_MAX_HELD_BLOCKS (2 + 2 * MS_MAX_LAYER_KINDS)

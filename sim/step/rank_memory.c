@@ -230,8 +230,7 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
         if (sharding == MS_ZERO_3)
             total += 2.0 * ms_max(units[i] * param_bytes, load->unit_gathered_bytes[i]);
         else if (sharding == MS_ZERO_3_NO_RESHARD)
-            total += whole[i] * (stack->quantises_gathers ? 2.0 : param_bytes) +
-                     frozen[i] * stack->frozen_param_bytes;
+            total += whole[i] * (stack->quantises_gathers ? 2.0 : param_bytes) + frozen[i];
     }
     return total;
 }
@@ -252,12 +251,11 @@ static double param_bytes(const ms_workload *workload)
     return cast_bytes + (stack->gathers_cast ? 0.0 : stack->param_bytes.value);
 }
 
-static double frozen_bytes(const ms_stack *stack, const ms_rank_load *load,
-                           const ms_shard_sizes *shards, bool over_shards)
+static double frozen_bytes(const ms_rank_load *load, const ms_shard_sizes *shards,
+                           bool over_shards)
 {
-    return stack->frozen_param_bytes *
-           (load->frozen.dense / (over_shards ? shards->dense : 1.0) +
-            load->frozen.expert / (over_shards ? shards->expert : 1.0));
+    return load->frozen.dense / (over_shards ? shards->dense : 1.0) +
+           load->frozen.expert / (over_shards ? shards->expert : 1.0);
 }
 
 /* Bytes of gradient copies: bucket_bytes (data parallel), late_grad_bytes (pipelines). */
@@ -333,9 +331,7 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
     bool params_sharded = sharding == MS_ZERO_3 || sharding == MS_ZERO_3_NO_RESHARD;
     parts[MS_MEMORY_PARAMS] =
         param_bytes(workload) * ms_rank_params(load, shards, params_sharded) +
-        frozen_bytes(stack, load, shards, params_sharded);
-    parts[MS_MEMORY_GRADS] = stack->grad_bytes.value * param_bytes(workload) *
-                             ms_rank_params(load, shards, params_sharded);
+        frozen_bytes(load, shards, params_sharded);
     bool grads_on_host =
         stack->host_optimizer == MS_HOST_UPDATE && stack->offloads_gradients;
     parts[MS_MEMORY_GRADS] = (grads_on_host ? 0.0 : stack->grad_bytes.value) *

@@ -47,7 +47,7 @@ typedef struct ms_rank_load {
     double unit_dense_params, unit_expert_params; /* parameters of the largest block */
     /* (dense, expert) bytes of the largest block, frozen parameters included */
     double unit_gathered_bytes[2];
-    ms_frozen_params frozen;
+    ms_frozen_bytes frozen;
     ms_update_cost update;   /* optimizer costs beyond those per parameter */
     double activation_bytes; /* activations at the peak, temporary tensors included */
     double logits_bytes;     /* logits at the peak */

@@ -122,14 +122,13 @@ static void add_block(const ms_workload *workload, ms_stage *stage,
 static void raise_gathered(const ms_workload *workload, const ms_block_cost *block,
                            ms_stage *stage)
 {
-    double trained = workload->stack->param_comm_bytes.value,
-           frozen = workload->stack->frozen_param_bytes;
+    double trained = workload->stack->param_comm_bytes.value;
     stage->unit_gathered_bytes[0] =
         ms_max(stage->unit_gathered_bytes[0],
-               trained * block->dense_params + frozen * block->frozen.dense);
+               trained * block->dense_params + block->frozen.dense);
     stage->unit_gathered_bytes[1] =
         ms_max(stage->unit_gathered_bytes[1],
-               trained * block->expert_params + frozen * block->frozen.expert);
+               trained * block->expert_params + block->frozen.expert);
 }
 
 static void add_layers(const ms_workload *workload, const ms_block_costs *blocks,

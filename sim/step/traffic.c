@@ -210,8 +210,7 @@ static void add_states(list *l, const ms_held_block *block, bool expert)
     bool sharded = p->sharding != MS_ZERO_0, always = p->sharding == MS_ZERO_3;
     double gather_bytes = stack->param_comm_bytes.value * params[0];
     if (p->sharding >= MS_ZERO_3)
-        gather_bytes += stack->frozen_param_bytes *
-                        (expert ? block->frozen.expert : block->frozen.dense);
+        gather_bytes += expert ? block->frozen.expert : block->frozen.dense;
     double m = l->num_microbatches;
     ms_traffic_group group = ms_traffic_state_group(p->plan, expert, sharded);
     if (sharded)

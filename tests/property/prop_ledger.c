@@ -123,8 +123,8 @@ static bool divides(const ms_planned *p, const ms_block_cost *part)
 {
     return fmod(part->dense_params, p->pipeline.shards.dense) == 0.0 &&
            fmod(part->expert_params, p->pipeline.shards.expert) == 0.0 &&
-           fmod(part->frozen.dense, p->pipeline.shards.dense) == 0.0 &&
-           fmod(part->frozen.expert, p->pipeline.shards.expert) == 0.0;
+           fmod(part->frozen.dense, 4.0 * p->pipeline.shards.dense) == 0.0 &&
+           fmod(part->frozen.expert, 4.0 * p->pipeline.shards.expert) == 0.0;
 }
 
 /* Whether all shards are of equal size: predictions know no padding. */

@@ -177,11 +177,14 @@ static void unknown_states_leave_the_time(void **state)
     ASSERT_TEXT(alone->reason, "optimizer: its states are not known");
 }
 
-static void adapters_are_not_priced(void **state)
+static void adapters_are_those_of_attention(void **state)
 {
     (void)state;
-    ASSERT_TEXT(memory_row(test_cx(), "lora-001")->reason,
-                "model: adapters (LoRA) on frozen weights");
+    const ms_pubrun *run = memory_row(test_cx(), "lora-001");
+    ASSERT_TEXT(run->reason, NULL);
+    ASSERT_INT(run->plan.lora_rank, 16);
+    ASSERT_TEXT(run->plan.lora_targets, "attention");
+    assert_non_null(strstr(run->defaults, "adapters of attention"));
 }
 
 int main(void)
@@ -195,7 +198,7 @@ int main(void)
         cmocka_unit_test(published_peaks_are_met),
         cmocka_unit_test(flags_in_notes_are_read),
         cmocka_unit_test(unknown_states_leave_the_time),
-        cmocka_unit_test(adapters_are_not_priced),
+        cmocka_unit_test(adapters_are_those_of_attention),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
