@@ -110,6 +110,7 @@ static void add_block(ms_stage *stage, const ms_block_cost *block, double count)
     sum->expert_params += count * block->expert_params;
     add_bytes(&sum->memory.saved, &block->memory.saved, count);
     add_bytes(&sum->memory.delayed, &block->memory.delayed, count);
+    sum->memory.host_bytes += count * block->memory.host_bytes;
 }
 
 static void add_layers(const ms_workload *workload, const ms_block_costs *blocks,
@@ -182,7 +183,7 @@ static void note_transient(backward_walk *d, const ms_block_cost *block,
         const ms_tensor_bytes *freed = &d->freed[half];
         ms_live_bytes live = {at->activation_bytes - freed->activation_bytes,
                               at->logits_bytes - freed->logits_bytes,
-                              half == MS_BILL_INPUT_HALF ? 0.0 : head_grad_bytes};
+                              half == MS_BILL_INPUT_HALF ? 0.0 : head_grad_bytes, 0.0};
         if (total_bytes(&live) > total_bytes(&d->stage->transient[half]))
             d->stage->transient[half] = live;
     }

@@ -60,6 +60,8 @@ static void activations_on_the_host_take_a_link(void **state)
     ASSERT_NEAR(layer->memory.saved.activation_bytes, 0, 0);
     ASSERT_NEAR(layer->forward_s, copy_s, 1e-12);
     assert_true(layer->backward_s >= copy_s);
+    assert_true(all->prediction.host_bytes >= 16.0 * layer->memory.host_bytes);
+    ASSERT_NEAR(few->prediction.host_bytes, 0.01 * all->prediction.host_bytes, 1.0);
 }
 
 static void layer_inputs_are_what_full_recomputation_saves(void **state)
@@ -116,6 +118,9 @@ static void an_optimizer_on_the_host_leaves_the_device(void **state)
     ASSERT_NEAR(categories(update, MS_MEMORY_OPTIMIZER), 0, 0);
     ASSERT_NEAR(categories(states, MS_MEMORY_GRADS) - categories(update, MS_MEMORY_GRADS),
                 2.0 * 1235814400.0 / 8.0, 1.0);
+    ASSERT_NEAR(device->prediction.host_bytes, 0, 0);
+    ASSERT_NEAR(states->prediction.host_bytes, 12.0 * 1235814400.0 / 8.0, 1.0);
+    ASSERT_NEAR(update->prediction.host_bytes, 14.0 * 1235814400.0 / 8.0, 1.0);
     assert_true(device->prediction.optimizer_s < states->prediction.optimizer_s);
     assert_true(states->prediction.optimizer_s < update->prediction.optimizer_s);
 }
