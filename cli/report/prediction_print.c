@@ -108,6 +108,8 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_plan *plan,
     else
         ms_print(out, "DOES NOT FIT, %.2f GiB short\n", ms_gib(-free_bytes));
     print_peak_interval(out, arena, plan, p);
+    if (p->host_bytes > 0.0)
+        ms_print(out, "host memory   %.2f GiB of a rank\n", ms_gib(p->host_bytes));
 }
 
 static void print_times(FILE *out, ms_arena *arena, const ms_prediction *p)

@@ -179,6 +179,9 @@ static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
         for (int kind = 0; kind < MS_NUM_MEMORY_KINDS; kind++)
             stage->kind_bytes[kind] = ms_rank_memory_of_kind(
                 p->workload, &p->pipeline.shards, stage->memory, (ms_memory_kind)kind);
+        stage->host_bytes =
+            ms_rank_host_bytes(p->workload, &load, p->sharding, &p->pipeline.shards);
+        out->host_bytes = ms_max(out->host_bytes, stage->host_bytes);
         stage->live_microbatches = ms_schedule_in_flight(p->schedule, rank);
         if (stage->peak_bytes > out->peak_bytes) {
             out->peak_bytes = stage->peak_bytes;

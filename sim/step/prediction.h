@@ -15,6 +15,7 @@ typedef struct ms_stage_prediction {
     double peak_bytes;
     double memory[MS_NUM_MEMORY_CATEGORIES];
     double kind_bytes[MS_NUM_MEMORY_KINDS]; /* the peak by what a figure counts */
+    double host_bytes;     /* most bytes in host memory (ms_rank_host_bytes) */
     int live_microbatches; /* micro-batches alive at the peak, over all chunks */
 } ms_stage_prediction;
 
@@ -57,6 +58,7 @@ typedef struct ms_prediction {
     bool fits;
     double needed_bytes; /* ms_needed_bytes, to compare with limit.limit_bytes */
     double capacity_bytes, peak_bytes; /* peak as the framework reports it */
+    double host_bytes;                 /* the largest of all ranks */
     double outside_bytes; /* device bytes outside peak_bytes: ms_rank_outside_bytes */
     double peak_low_bytes,
         peak_high_bytes; /* 90 % interval of measured peaks; NaN: none */

@@ -140,6 +140,13 @@ static void write_kinds(ms_jout *out, const ms_stage_prediction *stage)
     ms_jout_number_field(out, "reserved_bytes", stage->kind_bytes[MS_MEMORY_RESERVED]);
 }
 
+/* Writes bytes in host memory, if the plan has any there. */
+static void write_host_bytes(ms_jout *out, double host_bytes)
+{
+    if (host_bytes > 0.0)
+        ms_jout_number_field(out, "host_bytes", host_bytes);
+}
+
 static void write_memory(ms_jout *out, const ms_prediction *p)
 {
     ms_jout_begin_object_field(out, "memory");
@@ -151,6 +158,7 @@ static void write_memory(ms_jout *out, const ms_prediction *p)
     ms_jout_number_field(out, "fits_probability", p->fits_probability);
     write_kinds(out, &p->stages[p->worst_rank]);
     ms_jout_number_field(out, "device_bytes", p->peak_bytes + p->outside_bytes);
+    write_host_bytes(out, p->host_bytes);
     ms_jout_number_field(out, "worst_rank", p->worst_rank);
     write_parts(out, p->memory);
     ms_jout_end_object(out);
@@ -173,6 +181,7 @@ static void write_stage(ms_jout *out, const ms_prediction *p,
     ms_jout_number_field(out, "peak_bytes", stage->peak_bytes);
     write_kinds(out, stage);
     ms_jout_number_field(out, "device_bytes", stage->peak_bytes + p->outside_bytes);
+    write_host_bytes(out, stage->host_bytes);
     write_parts(out, stage->memory);
     ms_jout_end_object(out);
     ms_jout_end_object(out);

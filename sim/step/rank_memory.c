@@ -112,6 +112,7 @@ ms_live_bytes ms_saved_bytes_of(const ms_stage *stages, const ms_rank_class *run
                                  delayed * memory->delayed.activation_bytes;
         live.logits_bytes +=
             whole * memory->saved.logits_bytes + delayed * memory->delayed.logits_bytes;
+        live.host_bytes += whole * memory->host_bytes;
     }
     return live;
 }
@@ -141,6 +142,7 @@ void ms_rank_load_peak(const ms_stage *stages, const ms_rank_live *live,
             ms_live_bytes_of(stages, live->run, rows->counts + (long)i * width,
                              rows->at_work[i], rows->kinds[i]);
         double bytes = at.activation_bytes + at.logits_bytes + at.head_grad_bytes;
+        out->host_bytes = ms_max(out->host_bytes, at.host_bytes);
         if (bytes > peak_bytes) {
             peak_bytes = bytes;
             out->activation_bytes = at.activation_bytes;
@@ -321,6 +323,19 @@ double ms_rank_state_bytes(const ms_rank_load *load, ms_sharding sharding,
     return bytes_per_param * ms_rank_params(load, shards, is_sharded) +
            (is_sharded ? more_bytes[0] / shards->dense + more_bytes[1] / shards->expert
                        : more_bytes[0] + more_bytes[1]);
+}
+
+double ms_rank_host_bytes(const ms_workload *workload, const ms_rank_load *load,
+                          ms_sharding sharding, const ms_shard_sizes *shards)
+{
+    const ms_stack *stack = workload->stack;
+    if (stack->host_optimizer == MS_HOST_NO_OPTIMIZER)
+        return load->host_bytes;
+    double state_bytes = stack->master_bytes.value + stack->moment_bytes.value;
+    if (stack->host_optimizer == MS_HOST_UPDATE && stack->offloads_gradients)
+        state_bytes += stack->grad_bytes.value;
+    return load->host_bytes +
+           ms_rank_state_bytes(load, sharding, shards, state_bytes);
 }
 
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,

@@ -53,6 +53,7 @@ typedef struct ms_rank_load {
     double logits_bytes;     /* logits at the peak */
     double head_grad_bytes;  /* gradient of the head's matrix at the peak */
     double buffer_bytes;     /* buffers of pipeline messages */
+    double host_bytes;       /* most bytes of activations in host memory */
     bool is_only_backward;   /* the step has one micro-batch: no gradients before it */
 } ms_rank_load;
 
@@ -128,6 +129,11 @@ double ms_rank_state_bytes(const ms_rank_load *load, ms_sharding sharding,
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                     ms_sharding sharding, const ms_shard_sizes *shards,
                     double parts[MS_NUM_MEMORY_CATEGORIES]);
+
+/* Most bytes of a rank in host memory that the plan offloads: activations, optimizer
+ * states, and gradients that stay there. Buffers of copies are left out. */
+double ms_rank_host_bytes(const ms_workload *workload, const ms_rank_load *load,
+                          ms_sharding sharding, const ms_shard_sizes *shards);
 
 /* Bytes of CUDA context and communicators, which the framework's allocator does not see. */
 double ms_rank_driver_bytes(const ms_workload *workload, const ms_shard_sizes *shards);

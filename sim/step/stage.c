@@ -116,6 +116,7 @@ static void add_block(const ms_workload *workload, ms_stage *stage,
         ms_update_cost_sum(&sum->update, &block->update, count);
     add_bytes(&sum->memory.saved, &block->memory.saved, count);
     add_bytes(&sum->memory.delayed, &block->memory.delayed, count);
+    sum->memory.host_bytes += count * block->memory.host_bytes;
 }
 
 /* Raises the bytes of the largest gathered block, trained and frozen parameters. */
@@ -202,7 +203,7 @@ static void note_transient(backward_walk *d, const ms_block_cost *block,
         const ms_tensor_bytes *freed = &d->freed[half];
         ms_live_bytes live = {at->activation_bytes - freed->activation_bytes,
                               at->logits_bytes - freed->logits_bytes,
-                              half == MS_BILL_INPUT_HALF ? 0.0 : head_grad_bytes};
+                              half == MS_BILL_INPUT_HALF ? 0.0 : head_grad_bytes, 0.0};
         if (total_bytes(&live) > total_bytes(&d->stage->transient[half]))
             d->stage->transient[half] = live;
     }

@@ -10,6 +10,7 @@
 /* Bytes alive on a rank: activations, logits, and the gradient of the head's matrix. */
 typedef struct ms_live_bytes {
     double activation_bytes, logits_bytes, head_grad_bytes;
+    double host_bytes; /* activations in host memory */
 } ms_live_bytes;
 
 /* A virtual stage: consecutive blocks of the model. */

@@ -151,7 +151,12 @@ ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
     (*out)->spread = spread;
     (*out)->peak_spread = peak_spread;
     ms_workload_set_memory_rule(*out, &(ms_memory_rule){0});
-    return ms_offload_check(cx, *out, plan);
+    ms_status status = ms_offload_check(cx, *out, plan);
+    if (status != MS_OK) {
+        ms_workload_close(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 void ms_workload_close(ms_workload *workload)

@@ -12,6 +12,18 @@ typedef struct bench {
     ms_prediction prediction;
 } bench;
 
+/* Workloads of the test that runs, which its teardown closes. */
+static ms_workload *opened[8];
+static int num_opened;
+
+static int close_workloads(void **state)
+{
+    (void)state;
+    while (num_opened > 0)
+        ms_workload_close(opened[--num_opened]);
+    return 0;
+}
+
 static ms_plan base_plan(const char *cluster, const char *stack)
 {
     ms_plan plan = ms_plan_default(8);
@@ -29,6 +41,8 @@ static bench *predicted(ms_ctx *cx, const ms_plan *plan)
     bench *b = MS_NEW(cx->arena, bench);
     b->plan = *plan;
     ASSERT_OK(ms_workload_open(cx, &b->plan, &b->workload), cx);
+    assert_true(num_opened < (int)(sizeof opened / sizeof *opened));
+    opened[num_opened++] = b->workload;
     ASSERT_OK(ms_predict(cx, b->workload, &b->plan, &b->prediction), cx);
     return b;
 }
@@ -60,6 +74,8 @@ static void activations_on_the_host_take_a_link(void **state)
     ASSERT_NEAR(layer->memory.saved.activation_bytes, 0, 0);
     ASSERT_NEAR(layer->forward_s, copy_s, 1e-12);
     assert_true(layer->backward_s >= copy_s);
+    assert_true(all->prediction.host_bytes >= 16.0 * layer->memory.host_bytes);
+    ASSERT_NEAR(few->prediction.host_bytes, 0.01 * all->prediction.host_bytes, 1.0);
 }
 
 static void layer_inputs_are_what_full_recomputation_saves(void **state)
@@ -116,6 +132,9 @@ static void an_optimizer_on_the_host_leaves_the_device(void **state)
     ASSERT_NEAR(categories(update, MS_MEMORY_OPTIMIZER), 0, 0);
     ASSERT_NEAR(categories(states, MS_MEMORY_GRADS) - categories(update, MS_MEMORY_GRADS),
                 2.0 * 1235814400.0 / 8.0, 1.0);
+    ASSERT_NEAR(device->prediction.host_bytes, 0, 0);
+    ASSERT_NEAR(states->prediction.host_bytes, 12.0 * 1235814400.0 / 8.0, 1.0);
+    ASSERT_NEAR(update->prediction.host_bytes, 14.0 * 1235814400.0 / 8.0, 1.0);
     assert_true(device->prediction.optimizer_s < states->prediction.optimizer_s);
     assert_true(states->prediction.optimizer_s < update->prediction.optimizer_s);
 }
@@ -194,13 +213,16 @@ static void what_is_not_known_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(activations_on_the_host_take_a_link),
-        cmocka_unit_test(layer_inputs_are_what_full_recomputation_saves),
-        cmocka_unit_test(ranks_share_links_and_memory),
-        cmocka_unit_test(an_optimizer_on_the_host_leaves_the_device),
-        cmocka_unit_test(simulations_take_as_long),
-        cmocka_unit_test(quantised_communication_has_fewer_bytes),
-        cmocka_unit_test(what_is_not_known_is_refused),
+        cmocka_unit_test_teardown(activations_on_the_host_take_a_link, close_workloads),
+        cmocka_unit_test_teardown(layer_inputs_are_what_full_recomputation_saves,
+                                  close_workloads),
+        cmocka_unit_test_teardown(ranks_share_links_and_memory, close_workloads),
+        cmocka_unit_test_teardown(an_optimizer_on_the_host_leaves_the_device,
+                                  close_workloads),
+        cmocka_unit_test_teardown(simulations_take_as_long, close_workloads),
+        cmocka_unit_test_teardown(quantised_communication_has_fewer_bytes,
+                                  close_workloads),
+        cmocka_unit_test_teardown(what_is_not_known_is_refused, close_workloads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
