@@ -232,7 +232,7 @@ static ms_block_cost price_block(const ms_workload *workload, const ms_bill *bil
 {
     ms_block_cost block = {.dense_params = bill->dense_params,
                            .expert_params = bill->expert_params,
-                           .update = bill->update,
+                           .update = &bill->update,
                            .memory = bill->memory,
                            .forward_compute_s = bill->compute_s[MS_BILL_FORWARD],
                            .backward_compute_s = bill->compute_s[MS_BILL_BACKWARD]};
@@ -309,8 +309,6 @@ static ms_block_cost head_without_shared(const ms_workload *workload, const ms_b
     ms_bill rest = *head;
     rest.dense_params -= ms_shared_head_params(workload, head);
     block.dense_params = rest.dense_params;
-    ms_update_cost_drop(&workload->pricer, ms_shared_head_params(workload, head),
-                        &block.update);
     price_sync(workload, &rest, links, &block);
     return block;
 }

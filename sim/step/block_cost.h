@@ -52,7 +52,7 @@ typedef struct ms_block_cost {
     /* parts of forward_s and backward_s: token exchanges of expert parallelism */
     double exchange_forward_s, exchange_backward_s;
     double dense_params, expert_params;
-    ms_update_cost update;
+    const ms_update_cost *update; /* costs of its parameters' update, the bill's */
     ms_bill_memory memory;
 } ms_block_cost;
 

@@ -162,7 +162,7 @@ void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
         out->unit_dense_params = ms_max(out->unit_dense_params, stage->unit_dense_params);
         out->unit_expert_params =
             ms_max(out->unit_expert_params, stage->unit_expert_params);
-        ms_update_cost_sum(&out->update, &stage->sum.update, chunks);
+        ms_update_cost_sum(&out->update, &stage->update, chunks);
     }
 }
 

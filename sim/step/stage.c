@@ -110,7 +110,7 @@ static void add_block(const ms_workload *workload, ms_stage *stage,
     sum->dense_params += count * block->dense_params;
     sum->expert_params += count * block->expert_params;
     if (workload->updates_matrices)
-        ms_update_cost_sum(&sum->update, &block->update, count);
+        ms_update_cost_sum(&stage->update, block->update, count);
     add_bytes(&sum->memory.saved, &block->memory.saved, count);
     add_bytes(&sum->memory.delayed, &block->memory.delayed, count);
 }
@@ -376,6 +376,10 @@ static void add_head(const ms_workload *workload, const ms_block_costs *blocks,
     stage->tied_gather_s = moved->gather_s - head->gather_s;
     stage->tied_reduce_s = moved->reduce_s - head->reduce_s;
     add_block(workload, stage, head, 1.0);
+    if (workload->updates_matrices)
+        ms_update_cost_drop(&workload->pricer,
+                            blocks->head.dense_params - head->dense_params,
+                            &stage->update);
 }
 
 void ms_stage_make(const ms_workload *workload, const ms_block_costs *blocks,

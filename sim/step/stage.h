@@ -28,6 +28,7 @@ typedef struct ms_stage {
      * embedding on its rank, if blocks move one by one (ms_moved_dense_params) */
     double tied_gather_s, tied_reduce_s;
     double unit_dense_params, unit_expert_params; /* parameters of the largest block */
+    ms_update_cost update;                        /* summed over the blocks */
     long num_layers;
 } ms_stage;
 
