@@ -44,23 +44,20 @@ const char *const ms_optimizer_names[] = {"adamw", "adam8bit", "adafactor", "sgd
 static bool find_optimizer(const char *text, int *index)
 {
     static const struct {
-        const char *alias;
+        const char *name;
         ms_optimizer kind;
-    } aliases[] = {{"adam", MS_OPTIMIZER_ADAMW},
-                   {"adamw8bit", MS_OPTIMIZER_ADAM_8BIT},
-                   {"8bit-adam", MS_OPTIMIZER_ADAM_8BIT},
-                   {"momentum", MS_OPTIMIZER_SGD}};
-    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
-        if (strcasecmp(text, aliases[i].alias) == 0) {
-            *index = (int)aliases[i].kind;
-            return true;
-        }
-    for (int i = 0; ms_optimizer_names[i] != NULL; i++)
-        if (strcasecmp(text, ms_optimizer_names[i]) == 0) {
+    } others[] = {{"adam", MS_OPTIMIZER_ADAMW},
+                  {"adamw8bit", MS_OPTIMIZER_ADAM_8BIT},
+                  {"8bit-adam", MS_OPTIMIZER_ADAM_8BIT},
+                  {"momentum", MS_OPTIMIZER_SGD}};
+    *index = -1;
+    for (int i = 0; i < MS_NUM_OPTIMIZERS; i++)
+        if (strcasecmp(text, ms_optimizer_names[i]) == 0)
             *index = i;
-            return true;
-        }
-    return false;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcasecmp(text, others[i].name) == 0)
+            *index = (int)others[i].kind;
+    return *index >= 0;
 }
 
 /* ---- defaults of the command line ---- */

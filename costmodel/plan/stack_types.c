@@ -47,10 +47,11 @@ static void set_params(ms_stack *stack, const ms_plan *plan)
 
 static void set_master(ms_stack *stack, const ms_plan *plan)
 {
-    static const double bytes[] = {[MS_MASTER_FP32] = 4.0, [MS_MASTER_BF16] = 2.0};
+    static const double bytes[] = {
+        [MS_MASTER_FP32] = 4.0, [MS_MASTER_BF16] = 2.0, [MS_MASTER_NONE] = 0.0};
     double states = bytes_of(plan->optimizer_dtype, 4.0);
     if (plan->master_dtype != MS_MASTER_DEFAULT)
-        stack->master_bytes = chosen(bytes[plan->master_dtype % MS_MASTER_NONE]);
+        stack->master_bytes = chosen(bytes[plan->master_dtype]);
     else if (states >= 2.0 && states <= stack->param_bytes.value)
         stack->master_bytes = chosen(0.0);
     else if (states >= 2.0 && stack->master_bytes.value > states)

@@ -585,7 +585,7 @@ double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
         sum->all_reduce_s = sum->tp_sync_s = 0.0;
         /* no gradient exchange between copies of a stage (DualPipe) */
         sum->dense_params = sum->expert_params = 0.0;
-        sum->update = (ms_update_cost){0};
+        stages[i].update = (ms_update_cost){0};
     }
     l->pipeline.stages = stages;
     l->pipeline.loads = MS_NEW_ARRAY(scratch, l->split->num_runs, ms_rank_load);

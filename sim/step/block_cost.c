@@ -272,7 +272,7 @@ static ms_block_cost price_block(const ms_workload *workload, const ms_bill *bil
     ms_block_cost block = {.dense_params = bill->dense_params,
                            .expert_params = bill->expert_params,
                            .frozen = bill->frozen,
-                           .update = bill->update,
+                           .update = &bill->update,
                            .memory = bill->memory,
                            .forward_compute_s = bill->compute_s[MS_BILL_FORWARD],
                            .backward_compute_s = bill->compute_s[MS_BILL_BACKWARD]};
@@ -355,8 +355,6 @@ static ms_block_cost head_without_shared(const ms_workload *workload, const ms_b
         rest.frozen.dense -= head->frozen_head_bytes;
     block.dense_params = rest.dense_params;
     block.frozen = rest.frozen;
-    ms_update_cost_drop(&workload->pricer, ms_shared_head_params(workload, head),
-                        &block.update);
     price_sync(workload, &rest, links, &block);
     return block;
 }

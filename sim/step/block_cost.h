@@ -54,7 +54,7 @@ typedef struct ms_block_cost {
     double dense_params, expert_params;
     ms_frozen_bytes frozen;
     double frozen_gather_s; /* seconds that frozen parameters add to gather_s, ZeRO-3 */
-    ms_update_cost update;
+    const ms_update_cost *update; /* costs of its parameters' update, the bill's */
     ms_bill_memory memory;
 } ms_block_cost;
 

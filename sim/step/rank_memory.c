@@ -169,7 +169,7 @@ void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
         for (int k = 0; k < 2; k++)
             out->unit_gathered_bytes[k] =
                 ms_max(out->unit_gathered_bytes[k], stage->unit_gathered_bytes[k]);
-        ms_update_cost_sum(&out->update, &stage->sum.update, chunks);
+        ms_update_cost_sum(&out->update, &stage->update, chunks);
     }
 }
 

@@ -113,7 +113,7 @@ static void add_block(const ms_workload *workload, ms_stage *stage,
     sum->frozen.expert += count * block->frozen.expert;
     sum->frozen_gather_s += count * block->frozen_gather_s;
     if (workload->updates_matrices)
-        ms_update_cost_sum(&sum->update, &block->update, count);
+        ms_update_cost_sum(&stage->update, block->update, count);
     add_bytes(&sum->memory.saved, &block->memory.saved, count);
     add_bytes(&sum->memory.delayed, &block->memory.delayed, count);
     sum->memory.host_bytes += count * block->memory.host_bytes;
@@ -399,6 +399,10 @@ static void add_head(const ms_workload *workload, const ms_block_costs *blocks,
         moved->gather_s + moved->frozen_gather_s - head->gather_s - head->frozen_gather_s;
     stage->tied_reduce_s = moved->reduce_s - head->reduce_s;
     add_block(workload, stage, head, 1.0);
+    if (workload->updates_matrices)
+        ms_update_cost_drop(&workload->pricer,
+                            blocks->head.dense_params - head->dense_params,
+                            &stage->update);
 }
 
 void ms_stage_make(const ms_workload *workload, const ms_block_costs *blocks,

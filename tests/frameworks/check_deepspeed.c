@@ -24,8 +24,8 @@ static bool differ(const long *layers, long first, long end)
     return most - least > 1;
 }
 
-/* Stages of a pipeline: partition_method `uniform` counts layers, `parameters` also what embedding and head
- * weigh, so that the ends may be shorter. */
+/* Stages of a pipeline: partition_method `uniform` counts layers, `parameters` also what
+ * embedding and head weigh, so that the ends may be shorter. */
 static bool wrong_layers(const ms_launch *a)
 {
     const long *layers = a->stage_layers;
