@@ -96,7 +96,7 @@ static ms_status read_stacks(ms_ctx *cx, ms_jval root, const char **out)
     return MS_OK;
 }
 
-/* Which search a command repeats, besides the job of a plan. */
+/* The search that a command repeats, besides the job of a plan. */
 typedef struct searched {
     const char *gpus;   /* NULL: the plan's */
     const char *stacks; /* NULL: the plan's own */

@@ -17,8 +17,8 @@ typedef struct ms_campaign_options {
 
 /* Options that fill a ms_campaign_options. */
 extern const ms_option ms_campaign_option_table[];
-/* The same for commands about many jobs, which do not simulate failures: their help does
- * not list those options. */
+/* Options of commands about many jobs, which do not simulate failures: their help does
+ * not list those two. */
 extern const ms_option ms_campaign_jobs_option_table[];
 /* Units with which a price may end: "2.5/gpu-hour". */
 #define MS_PRICE_ENDINGS "/gpu-hour|/GPU-hour|/gpu-h|/h"

@@ -106,7 +106,7 @@ const char *ms_sweep_mark_text(ms_arena *arena, const ms_plan_sweep_choice *choi
     return text;
 }
 
-/* Which limit a point's campaign breaks; NULL: none. */
+/* The limit that a point's campaign breaks; NULL: none. */
 static const char *broken_limit(ms_arena *arena, const ms_best_plan *answer)
 {
     return answer->found && answer->has_campaign

@@ -60,7 +60,7 @@ static const char *number_text(ms_arena *arena, const ms_what_if *w,
                            side_text(arena, w, number, 1 - better));
 }
 
-/* What the measure depends on most; after a price, which it is proportional to, also what
+/* The number that the measure depends on most; after a price, which it is proportional to, also what
  * comes next. */
 static void print_answer(FILE *out, ms_arena *arena, const ms_what_if *w)
 {
@@ -94,18 +94,17 @@ static void print_best_hardware(FILE *out, ms_arena *arena, const ms_what_if *w)
         if (h->gain_frac > (best == NULL ? 0.0005 : best->gain_frac))
             best = h;
     }
-    const char *scope = num_missing == 0 ? "" : " that was searched";
+    const char *scope = num_missing == 0 ? "" : " that was searched", *text;
     if (num_searched == 0 && num_missing > 0)
-        print_sentence(out, "No other hardware was searched.");
+        text = "No other hardware was searched.";
     else if (best == NULL)
-        print_sentence(
-            out, ms_arena_printf(
-                     arena, "No other hardware of the list%s makes it faster.", scope));
+        text = ms_arena_printf(arena, "No other hardware of the list%s makes it faster.",
+                               scope);
     else
-        print_sentence(out, ms_arena_printf(arena,
-                                            "Of other hardware%s, \"%s\" gives most: "
-                                            "%.1f %% more throughput.",
-                                            scope, best->name, 100.0 * best->gain_frac));
+        text = ms_arena_printf(
+            arena, "Of other hardware%s, \"%s\" gives most: %.1f %% more throughput.",
+            scope, best->name, 100.0 * best->gain_frac);
+    print_sentence(out, text);
 }
 
 /* ---- cells ---- */

@@ -43,13 +43,15 @@ static const char *verdict(ms_arena *arena, const limited *l)
 {
     if (isnan(l->limit) || isnan(l->value))
         return NULL;
-    if (l->value > l->limit)
-        return ms_arena_printf(
-            arena, "exceeded by %s%s", l->text(arena, l->value - l->limit),
+    if (l->value > l->limit) {
+        const char *low =
             l->low <= l->limit
                 ? ms_arena_printf(arena, ", kept at the lower end of the interval (%s)",
                                   l->text(arena, l->low))
-                : "");
+                : "";
+        return ms_arena_printf(arena, "exceeded by %s%s",
+                               l->text(arena, l->value - l->limit), low);
+    }
     return l->high > l->limit
                ? ms_arena_printf(arena,
                                  "kept at the estimate, missed at the upper end of the "

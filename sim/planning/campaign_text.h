@@ -17,9 +17,9 @@ const char *ms_long_time_text(ms_arena *arena, double seconds);
  * otherwise, by an end of that: "kept", "kept at the estimate, missed at the upper end of
  * the interval (109.9 days)", "exceeded by 3.0 days". NULL without a deadline. */
 const char *ms_deadline_text(ms_arena *arena, const ms_campaign_answer *answer);
-/* The same of the budget; NULL without one, or without a price. */
+/* Whether the budget is kept, likewise; NULL without one, or without a price. */
 const char *ms_budget_text(ms_arena *arena, const ms_campaign_answer *answer);
-/* Which limit a campaign breaks, and by how much: "late by 3.0 days", "over budget by
+/* The limit that a campaign breaks, and by how much: "late by 3.0 days", "over budget by
  * 2.1k", "makes no progress"; NULL: none. */
 const char *ms_broken_limit_text(ms_arena *arena, const ms_campaign_answer *answer);
 
