@@ -131,6 +131,15 @@ static ms_status load_spread(ms_ctx *cx, const ms_workload_inputs *inputs,
     return ms_error_spread_load(cx, name, out);
 }
 
+static ms_status close_unless(ms_status status, ms_workload **workload)
+{
+    if (status == MS_OK)
+        return MS_OK;
+    ms_workload_close(*workload);
+    *workload = NULL;
+    return status;
+}
+
 ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
 {
     ms_workload_inputs inputs;
@@ -151,12 +160,7 @@ ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
     (*out)->spread = spread;
     (*out)->peak_spread = peak_spread;
     ms_workload_set_memory_rule(*out, &(ms_memory_rule){0});
-    ms_status status = ms_offload_check(cx, *out, plan);
-    if (status != MS_OK) {
-        ms_workload_close(*out);
-        *out = NULL;
-    }
-    return status;
+    return close_unless(ms_offload_check(cx, *out, plan), out);
 }
 
 void ms_workload_close(ms_workload *workload)
