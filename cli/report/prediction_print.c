@@ -15,7 +15,7 @@ static const char *experts_note(ms_arena *arena, const ms_plan *plan)
         return ms_arena_printf(arena, "; experts loaded as in %s", plan->expert_loads);
     if (plan->ep == 1)
         return "";
-    return plan->expert_imbalance == 1.0
+    return plan->expert_imbalance <= 1.0
                ? "; experts equally loaded"
                : ms_arena_printf(arena, "; the fullest experts have %.3g times the mean",
                                  plan->expert_imbalance);

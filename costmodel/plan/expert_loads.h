@@ -23,7 +23,8 @@ ms_status ms_expert_loads_read(ms_ctx *cx, const char *path, ms_csv csv, long nu
 
 /* How unevenly a plan's experts are loaded. */
 typedef struct ms_expert_fill {
-    double imbalance; /* token copies of the fullest rank / the mean, if not measured */
+    /* token copies of the fullest rank / the mean, if not measured; 0: 1 */
+    double imbalance;
     const ms_expert_loads *loads; /* measured loads; NULL: none */
     double capacity;              /* most copies of an expert / the mean; 0: no limit */
     bool pads; /* experts compute just as many copies as their capacity */

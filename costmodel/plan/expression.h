@@ -19,7 +19,8 @@
 
 /* A set of variables: bit i stands for variable i. */
 __extension__ typedef unsigned __int128 ms_variables;
-#define MS_VARIABLE(i) ((ms_variables)1 << (i))
+#define MS_VARIABLE(i)   ((ms_variables)1 << (i))
+#define MS_ALL_VARIABLES (~(ms_variables)0)
 
 typedef struct ms_variable {
     const char *name;         /* NULL ends a table */

@@ -62,7 +62,6 @@ ms_plan ms_plan_default(long gpus)
     ms_plan_make_plain(&plan);
     ms_plan_reset(&plan, MS_CHOOSE_SEQUENCE_LENGTH);
     ms_plan_reset(&plan, MS_CHOOSE_COMPUTE);
-    ms_plan_reset(&plan, MS_CHOOSE_EXPERT_IMBALANCE);
     plan.size[MS_DP_SHARD] = 0;
     plan.global_batch = ms_plan_default_batch(gpus, plan.sequence_length);
     plan.zero = -1;

@@ -158,7 +158,7 @@ typedef struct ms_plan {
     ms_recipe recipe; /* scaling of GEMMs' operands below 16 bits */
     ms_optimizer optimizer;
     ms_dispatcher dispatcher; /* how tokens travel to experts of other ranks */
-    double expert_imbalance;  /* token copies of the fullest ep rank / the mean */
+    double expert_imbalance;  /* token copies of the fullest ep rank / the mean; 0: 1 */
     const char *expert_loads; /* file of experts' loads (expert_loads.h); NULL: none */
     double expert_capacity;   /* most copies of an expert / the mean; 0: no limit */
     bool pad_experts;         /* experts compute just as many copies as expert_capacity */

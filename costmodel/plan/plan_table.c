@@ -415,7 +415,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
               "how tokens reach the experts of other ranks (default: the stack's way)")},
     [MS_CHOOSE_EXPERT_IMBALANCE] =
         {NUMBER(expert_imbalance, "expert_imbalance"), JSON("moe", "imbalance"),
-         .json_plain = MS_PLAIN_OMITTED, .low = 1, .high = MAX_GPUS, .plain = 1,
+         .json_plain = MS_PLAIN_OMITTED, .low = 1, .high = MAX_GPUS,
          .matters = has_expert_parallel,
          FLAG("--expert-imbalance", "X",
               "token copies of the fullest rank of experts / the mean (default 1)")},

@@ -117,7 +117,7 @@ const char *ms_plan_layout_text(ms_arena *arena, const ms_plan *plan,
 void ms_facts_set_schedule(ms_facts *facts, const ms_plan *plan, const ms_stack *stack);
 
 /* The first rule that the facts break, among rules that read only the variables of
- * `known` (bit i: variable i) and at least one of `fresh`; NULL: none. All: ~0ULL. */
+ * `known` (bit i: variable i) and at least one of `fresh`; NULL: none. All: MS_ALL_VARIABLES. */
 const ms_rule *ms_rule_broken(const ms_rule_set *set, const ms_facts *facts,
                               ms_variables known, ms_variables fresh);
 

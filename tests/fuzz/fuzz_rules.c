@@ -33,13 +33,13 @@ static ms_facts facts_of(long value)
 static void judge(ms_arena *arena, const ms_rule_set *set, long value)
 {
     ms_facts facts = facts_of(value);
-    const ms_rule *rule = ms_rule_broken(set, &facts, ~0ULL, ~0ULL);
+    const ms_rule *rule = ms_rule_broken(set, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES);
     if (rule == NULL)
         return;
     require(ms_rule_values_text(arena, rule, &facts)[0] != '\0');
     ms_variables reads = rule->when.reads | rule->need.reads;
     require(ms_rule_broken(set, &facts, reads, reads) != NULL);
-    require(ms_rule_broken(set, &facts, ~0ULL, 0) == NULL);
+    require(ms_rule_broken(set, &facts, MS_ALL_VARIABLES, 0) == NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

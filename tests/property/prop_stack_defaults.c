@@ -42,11 +42,11 @@ static void judge_axes(judge *j, const long size[MS_NUM_PLAN_AXES])
 {
     ms_plan plan = default_plan(j->cx, j->stack_name, size);
     ms_facts facts = ms_facts_of(&plan, j->model, j->stack);
-    if (ms_rule_broken(&j->rules, &facts, given(), ~0ULL) != NULL)
+    if (ms_rule_broken(&j->rules, &facts, given(), MS_ALL_VARIABLES) != NULL)
         return;
     j->num_judged++;
     j->num_pipelines += plan.size[MS_PP] > 1;
-    const ms_rule *rule = ms_rule_broken(&j->rules, &facts, ~0ULL, ~0ULL);
+    const ms_rule *rule = ms_rule_broken(&j->rules, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES);
     if (rule != NULL)
         fail_msg("stack %s: rule %s: %s\n%s (%s)", j->stack_name, rule->name, rule->says,
                  ms_plan_text(j->cx->arena, &plan),

@@ -19,6 +19,8 @@ static ms_plan full_plan(void)
     plan.virtual_stages = 2;
     plan.recompute = MS_RECOMPUTE_FULL;
     plan.lora_rank = 4;
+    plan.ep = 4;
+    plan.expert_capacity = 1.25;
     return plan;
 }
 

@@ -275,7 +275,7 @@ static const ms_rule *broken_by(ms_ctx *cx, const char *stack, const ms_plan *pl
 {
     ms_rule_set set = load_rules(cx, stack);
     *facts = ms_facts_of(plan, &dense, load_stack(cx, stack));
-    return ms_rule_broken(&set, facts, ~0ULL, ~0ULL);
+    return ms_rule_broken(&set, facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES);
 }
 
 static void expect_rule(const char *stack, const ms_plan *plan, const char *want)
@@ -320,9 +320,9 @@ static void only_rules_of_known_and_fresh_variables_are_asked(void **state)
     assert_non_null(ms_rule_broken(&set, &facts, pp | tp, tp));
     assert_non_null(ms_rule_broken(&set, &facts, pp | tp, pp));
     assert_null(ms_rule_broken(&set, &facts, tp, tp));
-    assert_null(ms_rule_broken(&set, &facts, ~0ULL, ~(pp | tp)));
+    assert_null(ms_rule_broken(&set, &facts, MS_ALL_VARIABLES, ~(pp | tp)));
     facts.of[MS_CHOOSE_PP] = 1;
-    assert_null(ms_rule_broken(&set, &facts, ~0ULL, ~0ULL));
+    assert_null(ms_rule_broken(&set, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES));
 }
 
 static void values_of_a_rule_are_numbers_and_words(void **state)
@@ -376,9 +376,9 @@ static void an_own_file_may_refuse_architectures(void **state)
     ms_plan plan = dense_plan();
     const ms_stack *stack = load_stack(cx, "generic");
     ms_facts facts = ms_facts_of(&plan, hybrid, stack);
-    assert_non_null(ms_rule_broken(&set, &facts, ~0ULL, ~0ULL));
+    assert_non_null(ms_rule_broken(&set, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES));
     facts = ms_facts_of(&plan, &dense, stack);
-    assert_null(ms_rule_broken(&set, &facts, ~0ULL, ~0ULL));
+    assert_null(ms_rule_broken(&set, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES));
 }
 
 static const char *architectures_text(ms_arena *arena, const char *row)

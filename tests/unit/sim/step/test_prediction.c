@@ -44,6 +44,7 @@ static void set_machine(bench *b)
     b->stack = (ms_stack){.attention = MS_ATTENTION_FA2,
                           .host_s_per_layer.value = 3,
                           .dp_overlap.value = 1,
+                          .optimizer_bytes.value = 1,
                           .param_bytes.value = 2,
                           .grad_bytes.value = 4,
                           .moment_bytes.value = 8,
@@ -388,6 +389,7 @@ static void tied_embeddings_in_two_stages_exchange_their_gradient(void **state)
     (void)state;
     bench *b = open_bench();
     b->profile.p2p_base_s.value = 0.25;
+    b->stack.optimizer_bytes.value = 0;
     ms_plan plan = make_plan(2, 1, 1, 4);
     double apart_s = predict(b, &plan).optimizer_s;
     b->model.tied_embeddings = true;
