@@ -141,7 +141,7 @@ static void set_products(ms_pricer *pricer, ms_dtype compute)
     pricer->gemm_hbm_bytes_per_s =
         device->hbm_bytes_per_s *
         (gemm->hbm_frac.value > 0.0 ? gemm->hbm_frac : profile->hbm_frac).value;
-    pricer->quantise_bytes_per_s = device->hbm_bytes_per_s * gemm->quantise_frac.value;
+    pricer->quantize_bytes_per_s = device->hbm_bytes_per_s * gemm->quantize_frac.value;
 }
 
 /* Rate of attention in the compute type / the profile's, which is of another type: the
@@ -302,13 +302,13 @@ double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape)
     return seconds > 0.0 ? seconds + ms_cast_s(pricer, shape, 1.0) : seconds;
 }
 
-double ms_quantised_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape)
+double ms_quantized_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape)
 {
     double seconds = ms_gemm_kernel_s(pricer, shape);
-    if (seconds <= 0.0 || pricer->quantise_bytes_per_s <= 0.0)
+    if (seconds <= 0.0 || pricer->quantize_bytes_per_s <= 0.0)
         return seconds;
-    return seconds + pricer->profile->gemm[pricer->compute].quantise_overhead_s.value +
-           cast_bytes(pricer, shape) / pricer->quantise_bytes_per_s;
+    return seconds + pricer->profile->gemm[pricer->compute].quantize_overhead_s.value +
+           cast_bytes(pricer, shape) / pricer->quantize_bytes_per_s;
 }
 
 double ms_stream_s(const ms_pricer *pricer, double traffic_bytes)

@@ -1,5 +1,5 @@
 /* Seconds of one kernel on a device, from its shape: roofline with tile and wave
- * quantisation; coefficients come from the profile. */
+ * quantization; coefficients come from the profile. */
 #ifndef MS_COSTMODEL_COST_KERNEL_COST_H
 #define MS_COSTMODEL_COST_KERNEL_COST_H
 
@@ -18,7 +18,7 @@ typedef struct ms_pricer {
     double gemm_flop_per_s; /* peak * efficiency * sustained, within the power limit */
     double gemm_hbm_bytes_per_s; /* listed HBM rate * gemm.hbm_frac */
     /* HBM rate of casts in the measured kernels' libraries; 0: casts take no time */
-    double quantise_bytes_per_s;
+    double quantize_bytes_per_s;
     double hbm_bytes_per_s; /* listed HBM rate * hbm_frac */
     /* sustained FLOP/s, within the power limit, at head dim >= 128, endless sequences; in
      * types of more bits than those of the profile less, as the types' peaks are */
@@ -65,8 +65,8 @@ double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
 /* Seconds to cast a share of a GEMM's first operand, limited by HBM traffic. */
 double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share);
 /* Seconds of a GEMM and its cast as measured kernels have both in one time, by the
- * coefficients fitted to them (gemm.quantise, gemm.quantise_overhead). */
-double ms_quantised_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
+ * coefficients fitted to them (gemm.quantize, gemm.quantize_overhead). */
+double ms_quantized_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
 /* The pricer with GEMM rates of another data type (unchanged if that has no rates). */
 ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute);
 

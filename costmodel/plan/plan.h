@@ -168,7 +168,7 @@ typedef struct ms_plan {
     double offload_activations_frac; /* share of saved activations in host memory */
     bool offload_layer_inputs;       /* saved layer inputs are in host memory */
     ms_host_optimizer offload_optimizer;
-    ms_quantised_bits gather_bits, reduce_bits; /* sent for parameters and gradients */
+    ms_quantized_bits gather_bits, reduce_bits; /* sent for parameters and gradients */
 } ms_plan;
 
 /* The adapters of a plan; rank 0 if it has none or its targets are unknown words. */

@@ -474,12 +474,12 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
               "optimizer states in host memory, copied to the device for the update "
               "(states) or updated by the CPUs (update); default off")},
     [MS_CHOOSE_GATHER_BITS] =
-        {WORD(gather_bits, "quantized.gathers", ms_quantised_bits_names),
+        {WORD(gather_bits, "quantized.gathers", ms_quantized_bits_names),
          JSON("quantized", "gathers"), .json_plain = MS_PLAIN_OMITTED,
          FLAG("--quantized-gathers", NULL,
               "bits in which parameters are gathered, as in ZeRO++ (default off)")},
     [MS_CHOOSE_REDUCE_BITS] =
-        {WORD(reduce_bits, "quantized.reductions", ms_quantised_bits_names),
+        {WORD(reduce_bits, "quantized.reductions", ms_quantized_bits_names),
          JSON("quantized", "reductions"), .json_plain = MS_PLAIN_OMITTED,
          FLAG("--quantized-reductions", NULL,
               "bits in which gradients are reduced, as in ZeRO++ (default off)")},

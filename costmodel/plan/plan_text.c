@@ -373,12 +373,12 @@ static const char *offload_text(ms_arena *arena, const ms_plan *plan)
                            frac > 0.0 && *optimizer != '\0' ? " and " : "", optimizer);
 }
 
-static const char *quantised_text(ms_arena *arena, const char *what,
-                                  ms_quantised_bits bits)
+static const char *quantized_text(ms_arena *arena, const char *what,
+                                  ms_quantized_bits bits)
 {
     return bits == MS_NOT_QUANTISED ? ""
                                     : ms_arena_printf(arena, ", %s in %s bits", what,
-                                                      ms_quantised_bits_names[bits]);
+                                                      ms_quantized_bits_names[bits]);
 }
 
 /* Stated types and optimizer: ", grads bf16, optimizer int8, muon". */
@@ -406,7 +406,7 @@ char *ms_plan_text(ms_arena *arena, const ms_plan *plan)
         plan->zero,
         plan->zero == 3 && !plan->reshard_after_forward ? " kept gathered" : "",
         switches_text(arena, plan), recompute_text(arena, plan),
-        offload_text(arena, plan), quantised_text(arena, "gathers", plan->gather_bits),
-        quantised_text(arena, "reductions", plan->reduce_bits),
+        offload_text(arena, plan), quantized_text(arena, "gathers", plan->gather_bits),
+        quantized_text(arena, "reductions", plan->reduce_bits),
         ms_dtype_names[plan->compute], states_text(arena, plan), lora_text(arena, plan));
 }

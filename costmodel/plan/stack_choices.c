@@ -36,13 +36,13 @@ static void set_offload(const ms_plan *plan, ms_stack *stack)
     stack->host_optimizer = plan->offload_optimizer;
 }
 
-/* Returns true, and sets the bytes of an element, if it is quantised. */
-static bool set_bits(ms_quantised_bits bits, ms_coefficient *comm_bytes)
+/* Returns true, and sets the bytes of an element, if it is quantized. */
+static bool set_bits(ms_quantized_bits bits, ms_coefficient *comm_bytes)
 {
     if (bits == MS_NOT_QUANTISED)
         return false;
     *comm_bytes = (ms_coefficient){bits == MS_QUANTISED_8 ? 1.0 : 0.5, MS_SPEC,
-                                   "quantised as the plan states, scales left out"};
+                                   "quantized as the plan states, scales left out"};
     return true;
 }
 
@@ -77,7 +77,7 @@ ms_stack ms_stack_of_plan(const ms_stack *stack, const ms_plan *plan)
     if (plan->lora_rank > 0)
         set_frozen(plan, &out);
     set_offload(plan, &out);
-    out.quantises_gathers = set_bits(plan->gather_bits, &out.param_comm_bytes);
-    out.quantises_reductions = set_bits(plan->reduce_bits, &out.grad_comm_bytes);
+    out.quantizes_gathers = set_bits(plan->gather_bits, &out.param_comm_bytes);
+    out.quantizes_reductions = set_bits(plan->reduce_bits, &out.grad_comm_bytes);
     return out;
 }

@@ -38,9 +38,9 @@ typedef struct ms_gemm_profile {
     ms_coefficient
         hbm_frac; /* b: GEMMs' HBM rate / listed rate; 0: hbm_frac of ms_profile */
     ms_coefficient depth_s; /* ck: seconds that an output tile takes per unit of K */
-    /* fixed seconds of a GEMM's cast to 8 bits or less (ms_quantised_gemm_s) */
-    ms_coefficient quantise_overhead_s;
-    ms_coefficient quantise_frac;  /* casts' HBM rate / listed rate; 0: casts are free */
+    /* fixed seconds of a GEMM's cast to 8 bits or less (ms_quantized_gemm_s) */
+    ms_coefficient quantize_overhead_s;
+    ms_coefficient quantize_frac;  /* casts' HBM rate / listed rate; 0: casts are free */
     ms_coefficient sustained_frac; /* GEMM rate in training, relative to isolation */
 } ms_gemm_profile;
 

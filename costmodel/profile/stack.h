@@ -129,8 +129,8 @@ typedef struct ms_stack {
                                           the update reaches */
     bool offloads_gradients; /* MS_HOST_UPDATE: backward copies reduced gradients to host
                                 memory, where they stay; else the optimizer copies them */
-    /* gradients and parameters are quantised to the bytes below; set by plans only */
-    bool quantises_reductions, quantises_gathers;
+    /* gradients and parameters are quantized to the bytes below; set by plans only */
+    bool quantizes_reductions, quantizes_gathers;
     ms_coefficient grad_comm_bytes;  /* bytes per parameter in gradient reductions */
     ms_coefficient param_comm_bytes; /* bytes per parameter in all-gathers */
     /* ---- set for a plan's optimizer (costmodel/plan/stack_choices.h), 0 in stack files:

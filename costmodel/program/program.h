@@ -146,8 +146,8 @@ typedef struct ms_program_key {
     /* token copies that this rank's experts compute beyond the mean of all ranks, as a
      * share of the mean (ms_expert_excess_frac) */
     double expert_excess_frac;
-    ms_lora lora;            /* adapters; rank 0: all weights are trained */
-    bool lora_joined;        /* layers that share an input share the adapter's A */
+    ms_lora lora;     /* adapters; rank 0: all weights are trained */
+    bool lora_joined; /* layers that share an input share the adapter's A */
     short tp, cp, ep, etp;
     int microbatch; /* sequences per micro-batch and dp rank */
 } ms_program_key;

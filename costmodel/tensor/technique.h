@@ -84,11 +84,11 @@ typedef enum ms_host_optimizer {
 extern const char *const ms_host_optimizer_names[]; /* "off" "states" "update", NULL */
 
 /* Bits of an element of gathered parameters or of reduced gradients (ZeRO++). */
-typedef enum ms_quantised_bits {
+typedef enum ms_quantized_bits {
     MS_NOT_QUANTISED,
     MS_QUANTISED_8,
     MS_QUANTISED_4
-} ms_quantised_bits;
-extern const char *const ms_quantised_bits_names[]; /* "off" "8" "4", NULL */
+} ms_quantized_bits;
+extern const char *const ms_quantized_bits_names[]; /* "off" "8" "4", NULL */
 
 #endif

@@ -172,7 +172,7 @@ static ms_status get_values(ms_rank *rank, const ms_param_unit *unit, const piec
     if (content == MS_UNIT_WEIGHTS) {
         scalar = has_master ? precision->state : precision->real;
         from = has_master ? ms_segment_master(unit, p->segment, p->first)
-                                     : ms_segment_param(unit, p->segment, p->first);
+                          : ms_segment_param(unit, p->segment, p->first);
     }
     return rank->backend->arrays->read(rank->cx, rank->device, scalar, p->values, from,
                                        p->count);

@@ -297,7 +297,7 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops
         out->gather[expert] =
             move_of(group, MS_ALL_GATHER, gather_bytes, &links->gather[shards]);
         out->gather[expert].seconds +=
-            ms_quantise_gather_s(p->workload, links, (ms_sync_group)shards, params[0]);
+            ms_quantize_gather_s(p->workload, links, (ms_sync_group)shards, params[0]);
         out->reduce[expert] = move_of(group, MS_REDUCE_SCATTER, grad_bytes * params[1],
                                       &links->reduce[shards]);
         out->reduce[expert].seconds += ms_accumulate_gradients_s(

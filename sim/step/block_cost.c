@@ -93,12 +93,12 @@ double ms_moved_dense_params(const ms_workload *workload, ms_sharding sharding,
                                                           : dense_params;
 }
 
-double ms_quantise_gather_s(const ms_workload *workload, const ms_links *links,
+double ms_quantize_gather_s(const ms_workload *workload, const ms_links *links,
                             ms_sync_group group, double num_params)
 {
     const ms_stack *stack = workload->stack;
     double num_shards = (double)links->sync_span[group].size;
-    if (!stack->quantises_gathers || num_shards <= 1.0)
+    if (!stack->quantizes_gathers || num_shards <= 1.0)
         return 0.0;
     double both_bytes =
         stack->param_comm_bytes.value + ms_stored_bytes(workload->compute);
@@ -117,7 +117,7 @@ double ms_accumulate_gradients_s(const ms_workload *workload, const ms_links *li
     double traffic_bytes = 0.0;
     if (stack->adds_reduced_gradients)
         traffic_bytes += stack->grad_bytes.value * (1.0 + 3.0 / num_shards);
-    if (stack->quantises_reductions)
+    if (stack->quantizes_reductions)
         traffic_bytes += 2.0 * stack->grad_comm_bytes.value +
                          ms_stored_bytes(workload->compute) * (1.0 + 1.0 / num_shards);
     return seconds + ms_stream_s(&workload->pricer, traffic_bytes * num_params);
@@ -143,8 +143,8 @@ static void price_sync(const ms_workload *workload, const ms_bill *bill,
     if (bill->frozen.dense + bill->frozen.expert > 0.0)
         block->frozen_gather_s = gather_all_s(workload, bill, links) - block->gather_s;
     block->gather_s +=
-        ms_quantise_gather_s(workload, links, MS_SYNC_FSDP, bill->dense_params) +
-        ms_quantise_gather_s(workload, links, MS_SYNC_EXPERT_FSDP, bill->expert_params);
+        ms_quantize_gather_s(workload, links, MS_SYNC_FSDP, bill->dense_params) +
+        ms_quantize_gather_s(workload, links, MS_SYNC_EXPERT_FSDP, bill->expert_params);
     block->reduce_s =
         sync_s(links->reduce, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP, grad_bytes);
     block->reduce_s +=

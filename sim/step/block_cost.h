@@ -75,17 +75,17 @@ typedef struct ms_block_costs {
     double wire_bytes;
 } ms_block_costs;
 
-/* Seconds of HBM traffic to quantise the shard of `num_params` parameters that are
+/* Seconds of HBM traffic to quantize the shard of `num_params` parameters that are
  * gathered over `group`, and to restore all of them; 0 unless the stack
- * quantises_gathers. Source: ZeRO++ (Wang et al. 2023), section 3.1. */
-double ms_quantise_gather_s(const ms_workload *workload, const ms_links *links,
+ * quantizes_gathers. Source: ZeRO++ (Wang et al. 2023), section 3.1. */
+double ms_quantize_gather_s(const ms_workload *workload, const ms_links *links,
                             ms_sync_group group, double num_params);
 
 /* Seconds that a reduce-scatter of `num_params` gradients over `group` costs besides the
  * collective. In a stack that adds_reduced_gradients HBM traffic: one write to clear its
  * buffer, two reads and a write to add the result to the shard. With an optimizer on the
- * host the copy of the shard (ms_host_gradients_s). If the stack quantises_reductions
- * the traffic of quantising all gradients, and of restoring and adding what others send.
+ * host the copy of the shard (ms_host_gradients_s). If the stack quantizes_reductions
+ * the traffic of quantizing all gradients, and of restoring and adding what others send.
  * Otherwise 0. */
 double ms_accumulate_gradients_s(const ms_workload *workload, const ms_links *links,
                                  ms_sync_group group, double num_params);

@@ -44,7 +44,8 @@ ms_broken_rules ms_workload_broken_rules(ms_workload *workload, const ms_plan *p
     ms_facts facts = ms_workload_facts(workload, plan);
     ms_broken_rules broken = {0, MS_NEW_ARRAY(arena, rest.num, const ms_rule *)};
     const ms_rule *rule;
-    while ((rule = ms_rule_broken(&rest, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES)) != NULL) {
+    while ((rule = ms_rule_broken(&rest, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES)) !=
+           NULL) {
         if (!is_listed(&broken, rule->name))
             broken.rules[broken.num++] = rule;
         rest.num -= (int)(rule + 1 - rest.rules);

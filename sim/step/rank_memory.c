@@ -214,11 +214,11 @@ double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
 static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
                              ms_sharding sharding, const ms_shard_sizes *shards)
 {
-    /* quantised values exist beside those of 16 bits that they are made of, or become */
+    /* quantized values exist beside those of 16 bits that they are made of, or become */
     double param_bytes =
-        stack->param_comm_bytes.value + (stack->quantises_gathers ? 2.0 : 0.0);
+        stack->param_comm_bytes.value + (stack->quantizes_gathers ? 2.0 : 0.0);
     double grad_bytes =
-        stack->grad_comm_bytes.value + (stack->quantises_reductions ? 2.0 : 0.0);
+        stack->grad_comm_bytes.value + (stack->quantizes_reductions ? 2.0 : 0.0);
     const double units[2] = {load->unit_dense_params, load->unit_expert_params};
     const double whole[2] = {load->dense_params, load->expert_params};
     const double frozen[2] = {load->frozen.dense, load->frozen.expert};
@@ -232,7 +232,8 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
         if (sharding == MS_ZERO_3)
             total += 2.0 * ms_max(units[i] * param_bytes, load->unit_gathered_bytes[i]);
         else if (sharding == MS_ZERO_3_NO_RESHARD)
-            total += whole[i] * (stack->quantises_gathers ? 2.0 : param_bytes) + frozen[i];
+            total +=
+                whole[i] * (stack->quantizes_gathers ? 2.0 : param_bytes) + frozen[i];
     }
     return total;
 }
@@ -334,8 +335,7 @@ double ms_rank_host_bytes(const ms_workload *workload, const ms_rank_load *load,
     double state_bytes = stack->master_bytes.value + stack->moment_bytes.value;
     if (stack->host_optimizer == MS_HOST_UPDATE && stack->offloads_gradients)
         state_bytes += stack->grad_bytes.value;
-    return load->host_bytes +
-           ms_rank_state_bytes(load, sharding, shards, state_bytes);
+    return load->host_bytes + ms_rank_state_bytes(load, sharding, shards, state_bytes);
 }
 
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,

@@ -124,12 +124,10 @@ static void raise_gathered(const ms_workload *workload, const ms_block_cost *blo
                            ms_stage *stage)
 {
     double trained = workload->stack->param_comm_bytes.value;
-    stage->unit_gathered_bytes[0] =
-        ms_max(stage->unit_gathered_bytes[0],
-               trained * block->dense_params + block->frozen.dense);
-    stage->unit_gathered_bytes[1] =
-        ms_max(stage->unit_gathered_bytes[1],
-               trained * block->expert_params + block->frozen.expert);
+    const double bytes[2] = {trained * block->dense_params + block->frozen.dense,
+                             trained * block->expert_params + block->frozen.expert};
+    for (int i = 0; i < 2; i++)
+        stage->unit_gathered_bytes[i] = ms_max(stage->unit_gathered_bytes[i], bytes[i]);
 }
 
 static void add_layers(const ms_workload *workload, const ms_block_costs *blocks,
@@ -482,10 +480,8 @@ static void gather_frozen_per_step(const ms_stack *stack, const ms_stage *stage,
     const ms_block_cost *sum = &stage->sum;
     if (sum->frozen_gather_s <= 0.0)
         return;
-    bool overlaps = ms_overlaps_sync(stack, MS_ZERO_1);
-    double all_s = sum->gather_s + sum->frozen_gather_s;
-    double exposed_s = overlaps ? all_s - sum->forward_s : all_s;
-    t->release_s = ms_max(t->release_s, exposed_s);
+    double hidden_s = ms_overlaps_sync(stack, MS_ZERO_1) ? sum->forward_s : 0.0;
+    t->release_s = ms_max(t->release_s, sum->gather_s + sum->frozen_gather_s - hidden_s);
 }
 
 /* Durations if gradients are reduced once per step, beside and after the last

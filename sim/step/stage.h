@@ -31,7 +31,7 @@ typedef struct ms_stage {
     double unit_dense_params, unit_expert_params; /* parameters of the largest block */
     /* (dense, expert) bytes of the largest block, frozen parameters included */
     double unit_gathered_bytes[2];
-    ms_update_cost update;                        /* summed over the blocks */
+    ms_update_cost update; /* summed over the blocks */
     long num_layers;
 } ms_stage;
 

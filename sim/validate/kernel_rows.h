@@ -38,7 +38,7 @@ typedef struct ms_kernel_row {
     ms_attention_shape attention; /* shape of the forward pass */
     ms_gemm_shape product;
     double sequence;   /* number of sequential GEMMs of shape `product` */
-    bool quantises;    /* measured time includes quantizing the first operand */
+    bool quantizes;    /* measured time includes quantizing the first operand */
     bool best_of_many; /* time of the fastest among many searched shapes */
 } ms_kernel_row;
 

@@ -123,7 +123,7 @@ static const char *read_product(const ms_kernel_cells *c, ms_kernel_row *row)
     row->sequence = 1.0;
     /* TensorRT-LLM's operation includes quantizing a bf16 operand (aiconfigurator
      * collector). */
-    row->quantises = has(row->op, "torch_flow") && element_bytes < 2.0;
+    row->quantizes = has(row->op, "torch_flow") && element_bytes < 2.0;
     /* time of the best of many shapes (stas00/ml-engineering, mamf-finder.py) */
     row->best_of_many = has(row->op, "mamf");
     if (has(row->op, "grouped")) {
@@ -279,7 +279,7 @@ static double attention_backward_s(const ms_pricer *pricer, ms_attention_shape s
 double ms_kernel_row_s(const ms_pricer *pricer, const ms_kernel_row *row)
 {
     if (!row->is_attention)
-        return row->sequence * (row->quantises ? ms_quantised_gemm_s(pricer, row->product)
+        return row->sequence * (row->quantizes ? ms_quantized_gemm_s(pricer, row->product)
                                                : ms_gemm_kernel_s(pricer, row->product));
     double seconds = 0.0;
     if (row->passes & MS_KERNEL_FORWARD)

@@ -54,12 +54,12 @@ static void add_gemm(trial *t, ms_law_fit *out)
         {"overhead", MS_UNIT_SECONDS, &gemm->overhead_s, 4e-6, true},
         {"wave", MS_UNIT_COUNT, &t->profile.wave_frac, 0.2, true}};
     const law_parameter made[] = {
-        {"quantise_overhead", MS_UNIT_SECONDS, &gemm->quantise_overhead_s, 8e-6, true},
-        {"quantise", MS_UNIT_COUNT, &gemm->quantise_frac, 0.4, false}};
+        {"quantize_overhead", MS_UNIT_SECONDS, &gemm->quantize_overhead_s, 8e-6, true},
+        {"quantize", MS_UNIT_COUNT, &gemm->quantize_frac, 0.4, false}};
     for (int i = 0; i < 4; i++)
         add_coefficient(t, out, &common[i]);
     for (int i = 0; i < 2; i++)
-        add_coefficient(t, out, row->quantises ? &made[i] : &plain[i]);
+        add_coefficient(t, out, row->quantizes ? &made[i] : &plain[i]);
 }
 
 /* Whether some measured row runs exactly `passes` (forward, backward). */
@@ -148,7 +148,7 @@ static void set_rates(trial *t, const ms_kernel_row *row)
     p->gemm_flop_per_s = ms_gemm_flop_per_s(
         device, &tried, ms_flop_per_joule(row->profile, row->dtype), row->dtype);
     p->gemm_hbm_bytes_per_s = device->hbm_bytes_per_s * gemm->hbm_frac.value;
-    p->quantise_bytes_per_s = device->hbm_bytes_per_s * gemm->quantise_frac.value;
+    p->quantize_bytes_per_s = device->hbm_bytes_per_s * gemm->quantize_frac.value;
 }
 
 static double law_s(void *state, const double *parameters, const double *point)

@@ -20,7 +20,8 @@ static ms_status check(ms_ctx *cx, last_rules *last, ms_pubrun *run)
     if (!run->has_rules)
         return MS_OK;
     ms_facts facts = ms_facts_of(&run->plan, run->model, run->stack);
-    const ms_rule *rule = ms_rule_broken(&last->set, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES);
+    const ms_rule *rule =
+        ms_rule_broken(&last->set, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES);
     run->broken_rule = rule == NULL ? NULL : rule->name;
     return MS_OK;
 }

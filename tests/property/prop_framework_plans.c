@@ -41,7 +41,8 @@ static void compare(const char *stack, const ms_plan *plan, const ms_model *mode
     const char *check = ms_check_framework(stack, plan, model);
     ASSERT_INT(check == NULL, accepted);
     ms_facts facts = ms_facts_of(plan, model, of_stack);
-    const ms_rule *rule = ms_rule_broken(&rules, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES);
+    const ms_rule *rule =
+        ms_rule_broken(&rules, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES);
     /* Versions without layouts take some split of their own, but not the program's; and
      * whether a list is the stack's own split is known with a cluster only (cases.csv). */
     bool is_split =

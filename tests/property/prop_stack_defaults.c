@@ -46,7 +46,8 @@ static void judge_axes(judge *j, const long size[MS_NUM_PLAN_AXES])
         return;
     j->num_judged++;
     j->num_pipelines += plan.size[MS_PP] > 1;
-    const ms_rule *rule = ms_rule_broken(&j->rules, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES);
+    const ms_rule *rule =
+        ms_rule_broken(&j->rules, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES);
     if (rule != NULL)
         fail_msg("stack %s: rule %s: %s\n%s (%s)", j->stack_name, rule->name, rule->says,
                  ms_plan_text(j->cx->arena, &plan),

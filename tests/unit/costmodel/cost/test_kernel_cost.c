@@ -61,7 +61,7 @@ static void isolated_products_match_published_rates(void **state)
                                  pricer.profile->gemm[rows[i].compute].efficiency.value;
         double flop = 2.0 * rows[i].m * rows[i].n * rows[i].k;
         double time_s =
-            ms_quantised_gemm_s(&pricer, product(rows[i].m, rows[i].n, rows[i].k,
+            ms_quantized_gemm_s(&pricer, product(rows[i].m, rows[i].n, rows[i].k,
                                                  ms_dtype_bytes(rows[i].compute)));
         ASSERT_NEAR(flop / time_s * 1e-12, rows[i].tflop_per_s, 0.17);
     }
@@ -142,17 +142,17 @@ static void operands_of_8_bits_are_made(void **state)
     const ms_gemm_profile *fp8 = &pricer.profile->gemm[MS_FP8];
     ms_gemm_shape shape = product(4096, 4096, 8192, 2);
     double product_s = ms_gemm_kernel_s(&pricer, shape);
-    ASSERT_NEAR(ms_quantised_gemm_s(&pricer, shape) - product_s,
-                fp8->quantise_overhead_s.value +
-                    3.0 * 4096 * 8192 / (fp8->quantise_frac.value * 3.35e12),
+    ASSERT_NEAR(ms_quantized_gemm_s(&pricer, shape) - product_s,
+                fp8->quantize_overhead_s.value +
+                    3.0 * 4096 * 8192 / (fp8->quantize_frac.value * 3.35e12),
                 1e-9);
-    /* quantising in training streams memory */
+    /* quantizing in training streams memory */
     ASSERT_NEAR(ms_gemm_s(&pricer, shape) - product_s,
                 3.0 * 4096 * 8192 / (0.8 * 3.35e12), 1e-9);
     pricer = make_pricer(cx, "hgx-h100", "generic", MS_BF16);
     product_s = ms_gemm_kernel_s(&pricer, shape);
     ASSERT_NEAR(ms_gemm_s(&pricer, shape), product_s, 0);
-    ASSERT_NEAR(ms_quantised_gemm_s(&pricer, shape), product_s, 0);
+    ASSERT_NEAR(ms_quantized_gemm_s(&pricer, shape), product_s, 0);
 }
 
 static void larger_products_take_longer(void **state)

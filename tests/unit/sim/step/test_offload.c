@@ -160,7 +160,7 @@ static void simulations_take_as_long(void **state)
 }
 
 /* Gathers of 8 bits have half of the bytes of 16, and cost traffic of device memory. */
-static void quantised_communication_has_fewer_bytes(void **state)
+static void quantized_communication_has_fewer_bytes(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
@@ -220,7 +220,7 @@ int main(void)
         cmocka_unit_test_teardown(an_optimizer_on_the_host_leaves_the_device,
                                   close_workloads),
         cmocka_unit_test_teardown(simulations_take_as_long, close_workloads),
-        cmocka_unit_test_teardown(quantised_communication_has_fewer_bytes,
+        cmocka_unit_test_teardown(quantized_communication_has_fewer_bytes,
                                   close_workloads),
         cmocka_unit_test_teardown(what_is_not_known_is_refused, close_workloads),
     };

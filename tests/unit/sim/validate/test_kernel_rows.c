@@ -40,7 +40,7 @@ static void products_are_read_with_their_time(void **state)
     ASSERT_NEAR(grouped->product.k, 616, 0);
     ASSERT_NEAR(grouped->sequence, 40, 0);
     ASSERT_NEAR(rows.rows[2].product.batch, 4, 0);
-    assert_false(rows.rows[2].quantises);
+    assert_false(rows.rows[2].quantizes);
 }
 
 static void attention_is_read_with_heads_and_dims(void **state)
