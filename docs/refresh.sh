@@ -12,7 +12,7 @@ for page in "$@"; do
             }
             close(command)
         }
-        skipping && (/^    / || /^$/) { next }
+        skipping && !/^    \$ / && (/^    / || /^$/) { next }
         skipping { skipping = 0; print "" }
         { print }
         /^    \$ build\/meshsim / {
