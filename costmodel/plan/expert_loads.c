@@ -197,8 +197,7 @@ static double fullest_rank(const ms_expert_fill *fill, int layer, long ep)
 double ms_expert_excess_frac(const ms_expert_fill *fill, long ep)
 {
     if (fill->loads == NULL)
-        return computed(fill, ep > 1 && fill->imbalance > 0.0 ? fill->imbalance : 1.0) -
-               1.0;
+        return computed(fill, ms_max(1.0, ms_min(fill->imbalance, (double)ep))) - 1.0;
     double sum = 0.0;
     for (int layer = 0; layer < fill->loads->num_layers; layer++)
         sum += fullest_rank(fill, layer, ep);

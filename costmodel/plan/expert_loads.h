@@ -34,7 +34,7 @@ typedef struct ms_expert_fill {
  * without dropping, less 1. Copies beyond the capacity are dropped, or with `pads` every
  * expert computes just as many (Megatron Core, --moe-expert-capacity-factor,
  * --moe-pad-expert-input-to-capacity). Without measured loads all experts of the fullest
- * rank have `imbalance` times the mean; with them the result is the mean over their
+ * rank have `imbalance` times the mean, at most `ep`, which is all; with them the result is the mean over their
  * layers, whose times add up. `ep` divides the number of experts. */
 double ms_expert_excess_frac(const ms_expert_fill *fill, long ep);
 

@@ -43,6 +43,16 @@ static void copies_beyond_the_capacity_are_dropped(void **state)
     ms_arena_close(cx.arena);
 }
 
+static void a_rank_has_at_most_all_copies(void **state)
+{
+    (void)state;
+    ms_expert_fill fill = {.imbalance = 3.0};
+    ASSERT_NEAR(ms_expert_excess_frac(&fill, 2), 1.0, 1e-12);
+    ASSERT_NEAR(ms_expert_excess_frac(&fill, 8), 2.0, 1e-12);
+    fill.imbalance = 0.0; /* not stated */
+    ASSERT_NEAR(ms_expert_excess_frac(&fill, 8), 0.0, 1e-12);
+}
+
 static void bad_files_are_refused_at_their_place(void **state)
 {
     (void)state;
@@ -79,6 +89,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fullest_rank_is_a_mean_over_layers),
         cmocka_unit_test(copies_beyond_the_capacity_are_dropped),
+        cmocka_unit_test(a_rank_has_at_most_all_copies),
         cmocka_unit_test(bad_files_are_refused_at_their_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
