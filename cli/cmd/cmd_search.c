@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/print.h"
 #include "base/units.h"
+#include "cli/cmd/search_allow.h"
 #include "cli/cmd/search_objective.h"
 #include "cli/cmd/search_outputs.h"
 #include "cli/cmd/search_stacks.h"
@@ -38,6 +39,10 @@ static const ms_option search_table[] = {
                 "only this value: tp=8, schedule=1f1b; may be repeated"),
     MS_OPT_LIST(ms_search_flags, limit, "--limit", "CHOICE<=VALUE,...",
                 "only these values: tp<=8, pp>=2, recompute=none; may be repeated"),
+    MS_OPT_TEXT(ms_search_flags, allow, "--allow", "NAME,...",
+                "take these, too, where the fastest plan gains: fp8, bf16-states, "
+                "adam8bit, quantized (they change numbers), offload (it needs the "
+                "host's memory)"),
     MS_OPT_INTEGER(ms_search_flags, max_virtual_stages, "--max-virtual-stages", "N", 1,
                    MAX_VALUE, "maximum of model chunks per pipeline rank (default 8)"),
     MS_OPT_INTEGER(ms_search_flags, max_microbatch, "--max-microbatch", "SEQUENCES", 1,
@@ -259,24 +264,10 @@ static ms_search_options make_options(const ms_search_request *r, const ms_args 
     return options;
 }
 
-static ms_status set_memory_rule(const ms_search_request *r, ms_workload *workload)
-{
-    ms_memory_rule rule;
-    MS_TRY(ms_memory_options_rule(r->cx, r->memory, &rule));
-    MS_TRY(ms_memory_options_check(r->cx, &rule, workload->cluster));
-    if (r->objective != NULL && r->objective->objective == MS_OBJECTIVE_MEMORY) {
-        rule.headroom_frac = 0.0;
-        rule.headroom_bytes = floor(workload->cluster->device.memory_bytes -
-                                    ms_search_request_best(r)->needed_bytes);
-    }
-    ms_workload_set_memory_rule(workload, &rule);
-    return MS_OK;
-}
-
 static ms_status run(ms_ctx *cx, const ms_args *args, const ms_search_request *r,
                      ms_workload *workload)
 {
-    MS_TRY(set_memory_rule(r, workload));
+    MS_TRY(ms_search_request_memory(r, workload));
     bool has_top = r->search->top.given;
     if (!has_top)
         ms_note_default(cx, "--top %d", DEFAULT_TOP);
@@ -339,6 +330,7 @@ static ms_status check_several(const ms_search_request *r, const ms_sizes *sizes
                   {search->top.given, "--top"},
                   {search->variants, "--variants"},
                   {search->objective.given, "--objective"},
+                  {search->allow != NULL, "--allow"},
                   {sizes->num > 1, "--gpus A,B"},
                   {r->campaign->tokens.given, "--tokens"},
                   {r->campaign->chinchilla, "--chinchilla"},
@@ -404,7 +396,7 @@ static ms_status begin_stack(stack_search *s, const ms_args *args)
     MS_TRY(ms_plan_check_cluster(&s->cx, base, s->workload->cluster));
     MS_TRY(ms_plan_check_positions(&s->cx, base, s->workload->model, MS_NOWHERE));
     MS_TRY(ms_search_request_space(&s->request));
-    MS_TRY(set_memory_rule(&s->request, s->workload));
+    MS_TRY(ms_search_request_memory(&s->request, s->workload));
     /* the fastest plan, and the one to take of those in its tie band */
     s->how = make_options(&s->request, args, 2);
     MS_TRY(open_report(&s->request, &s->how, s->workload, &s->report));
@@ -591,7 +583,14 @@ ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_campaign_options_check(cx, &campaign, &r.asks_campaign));
     if (ms_stacks_are_several(plan_options.of[MS_CHOOSE_STACK].text))
         return search_several(cx, args, &r, &sizes);
-    return ms_search_asks_objective(&r, &sizes)
-               ? search_best(&r, args, &sizes, &plan_options)
-               : search_one(cx, args, &r);
+    bool by_objective = ms_search_asks_objective(&r, &sizes);
+    if (options.allow != NULL && by_objective)
+        return ms_fail(
+            cx, MS_EINPUT, MS_NOWHERE,
+            "--allow compares step times: not with an objective, a deadline, a "
+            "budget or several numbers of GPUs");
+    if (options.allow != NULL)
+        MS_TRY(ms_search_allow(&r, args, options.allow, &plan_options));
+    return by_objective ? search_best(&r, args, &sizes, &plan_options)
+                        : search_one(cx, args, &r);
 }

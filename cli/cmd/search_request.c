@@ -6,6 +6,7 @@
 #include "sim/search/ties.h"
 #include "sim/step/prediction_text.h"
 
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
@@ -189,6 +190,20 @@ ms_status ms_search_request_space(ms_search_request *r)
 const ms_best_plan *ms_search_request_best(const ms_search_request *r)
 {
     return r->objective == NULL ? NULL : &r->objective->jobs[r->objective->best].best;
+}
+
+ms_status ms_search_request_memory(const ms_search_request *r, ms_workload *workload)
+{
+    ms_memory_rule rule;
+    MS_TRY(ms_memory_options_rule(r->cx, r->memory, &rule));
+    MS_TRY(ms_memory_options_check(r->cx, &rule, workload->cluster));
+    if (r->objective != NULL && r->objective->objective == MS_OBJECTIVE_MEMORY) {
+        rule.headroom_frac = 0.0;
+        rule.headroom_bytes = floor(workload->cluster->device.memory_bytes -
+                                    ms_search_request_best(r)->needed_bytes);
+    }
+    ms_workload_set_memory_rule(workload, &rule);
+    return MS_OK;
 }
 
 /* Sets the tie band: the user's, or where errors are known for such plans (as for their

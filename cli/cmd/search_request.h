@@ -19,7 +19,8 @@ typedef struct ms_search_flags {
     const char *tie_band;
     ms_opt_choice engine;
     ms_opt_choice objective;
-    const char *gpus; /* a number, a range or a list */
+    const char *allow; /* names for ms_search_allow; NULL: none */
+    const char *gpus;  /* a number, a range or a list */
 } ms_search_flags;
 
 typedef struct ms_search_request {
@@ -42,6 +43,9 @@ ms_status ms_search_fix_kept(ms_ctx *cx, const ms_opt_list *fix, ms_plan_options
 /* Narrows r->space by the flags and fills r->limits. MS_EINPUT: a limit that is wrong,
  * that searches do not take, or that leaves no plan of the stack. */
 ms_status ms_search_request_space(ms_search_request *r);
+
+/* Sets the memory rule of the request in a workload. MS_EINPUT: options of memory. */
+ms_status ms_search_request_memory(const ms_search_request *r, ms_workload *workload);
 
 /* The best plan by the objective; NULL without one. */
 const ms_best_plan *ms_search_request_best(const ms_search_request *r);

@@ -1,0 +1,176 @@
+#include "cli/cmd/search_allow.h"
+
+#include "base/units.h"
+#include "cli/options/interrupt.h"
+#include "sim/step/prediction_text.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MAX_FLAGS 4
+
+/* A name of --allow and its alternatives to "not taken", each a flag. */
+typedef struct allowance {
+    const char *name;
+    const char *flags[MAX_FLAGS]; /* NULL ends the list */
+} allowance;
+
+static const allowance allowances[] = {
+    {"fp8", {"--precision=fp8"}},
+    {"bf16-states", {"--optimizer-dtype=bf16"}},
+    {"adam8bit", {"--optimizer=adam8bit"}},
+    {"offload",
+     {"--offload-optimizer=states", "--offload-optimizer=update",
+      "--offload-activations=1"}},
+    {"quantized", {"--quantized-gathers=8"}},
+};
+enum {
+    NUM_ALLOWANCES = sizeof allowances / sizeof *allowances
+};
+
+/* What was allowed, and the combination at hand. */
+typedef struct combination {
+    int num;
+    const allowance *of[NUM_ALLOWANCES];
+    int taken[NUM_ALLOWANCES]; /* 0: not taken; else 1 + index of the flag */
+} combination;
+
+static ms_status read_list(ms_ctx *cx, const char *list, combination *out)
+{
+    const char *names[NUM_ALLOWANCES + 1] = {NULL}, *text;
+    for (int i = 0; i < NUM_ALLOWANCES; i++)
+        names[i] = allowances[i].name;
+    *out = (combination){0};
+    while ((text = ms_list_next(cx->arena, &list)) != NULL) {
+        int at = ms_choice_find(text, names);
+        bool repeated = false;
+        for (int i = 0; i < out->num && at >= 0; i++)
+            repeated = repeated || out->of[i] == &allowances[at];
+        if (at < 0 || repeated) {
+            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--allow: \"%s\" is %s", text,
+                    repeated ? "listed twice" : "not known");
+            return ms_hint(cx, "known are fp8, bf16-states, adam8bit, offload and "
+                               "quantized");
+        }
+        out->of[out->num++] = &allowances[at];
+    }
+    return out->num > 0 ? MS_OK
+                        : ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--allow names nothing");
+}
+
+/* Goes to the next combination; false after the last. */
+static bool next(combination *c)
+{
+    for (int i = 0; i < c->num; i++) {
+        c->taken[i]++;
+        if (c->taken[i] <= MAX_FLAGS && c->of[i]->flags[c->taken[i] - 1] != NULL)
+            return true;
+        c->taken[i] = 0;
+    }
+    return false;
+}
+
+static ms_status set_flags(ms_ctx *cx, const combination *c, ms_plan_options *plan)
+{
+    const ms_option_set set = {"plan", ms_plan_option_table(), plan};
+    for (int i = 0; i < c->num; i++) {
+        if (c->taken[i] == 0)
+            continue;
+        char *flag = ms_arena_printf(cx->arena, "%s", c->of[i]->flags[c->taken[i] - 1]);
+        ms_words words;
+        MS_TRY(ms_options_parse(cx, &set, 1, 1, &flag, &words));
+    }
+    return MS_OK;
+}
+
+static ms_status search_in(ms_search_request *r, const ms_search_options *options,
+                           ms_workload *workload, const ms_plan *base, double *step_s)
+{
+    ms_space space = ms_space_all(base, workload->stack);
+    ms_search_result result;
+    r->space = &space;
+    MS_TRY(ms_plan_check_cluster(r->cx, base, workload->cluster));
+    MS_TRY(ms_search_request_space(r));
+    MS_TRY(ms_search_request_memory(r, workload));
+    ms_status status = ms_search(r->cx, workload, &space, options, &result);
+    if (status == MS_OK && result.num_found > 0)
+        *step_s = result.found[0].step_s;
+    return status == MS_ENOFIT ? MS_OK : status;
+}
+
+/* The step time of the fastest plan with these options; infinite if none fits, or if the
+ * device or the framework lacks a choice. */
+static ms_status step_of(const ms_search_request *r, const ms_search_options *options,
+                         const ms_plan_options *plan, double *step_s)
+{
+    ms_ctx cx = {.arena = r->cx->arena, .verbosity = -1};
+    ms_search_request one = *r;
+    ms_plan base;
+    ms_workload *workload;
+    one.cx = &cx;
+    one.plan = plan;
+    one.limits = "";
+    *step_s = INFINITY;
+    ms_status status = ms_plan_base_from_options(&cx, plan, &base);
+    if (status == MS_OK)
+        status = ms_workload_open(&cx, &base, &workload);
+    if (status == MS_OK) {
+        status = search_in(&one, options, workload, &base, step_s);
+        ms_workload_close(workload);
+    }
+    if (ms_interrupted)
+        return ms_fail(r->cx, MS_EINTERRUPTED, MS_NOWHERE,
+                       "interrupted while allowed choices were compared");
+    return status == MS_EINPUT ? MS_OK : status;
+}
+
+/* "fp8, offload" */
+static const char *names_of(ms_arena *arena, const combination *c)
+{
+    const char *text = "";
+    for (int i = 0; i < c->num; i++)
+        text = ms_arena_printf(arena, "%s%s%s", text, i == 0 ? "" : ", ", c->of[i]->name);
+    return text;
+}
+
+/* "--precision=fp8 --offload-optimizer=states", or "none of them" */
+static const char *taken_text(ms_arena *arena, const combination *c)
+{
+    const char *text = "";
+    for (int i = 0; i < c->num; i++)
+        if (c->taken[i] > 0)
+            text = ms_arena_printf(arena, "%s%s%s", text, text[0] == '\0' ? "" : " ",
+                                   c->of[i]->flags[c->taken[i] - 1]);
+    return text[0] == '\0' ? "none of them" : text;
+}
+
+ms_status ms_search_allow(ms_search_request *r, const ms_args *args, const char *list,
+                          ms_plan_options *plan)
+{
+    ms_search_options options = {.num_best = 1,
+                                 .num_threads = ms_args_threads(args),
+                                 .interrupted = &ms_interrupted};
+    combination at, best;
+    double step_s, without_s = INFINITY, best_s = INFINITY;
+    MS_TRY(read_list(r->cx, list, &at));
+    best = at;
+    do {
+        ms_plan_options changed = *plan;
+        MS_TRY(set_flags(r->cx, &at, &changed));
+        MS_TRY(step_of(r, &options, &changed, &step_s));
+        if (strcmp(taken_text(r->cx->arena, &at), "none of them") == 0)
+            without_s = step_s;
+        if (step_s < best_s) {
+            best_s = step_s;
+            best = at;
+        }
+    } while (next(&at));
+    const char *without =
+        isfinite(without_s)
+            ? ms_arena_printf(r->cx->arena, "%.*f s", ms_decimals(without_s), without_s)
+            : "no plan";
+    r->limits = ms_arena_printf(r->cx->arena, "allowed %s, taken %s (without: %s)",
+                                names_of(r->cx->arena, &at),
+                                taken_text(r->cx->arena, &best), without);
+    return set_flags(r->cx, &best, plan);
+}
