@@ -28,7 +28,7 @@ enum {
     NUM_ALLOWANCES = sizeof allowances / sizeof *allowances
 };
 
-/* What was allowed, and the combination at hand. */
+/* Allowed names, and which flag of each is taken. */
 typedef struct combination {
     int num;
     const allowance *of[NUM_ALLOWANCES];
