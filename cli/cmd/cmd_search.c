@@ -584,11 +584,12 @@ ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
     if (ms_stacks_are_several(plan_options.of[MS_CHOOSE_STACK].text))
         return search_several(cx, args, &r, &sizes);
     bool by_objective = ms_search_asks_objective(&r, &sizes);
-    if (options.allow != NULL && by_objective)
+    if (options.allow != NULL && by_objective) {
         return ms_fail(
             cx, MS_EINPUT, MS_NOWHERE,
             "--allow compares step times: not with an objective, a deadline, a "
             "budget or several numbers of GPUs");
+    }
     if (options.allow != NULL)
         MS_TRY(ms_search_allow(&r, args, options.allow, &plan_options));
     return by_objective ? search_best(&r, args, &sizes, &plan_options)

@@ -86,13 +86,14 @@ static ms_status set_flags(ms_ctx *cx, const combination *c, ms_plan_options *pl
 static ms_status search_in(ms_search_request *r, const ms_search_options *options,
                            ms_workload *workload, const ms_plan *base, double *step_s)
 {
-    ms_space space = ms_space_all(base, workload->stack);
+    ms_space *space = MS_NEW(r->cx->arena, ms_space);
+    *space = ms_space_all(base, workload->stack);
     ms_search_result result;
-    r->space = &space;
+    r->space = space;
     MS_TRY(ms_plan_check_cluster(r->cx, base, workload->cluster));
     MS_TRY(ms_search_request_space(r));
     MS_TRY(ms_search_request_memory(r, workload));
-    ms_status status = ms_search(r->cx, workload, &space, options, &result);
+    ms_status status = ms_search(r->cx, workload, space, options, &result);
     if (status == MS_OK && result.num_found > 0)
         *step_s = result.found[0].step_s;
     return status == MS_ENOFIT ? MS_OK : status;
