@@ -1,11 +1,23 @@
 #include "cli/options/searched_plan.h"
 
+#include "costmodel/plan/plan_field.h"
+
 #include <string.h>
 
 static bool is_one_of(const char *name, const char *const *names)
 {
     for (; names != NULL && *names != NULL; names++)
         if (strcmp(*names, name) == 0)
+            return true;
+    return false;
+}
+
+/* Whether a flag is of an optional choice that searches keep, such as --lora-rank. */
+static bool is_optional(const char *flag)
+{
+    for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++)
+        if (i != MS_CHOOSE_STACK && ms_plan_fields[i].search == MS_SEARCH_KEEPS &&
+            strcmp(ms_plan_fields[i].flag, flag) == 0)
             return true;
     return false;
 }
@@ -20,7 +32,7 @@ const ms_option *ms_searched_plan_table(ms_ctx *cx, const char *const *kept,
     ms_option *table = MS_NEW_ARRAY(cx->arena, num + 1, ms_option);
     for (int i = 0; i < num; i++) {
         bool keep = kept == NULL || all[i].kind == MS_OPTION_MISTAKE ||
-                    is_one_of(all[i].name, kept);
+                    is_one_of(all[i].name, kept) || is_optional(all[i].name);
         if (is_one_of(all[i].name, own))
             continue;
         table[num_taken++] =

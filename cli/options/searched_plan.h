@@ -8,7 +8,8 @@
 #include "sim/planning/best_plan.h"
 
 /* The options of a plan without those named in `own` (NULL-ended), which the command has
- * itself. With `kept` (NULL-ended; NULL: all) others than these are mistakes. */
+ * itself. With `kept` (NULL-ended; NULL: all) others than these are mistakes, but for
+ * optional choices that searches keep, such as --lora-rank. */
 const ms_option *ms_searched_plan_table(ms_ctx *cx, const char *const *kept,
                                         const char *const *own);
 

@@ -1,6 +1,7 @@
 /* Answers of a sweep in a file of lines, so that an interrupted one can go on. */
 #include "base/hash.h"
 #include "base/json.h"
+#include "costmodel/plan/plan_field.h"
 #include "sim/planning/plan_sweep.h"
 
 #include <errno.h>
@@ -31,6 +32,10 @@ static const char *key_of(ms_arena *arena, const ms_best_question *question)
         base->stack, base->profile != NULL ? base->profile : "", (int)base->compute,
         base->gpus, base->sequence_length, base->global_batch, memory->min_probability,
         memory->headroom_frac, memory->headroom_bytes);
+    for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++)
+        if (i != MS_CHOOSE_STACK && !ms_plan_is_plain(base, i))
+            text = ms_arena_printf(arena, "%s|%s=%s", text, ms_plan_fields[i].name,
+                                   ms_plan_value_text(arena, base, i));
     for (int i = 0; i < question->limits->num; i++)
         text = ms_arena_printf(arena, "%s|%s", text, question->limits->texts[i]);
     return ms_arena_printf(arena, "%016llx",

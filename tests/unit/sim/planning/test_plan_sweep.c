@@ -167,6 +167,21 @@ static void an_interrupted_sweep_goes_on(void **state)
     ASSERT_INT(remove(STATE_FILE), 0);
 }
 
+static void answers_are_of_all_choices_of_a_job(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    (void)remove(STATE_FILE);
+    ms_plan_sweep whole = make_jobs(cx)->sweep;
+    answer_until(cx, &whole, 0, MS_OK);
+    job_case *others = make_jobs(cx);
+    others->questions[0].base.lora_rank = 8;
+    others->questions[2].base.optimizer = MS_OPTIMIZER_MUON;
+    ASSERT_INT(answer_until(cx, &others->sweep, 0, MS_OK), NUM_JOBS - 2);
+    ASSERT_INT(others->sweep.answers[0].plan.lora_rank, 8);
+    ASSERT_INT(remove(STATE_FILE), 0);
+}
+
 static void other_files_are_refused(void **state)
 {
     (void)state;
@@ -200,6 +215,7 @@ int main(void)
         cmocka_unit_test(choices_keep_the_deadline),
         cmocka_unit_test(unknown_prices_are_not_compared),
         cmocka_unit_test(an_interrupted_sweep_goes_on),
+        cmocka_unit_test(answers_are_of_all_choices_of_a_job),
         cmocka_unit_test(other_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
