@@ -368,6 +368,18 @@ static void experts_follow_step_list_and_alias(void **state)
     ASSERT_INT(model.ffn_hidden, 128);
 }
 
+/* A small Llama with more keys. */
+static void import_llama_with(ms_ctx *cx, const char *keys, ms_model *out)
+{
+    const char *text = ms_arena_printf(
+        cx->arena,
+        "{\"model_type\": \"llama\", \"hidden_size\": 16, \"num_hidden_layers\": 1, "
+        "\"num_attention_heads\": 4, \"vocab_size\": 32, "
+        "\"max_position_embeddings\": 16, \"intermediate_size\": 24, %s}",
+        keys);
+    ASSERT_OK(import(cx, text, out), cx);
+}
+
 /* Keys that a family's tables lack are features by name, unless they change nothing. */
 static void keys_that_are_not_read_are_not_dropped(void **state)
 {
@@ -392,13 +404,7 @@ static void keys_that_are_not_read_are_not_dropped(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ms_ctx *cx = test_cx();
         ms_model model;
-        const char *text = ms_arena_printf(
-            cx->arena,
-            "{\"model_type\": \"llama\", \"hidden_size\": 16, \"num_hidden_layers\": 1, "
-            "\"num_attention_heads\": 4, \"vocab_size\": 32, "
-            "\"max_position_embeddings\": 16, \"intermediate_size\": 24, %s}",
-            cases[i].keys);
-        ASSERT_OK(import(cx, text, &model), cx);
+        import_llama_with(cx, cases[i].keys, &model);
         if (cases[i].name == NULL) {
             assert_null(model.not_executed);
             continue;
@@ -426,13 +432,7 @@ static void unknown_keys_are_listed(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ms_ctx *cx = test_cx();
         ms_model model;
-        const char *text = ms_arena_printf(
-            cx->arena,
-            "{\"model_type\": \"llama\", \"hidden_size\": 16, \"num_hidden_layers\": 1, "
-            "\"num_attention_heads\": 4, \"vocab_size\": 32, "
-            "\"max_position_embeddings\": 16, \"intermediate_size\": 24, %s}",
-            cases[i].keys);
-        ASSERT_OK(import(cx, text, &model), cx);
+        import_llama_with(cx, cases[i].keys, &model);
         if (cases[i].listed == NULL)
             assert_null(model.unread_keys);
         else
