@@ -5,7 +5,6 @@
 #include "sim/step/prediction_text.h"
 
 #include <math.h>
-#include <string.h>
 
 #define MAX_FLAGS 4
 
@@ -134,6 +133,14 @@ static const char *names_of(ms_arena *arena, const combination *c)
     return text;
 }
 
+static bool takes_none(const combination *c)
+{
+    for (int i = 0; i < c->num; i++)
+        if (c->taken[i] > 0)
+            return false;
+    return true;
+}
+
 /* "--precision=fp8 --offload-optimizer=states", or "none of them" */
 static const char *taken_text(ms_arena *arena, const combination *c)
 {
@@ -142,7 +149,7 @@ static const char *taken_text(ms_arena *arena, const combination *c)
         if (c->taken[i] > 0)
             text = ms_arena_printf(arena, "%s%s%s", text, text[0] == '\0' ? "" : " ",
                                    c->of[i]->flags[c->taken[i] - 1]);
-    return text[0] == '\0' ? "none of them" : text;
+    return takes_none(c) ? "none of them" : text;
 }
 
 ms_status ms_search_allow(ms_search_request *r, const ms_args *args, const char *list,
@@ -159,7 +166,7 @@ ms_status ms_search_allow(ms_search_request *r, const ms_args *args, const char 
         ms_plan_options changed = *plan;
         MS_TRY(set_flags(r->cx, &at, &changed));
         MS_TRY(step_of(r, &options, &changed, &step_s));
-        if (strcmp(taken_text(r->cx->arena, &at), "none of them") == 0)
+        if (takes_none(&at))
             without_s = step_s;
         if (step_s < best_s) {
             best_s = step_s;

@@ -149,6 +149,7 @@ bool ms_plan_same(const ms_plan *a, const ms_plan *b, ms_choice choice)
 bool ms_plan_same_workload(const ms_plan *a, const ms_plan *b)
 {
     for (ms_choice i = MS_CHOOSE_SEQUENCE_LENGTH; i < MS_NUM_CHOICES; i++) {
+        /* programs have the balance over cp in their keys (ms_bill_key) */
         bool is_budget = i == MS_CHOOSE_RECOMPUTE_BUDGET;
         bool is_kept = ms_plan_fields[i].search == MS_SEARCH_KEEPS &&
                        i != MS_CHOOSE_STACK && i != MS_CHOOSE_CP_BALANCE;

@@ -21,6 +21,12 @@ ms_stack ms_stack_of_plan(const ms_stack *stack, const ms_plan *plan);
  * - fp8 parameters are gathered so. */
 void ms_stack_set_types(ms_stack *stack, const ms_plan *plan);
 
+/* Bytes of a stored value, with its share of scales; `otherwise` for MS_STORE_DEFAULT. An
+ * 8-bit integer shares an fp32 scale with 255 others (bitsandbytes, functional.py,
+ * blocksize 256); FP8 moments have one scale per tensor (Transformer Engine,
+ * optimizers/fused_adam.py), which counts as none. */
+double ms_storage_bytes(ms_storage type, double otherwise);
+
 /* Sets the scaling of the plan's recipe; without a scale per tensor, stacks that cast once
  * by tensor only cast for each GEMM. */
 void ms_stack_set_recipe(ms_stack *stack, const ms_plan *plan);

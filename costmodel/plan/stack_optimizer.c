@@ -36,7 +36,7 @@ void ms_stack_set_optimizer(ms_stack *stack, const ms_plan *plan)
     double traffic_bytes = ms_update_traffic_bytes(stack);
     if (plan->optimizer == MS_OPTIMIZER_ADAM_8BIT &&
         plan->optimizer_dtype == MS_STORE_DEFAULT)
-        stack->moment_bytes = chosen(2.0 + 8.0 / 256.0);
+        stack->moment_bytes = chosen(2.0 * ms_storage_bytes(MS_STORE_INT8, 0.0));
     double moment_bytes = stack->moment_bytes.value / 2.0;
     stack->moment_bytes = chosen(states->num_moments * moment_bytes);
     stack->optimizer_bytes =

@@ -7,11 +7,7 @@ static ms_coefficient chosen(double value)
     return (ms_coefficient){value, MS_SPEC, "the plan's own choice"};
 }
 
-/* Bytes of a stored value; `otherwise`: those of the stack's own. An 8-bit integer shares
- * an fp32 scale with 255 others (bitsandbytes, functional.py, blocksize 256); FP8 moments
- * have one scale per tensor (Transformer Engine, optimizers/fused_adam.py), which counts
- * as none. */
-static double bytes_of(ms_storage type, double otherwise)
+double ms_storage_bytes(ms_storage type, double otherwise)
 {
     static const double bytes[] = {[MS_STORE_FP32] = 4.0,
                                    [MS_STORE_BF16] = 2.0,
@@ -29,7 +25,7 @@ double ms_update_traffic_bytes(const ms_stack *stack)
 
 static void set_params(ms_stack *stack, const ms_plan *plan)
 {
-    double bytes = bytes_of(plan->param_dtype, stack->param_bytes.value);
+    double bytes = ms_storage_bytes(plan->param_dtype, stack->param_bytes.value);
     if (plan->param_dtype == MS_STORE_DEFAULT)
         return;
     bool follows = stack->master_bytes.value == 0.0 && bytes < stack->param_bytes.value;
@@ -49,7 +45,7 @@ static void set_master(ms_stack *stack, const ms_plan *plan)
 {
     static const double bytes[] = {
         [MS_MASTER_FP32] = 4.0, [MS_MASTER_BF16] = 2.0, [MS_MASTER_NONE] = 0.0};
-    double states = bytes_of(plan->optimizer_dtype, 4.0);
+    double states = ms_storage_bytes(plan->optimizer_dtype, 4.0);
     if (plan->master_dtype != MS_MASTER_DEFAULT)
         stack->master_bytes = chosen(bytes[plan->master_dtype]);
     else if (states >= 2.0 && states <= stack->param_bytes.value)
@@ -61,7 +57,8 @@ static void set_master(ms_stack *stack, const ms_plan *plan)
 /* Gradients wider than the sums' 4 bytes are copies in 16 bits beside these. */
 static void set_grads(ms_stack *stack, const ms_plan *plan, double before)
 {
-    double copies = ms_max(before - 4.0, 0.0), bytes = bytes_of(plan->grad_dtype, before);
+    double copies = ms_max(before - 4.0, 0.0),
+           bytes = ms_storage_bytes(plan->grad_dtype, before);
     bool same_messages = stack->grad_comm_bytes.value == before - copies;
     if (plan->grad_dtype == MS_STORE_DEFAULT)
         return;
@@ -79,7 +76,7 @@ static void set_messages(ms_stack *stack, const ms_plan *plan)
         stack->gathers_cast = true;
         stack->param_comm_bytes = chosen(1.0);
     } else if (plan->comm_dtype != MS_STORE_DEFAULT) {
-        stack->grad_comm_bytes = chosen(bytes_of(plan->comm_dtype, 0.0));
+        stack->grad_comm_bytes = chosen(ms_storage_bytes(plan->comm_dtype, 0.0));
     }
 }
 
@@ -98,7 +95,7 @@ void ms_stack_set_types(ms_stack *stack, const ms_plan *plan)
     double grad_bytes = stack->grad_bytes.value;
     set_params(stack, plan);
     if (plan->optimizer_dtype != MS_STORE_DEFAULT)
-        stack->moment_bytes = chosen(2.0 * bytes_of(plan->optimizer_dtype, 0.0));
+        stack->moment_bytes = chosen(2.0 * ms_storage_bytes(plan->optimizer_dtype, 0.0));
     if (plan->optimizer_dtype != MS_STORE_DEFAULT ||
         plan->master_dtype != MS_MASTER_DEFAULT)
         set_master(stack, plan);

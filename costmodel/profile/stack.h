@@ -133,8 +133,8 @@ typedef struct ms_stack {
     bool quantizes_reductions, quantizes_gathers;
     ms_coefficient grad_comm_bytes;  /* bytes per parameter in gradient reductions */
     ms_coefficient param_comm_bytes; /* bytes per parameter in all-gathers */
-    /* ---- set for a plan's optimizer (costmodel/plan/stack_choices.h), 0 in stack files:
-     * costmodel/cost/update_cost.h ---- */
+    /* the next six are set by plans only (costmodel/plan/stack_choices.h), for
+     * costmodel/cost/update_cost.h */
     bool has_choices;             /* a plan's choices are in the numbers */
     double orthogonal_iterations; /* Newton-Schulz, per matrix and step */
     /* bytes of states and HBM bytes of parameters that are no matrices to the optimizer,
@@ -173,9 +173,9 @@ typedef struct ms_stack {
     /* all-to-alls send a token once per rank and domain (ms_node_sends,
      * ms_token_exchange_law_make) */
     bool shares_token_copies;
-    bool
-        gathers_tokens; /* each rank gets all tokens of its ep group, sums are scattered */
-    bool keeps_gate;    /* backward keeps the activated gate of a gated MLP, too */
+    /* each rank gets all tokens of its ep group, sums are scattered; set by plans only */
+    bool gathers_tokens;
+    bool keeps_gate; /* backward keeps the activated gate of a gated MLP, too */
     /* norms of separate operations: backward keeps their input in fp32, and the normalized
      * values before the weight, in place of the input */
     bool keeps_eager_norms;
