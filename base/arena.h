@@ -53,6 +53,9 @@ void ms_arena_rewind(ms_arena *arena, ms_arena_mark mark);
 #define MS_NEW(arena, type) ((type *)ms_arena_alloc((arena), sizeof(type)))
 #define MS_NEW_ARRAY(arena, count, type)                                                 \
     ((type *)ms_arena_array((arena), (size_t)(count), sizeof(type)))
+/* An array that the caller fills: it is not zeroed. The size must not overflow. */
+#define MS_TAKE_ARRAY(arena, count, type)                                                \
+    ((type *)ms_arena_take((arena), (size_t)(count) * sizeof(type)))
 /* ms_arena_room for a list held in two variables: assigns both `items` and `capacity`. */
 #define MS_MAKE_ROOM(arena, items, num, capacity, first)                                 \
     ((items) =                                                                           \

@@ -202,8 +202,8 @@ static ms_status make_buffers(ms_rank_run *r)
     long slots = planned->schedule->num_stages * ms_plan_microbatches(planned->plan);
     r->activations = MS_NEW_ARRAY(rank->cx->arena, slots, ms_handed);
     r->gradients = MS_NEW_ARRAY(rank->cx->arena, slots, ms_handed);
-    int neighbours = ms_num_neighbours(planned->pipeline.split, r->pipeline_rank);
-    r->receive_bytes = 2.0 * planned->blocks.send_bytes * neighbours;
+    ms_rank_sides sides = ms_split_sides(planned->pipeline.split, r->pipeline_rank);
+    r->receive_bytes = 2.0 * planned->blocks.send_bytes * sides.neighbours;
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_COMM_BUFFERS, r->receive_bytes,
                             &r->receive_buffer));
     for (int i = 0; i < r->num_blocks; i++)

@@ -27,7 +27,9 @@ typedef struct ms_accepted_recompute {
 
 /* Cache of what the rules accept with each sharding, by the few facts that they read. */
 typedef struct ms_known_accepted {
-    ms_variables reads; /* facts that rules on sharding or recomputation read */
+    int num_reads;
+    /* indices of the facts that rules on sharding or recomputation read besides */
+    unsigned char reads[MS_MAX_VARIABLES];
     bool is_known[MS_NUM_SHARDINGS];
     ms_facts facts[MS_NUM_SHARDINGS];
     ms_accepted_recompute of[MS_NUM_SHARDINGS];

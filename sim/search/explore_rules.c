@@ -113,19 +113,22 @@ static ms_accepted_recompute find_accepted(const ms_explore_level *l)
 ms_known_accepted *ms_known_accepted_make(ms_arena *arena, const ms_workload *workload)
 {
     ms_known_accepted *known = MS_NEW(arena, ms_known_accepted);
-    ms_variables states = ms_rule_level_variables(MS_RULES_OF_STATES);
+    ms_variables states = ms_rule_level_variables(MS_RULES_OF_STATES), all = 0;
     for (int i = 0; i < workload->rules.num; i++) {
         ms_variables reads = rule_reads(&workload->rules.rules[i]);
-        if ((reads & states) != 0)
-            known->reads |= reads & ~states;
+        all |= (reads & states) != 0 ? reads & ~states : 0;
     }
+    for (int i = 0; i < MS_MAX_VARIABLES; i++)
+        if ((all & MS_VARIABLE(i)) != 0)
+            known->reads[known->num_reads++] = (unsigned char)i;
     return known;
 }
 
-static bool same_facts(const ms_facts *a, const ms_facts *b, ms_variables which)
+static bool same_facts(const ms_known_accepted *known, const ms_facts *a,
+                       const ms_facts *b)
 {
-    for (int i = 0; which >> i != 0; i++)
-        if ((which >> i & 1) != 0 && a->of[i] != b->of[i])
+    for (int i = 0; i < known->num_reads; i++)
+        if (a->of[known->reads[i]] != b->of[known->reads[i]])
             return false;
     return true;
 }
@@ -137,7 +140,7 @@ static ms_accepted_recompute known_accepted(const ms_explore_level *l)
     if (l->has_order) /* rules on the order of axes are asked, too */
         return find_accepted(l);
     if (!known->is_known[sharding] ||
-        !same_facts(&known->facts[sharding], &l->facts, known->reads)) {
+        !same_facts(known, &known->facts[sharding], &l->facts)) {
         known->is_known[sharding] = true;
         known->facts[sharding] = l->facts;
         known->of[sharding] = find_accepted(l);

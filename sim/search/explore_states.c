@@ -49,16 +49,16 @@ static recomputed make_recomputed(ms_explore_level *l, ms_layer_mode mode,
 {
     ms_arena *scratch = l->explorer->scratch;
     const ms_split *split = l->split;
-    recomputed r = {MS_NEW_ARRAY(scratch, split->num_classes, ms_stage),
-                    MS_NEW_ARRAY(scratch, split->num_runs, ms_rank_load), false};
+    recomputed r = {MS_TAKE_ARRAY(scratch, split->num_classes, ms_stage),
+                    MS_TAKE_ARRAY(scratch, split->num_runs, ms_rank_load), false};
     make_stages(l, mode, recompute_layers, false, r.stages);
     const ms_stack *stack = l->explorer->workload->stack;
     int num_microbatches = ms_schedule_stage_microbatches(&l->pipeline.shape);
     for (int i = 0; i < split->num_runs; i++) {
         const ms_rank_class *run = &split->runs[i];
         double buffer_bytes =
-            ms_message_buffer_bytes(stack, split, run->first_rank,
-                                    l->priced->blocks.send_bytes, num_microbatches) +
+            ms_message_buffer_bytes(stack, &run->sides, l->priced->blocks.send_bytes,
+                                    num_microbatches) +
             ms_held_output_bytes(stack, r.stages, run, num_microbatches);
         ms_rank_load_states(r.stages, run, buffer_bytes, &r.loads[i]);
         r.loads[i].is_only_backward = num_microbatches == 1;
@@ -578,7 +578,7 @@ double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
     ms_arena *scratch = l->explorer->scratch;
     ms_arena_mark mark = ms_arena_save(scratch);
     ms_explore_open(l, ideal, priced);
-    ms_stage *stages = MS_NEW_ARRAY(scratch, l->split->num_classes, ms_stage);
+    ms_stage *stages = MS_TAKE_ARRAY(scratch, l->split->num_classes, ms_stage);
     make_stages(l, MS_RECOMPUTE_NONE, 0, true, stages);
     for (int i = 0; i < l->split->num_classes; i++) {
         ms_block_cost *sum = &stages[i].sum;

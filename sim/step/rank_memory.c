@@ -32,58 +32,12 @@ ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
     return (ms_rank_live){run, ms_schedule_live_rows(arena, lists, &ranks)};
 }
 
-/* The stages beside a rank's chunk, before and after it, that lie on other ranks: fills
- * in their ranks, returns how many. */
-static int chunk_neighbours(const ms_split *split, int rank, int chunk, int out[2])
-{
-    const ms_schedule_shape *shape = &split->shape;
-    bool both_ways = ms_schedule_placement(shape->kind) == MS_PLACE_BOTH_WAYS;
-    int stage = both_ways ? rank : ms_schedule_stage(shape, rank, chunk), num = 0;
-    int num_stages = both_ways ? split->num_ranks : split->num_stages;
-    for (int beside = stage - 1; beside <= stage + 1; beside += 2) {
-        if (beside < 0 || beside >= num_stages)
-            continue;
-        int other = both_ways ? beside : ms_schedule_rank(shape, beside);
-        if (other != rank)
-            out[num++] = other;
-    }
-    return num;
-}
-
-/* Whether one of a rank's chunks before `chunk` has `other` as a neighbour. */
-static bool is_known_neighbour(const ms_split *split, int rank, int chunk, int other)
-{
-    int ranks[2];
-    for (int c = 0; c < chunk; c++)
-        for (int num = chunk_neighbours(split, rank, c, ranks); num > 0; num--)
-            if (ranks[num - 1] == other)
-                return true;
-    return false;
-}
-
-/* A schedule from a file may place the chunks of a rank beside any number of others. */
-int ms_num_neighbours(const ms_split *split, int rank)
-{
-    int ranks[2], num = 0;
-    for (int chunk = 0; chunk < split->num_chunks; chunk++) {
-        int beside = chunk_neighbours(split, rank, chunk, ranks);
-        for (int i = 0; i < beside; i++)
-            num += (i == 0 || ranks[1] != ranks[0]) &&
-                   !is_known_neighbour(split, rank, chunk, ranks[i]);
-    }
-    return num;
-}
-
-double ms_message_buffer_bytes(const ms_stack *stack, const ms_split *split, int rank,
+double ms_message_buffer_bytes(const ms_stack *stack, const ms_rank_sides *sides,
                                double send_bytes, int num_microbatches)
 {
     /* per neighbour an activation and a gradient, received while others are in use */
-    if (!stack->receives_apart)
-        return 2.0 * send_bytes * ms_num_neighbours(split, rank);
-    int ranks[2], messages = 0;
-    for (int chunk = 0; chunk < split->num_chunks; chunk++)
-        messages += chunk_neighbours(split, rank, chunk, ranks);
-    return send_bytes * messages * num_microbatches;
+    return stack->receives_apart ? send_bytes * sides->messages * num_microbatches
+                                 : 2.0 * send_bytes * sides->neighbours;
 }
 
 double ms_held_output_bytes(const ms_stack *stack, const ms_stage *stages,

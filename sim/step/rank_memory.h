@@ -80,13 +80,10 @@ void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
                          double buffer_bytes, ms_rank_load *out);
 void ms_rank_load_peak(const ms_stage *stages, const ms_rank_live *live,
                        ms_rank_load *out);
-/* Number of other ranks that hold a stage before or after one of the rank's stages: 0, 1
- * or 2. In a loop the first and the last rank are neighbours. */
-int ms_num_neighbours(const ms_split *split, int rank);
 /* Bytes of a rank's receive buffers: per neighbour an activation and a gradient, or, if
  * the stack receives_apart, one per micro-batch of the step and message of a chunk.
  * send_bytes: of one message. */
-double ms_message_buffer_bytes(const ms_stack *stack, const ms_split *split, int rank,
+double ms_message_buffer_bytes(const ms_stack *stack, const ms_rank_sides *sides,
                                double send_bytes, int num_microbatches);
 
 /* Bytes of the logits of all micro-batches that the last stage keeps until the step ends.

@@ -397,6 +397,49 @@ long ms_split_most_layers(const ms_split *split)
     return most;
 }
 
+/* The stages beside a rank's chunk, before and after it, that lie on other ranks: fills
+ * in their ranks, returns how many. */
+static int chunk_neighbours(const ms_split *split, int rank, int chunk, int out[2])
+{
+    const ms_schedule_shape *shape = &split->shape;
+    bool both_ways = ms_schedule_placement(shape->kind) == MS_PLACE_BOTH_WAYS;
+    int stage = both_ways ? rank : ms_schedule_stage(shape, rank, chunk), num = 0;
+    int num_stages = both_ways ? split->num_ranks : split->num_stages;
+    for (int beside = stage - 1; beside <= stage + 1; beside += 2) {
+        if (beside < 0 || beside >= num_stages)
+            continue;
+        int other = both_ways ? beside : ms_schedule_rank(shape, beside);
+        if (other != rank)
+            out[num++] = other;
+    }
+    return num;
+}
+
+/* Whether one of a rank's chunks before `chunk` has `other` as a neighbour. */
+static bool is_known_neighbour(const ms_split *split, int rank, int chunk, int other)
+{
+    int ranks[2];
+    for (int c = 0; c < chunk; c++)
+        for (int num = chunk_neighbours(split, rank, c, ranks); num > 0; num--)
+            if (ranks[num - 1] == other)
+                return true;
+    return false;
+}
+
+ms_rank_sides ms_split_sides(const ms_split *split, int rank)
+{
+    ms_rank_sides sides = {0};
+    int ranks[2];
+    for (int chunk = 0; chunk < split->num_chunks; chunk++) {
+        int beside = chunk_neighbours(split, rank, chunk, ranks);
+        sides.messages += beside;
+        for (int i = 0; i < beside; i++)
+            sides.neighbours += (i == 0 || ranks[1] != ranks[0]) &&
+                                !is_known_neighbour(split, rank, chunk, ranks[i]);
+    }
+    return sides;
+}
+
 static void find_runs(split_builder *b, ms_arena *arena)
 {
     ms_split *split = b->split;
@@ -416,8 +459,11 @@ static void find_runs(split_builder *b, ms_arena *arena)
                memcmp(b->runs[like].classes, classes, size) != 0)
             like++;
         last = &b->runs[split->num_runs++];
-        *last = (ms_rank_class){
-            .first_rank = rank, .num_ranks = 1, .like = like, .classes = classes};
+        *last = (ms_rank_class){.first_rank = rank,
+                                .num_ranks = 1,
+                                .like = like,
+                                .sides = ms_split_sides(split, rank),
+                                .classes = classes};
         count_distinct(last, arena, chunks);
     }
 }

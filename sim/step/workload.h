@@ -14,10 +14,17 @@
 
 #include <pthread.h>
 
+/* Stages of a pipeline that lie beside those of a rank, on other ranks. */
+typedef struct ms_rank_sides {
+    int neighbours; /* ranks that hold them; in a loop the first and last rank are such */
+    int messages;   /* pairs of a chunk of the rank and a stage before or after it */
+} ms_rank_sides;
+
 /* Neighbouring pipeline ranks whose model chunks are equal, and so are their costs. */
 typedef struct ms_rank_class {
     int first_rank, num_ranks;
     int like;                /* the first of the split's runs with equal classes */
+    ms_rank_sides sides;     /* the first rank's */
     const int *classes;      /* (num_chunks): stage class of each chunk */
     int num_distinct;        /* number of different stage classes */
     const int *distinct;     /* (num_distinct): different classes, in chunk order */
@@ -47,6 +54,9 @@ bool ms_split_holds(const ms_split *split, int rank, int stage);
 /* Whether a rank has the first and the last stage: with one rank, in a V placement, or
  * with placement in both directions (DualPipe). */
 bool ms_split_ends_meet(const ms_split *split);
+/* What lies beside a rank; a schedule from a file may place its chunks beside any number
+ * of others. */
+ms_rank_sides ms_split_sides(const ms_split *split, int rank);
 /* Number of layers of the largest stage. */
 long ms_split_most_layers(const ms_split *split);
 

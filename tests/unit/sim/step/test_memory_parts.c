@@ -285,9 +285,9 @@ static void ends_of_a_loop_are_neighbours(void **state)
                 {MS_ZB_V, 4, 2, 1, 2, 1},        {MS_DUALPIPE, 4, 2, 1, 2, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ms_split split = split_of(rows[i].kind, rows[i].ranks, rows[i].chunks);
-        ASSERT_INT(ms_num_neighbours(&split, 0), rows[i].first);
-        ASSERT_INT(ms_num_neighbours(&split, rows[i].ranks / 2), rows[i].middle);
-        ASSERT_INT(ms_num_neighbours(&split, rows[i].ranks - 1), rows[i].last);
+        ASSERT_INT(ms_split_sides(&split, 0).neighbours, rows[i].first);
+        ASSERT_INT(ms_split_sides(&split, rows[i].ranks / 2).neighbours, rows[i].middle);
+        ASSERT_INT(ms_split_sides(&split, rows[i].ranks - 1).neighbours, rows[i].last);
     }
 }
 
@@ -298,10 +298,11 @@ static void receive_buffers_are_per_neighbour_or_microbatch(void **state)
     (void)state;
     ms_stack habits = stack;
     ms_split split = split_of(MS_INTERLEAVED, 4, 2);
-    ASSERT_NEAR(ms_message_buffer_bytes(&habits, &split, 0, 10, 5), 2 * 2 * 10, 0);
+    ms_rank_sides first = ms_split_sides(&split, 0), second = ms_split_sides(&split, 1);
+    ASSERT_NEAR(ms_message_buffer_bytes(&habits, &first, 10, 5), 2 * 2 * 10, 0);
     habits.receives_apart = true;
-    ASSERT_NEAR(ms_message_buffer_bytes(&habits, &split, 0, 10, 5), 3 * 5 * 10, 0);
-    ASSERT_NEAR(ms_message_buffer_bytes(&habits, &split, 1, 10, 5), 4 * 5 * 10, 0);
+    ASSERT_NEAR(ms_message_buffer_bytes(&habits, &first, 10, 5), 3 * 5 * 10, 0);
+    ASSERT_NEAR(ms_message_buffer_bytes(&habits, &second, 10, 5), 4 * 5 * 10, 0);
 }
 
 /* A last stage of a pipeline with 14 bytes a logit, 2 of which stay: of 3 micro-batches
