@@ -21,7 +21,7 @@ typedef struct lifetimes {
 
 static bool is_logits(const ms_tensor *tensor)
 {
-    return strchr(tensor->dims, MS_DIM_VOCAB) != NULL;
+    return ms_tensor_has(tensor, MS_DIM_VOCAB);
 }
 
 static bool is_in_place(const ms_node *node)

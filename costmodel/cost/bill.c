@@ -494,8 +494,7 @@ static void add_params(const ms_program *program, const ms_pricer *pricer, ms_bi
         double elements = ms_tensor_local_elements(program, t);
         bool is_expert = tensor->mesh == MS_SPARSE_MESH;
         bool is_head = program->key.block == MS_BLOCK_HEAD &&
-                       strchr(tensor->dims, MS_DIM_VOCAB) != NULL &&
-                       strlen(tensor->dims) == 2;
+                       ms_tensor_has(tensor, MS_DIM_VOCAB) && strlen(tensor->dims) == 2;
         if (tensor->frozen) {
             add_frozen(program, t, pricer, bill);
             continue;

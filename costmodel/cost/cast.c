@@ -115,37 +115,13 @@ static double cast_share(const ms_program *program, const ms_node *node,
 
 /* ---- products of one matrix ---- */
 
-/* The framework's joined matrix that holds a GEMM node's weight: 1 query, key and value;
- * 2, 3, 4 gate and up of the MLP, of shared experts, of experts; 5, 6 adapters of 1 and
- * 2; 0: none. */
-static int joined_group(const ms_node *node)
-{
-    enum {
-        NUM_GROUPS = 6
-    };
-    static const char *const names[NUM_GROUPS][3] = {
-        {"attention.query", "attention.key", "attention.value"},
-        {"mlp.gate", "mlp.up", ""},
-        {"shared.gate", "shared.up", ""},
-        {"experts.gate", "experts.up", ""},
-        {"attention.query.lora_b", "attention.key.lora_b", "attention.value.lora_b"},
-        {"mlp.gate.lora_b", "mlp.up.lora_b", ""}};
-    if (!ms_node_is_product(node))
-        return 0;
-    for (int group = 0; group < NUM_GROUPS; group++)
-        for (int i = 0; i < 3; i++)
-            if (strcmp(node->name, names[group][i]) == 0)
-                return group + 1;
-    return 0;
-}
-
 /* The GEMM size along which projections are joined to one matrix. */
 static double *joined_side(const ms_node *node, ms_gemm_shape *shape)
 {
     return node->pass == MS_PASS_BACKWARD_INPUT ? &shape->k : &shape->n;
 }
 
-/* Shape of the GEMM by the joined matrix (joined_group) of which a node is a part;
+/* Shape of the GEMM by the joined matrix (ms_node.joined) of which a node is a part;
  * *share: its part of that GEMM. A recomputed node is a part of the forward GEMM. */
 static ms_gemm_shape joined_product(const ms_program *program, const ms_node *node,
                                     const ms_stack *stack, double *share)
@@ -153,10 +129,9 @@ static ms_gemm_shape joined_product(const ms_program *program, const ms_node *no
     ms_gemm_shape shape = ms_node_product(program, node, stack);
     double own = *joined_side(node, &shape), all = 0.0;
     ms_pass pass = node->pass == MS_PASS_RECOMPUTE ? MS_PASS_FORWARD : node->pass;
-    int group = joined_group(node);
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *other = &program->nodes[n];
-        if (other->pass == pass && joined_group(other) == group) {
+        if (other->pass == pass && other->joined == node->joined) {
             ms_gemm_shape its = ms_node_product(program, other, stack);
             all += *joined_side(other, &its);
         }
@@ -169,7 +144,7 @@ static ms_gemm_shape joined_product(const ms_program *program, const ms_node *no
 static bool is_part_of_sum(const ms_program *program, int tensor)
 {
     int producer = program->tensors[tensor].producer;
-    return producer >= 0 && (joined_group(&program->nodes[producer]) > 0 ||
+    return producer >= 0 && (program->nodes[producer].joined > 0 ||
                              ms_node_sums_joined(program, &program->nodes[producer]));
 }
 
@@ -243,7 +218,7 @@ static double multiply_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
     double share = 1.0;
-    bool joined = pricer->stack->fuses_projections && joined_group(node) > 0;
+    bool joined = pricer->stack->fuses_projections && node->joined > 0;
     ms_gemm_shape shape = joined ? joined_product(program, node, pricer->stack, &share)
                                  : ms_node_product(program, node, pricer->stack);
     return share * kernels_s(pricer, node, shape);

@@ -180,7 +180,7 @@ static int attend(ms_builder *b, int q, int k, int v)
 /* Redistributes a tensor over cp: its heads are split instead of its sequence. */
 static int by_heads(ms_builder *b, int tensor)
 {
-    bool query_heads = strchr(b->tensors[tensor].dims, MS_DIM_HEADS) != NULL;
+    bool query_heads = ms_tensor_has(&b->tensors[tensor], MS_DIM_HEADS);
     return ms_convert(
         b, tensor, 1,
         ms_placed_over(b->program, 1,

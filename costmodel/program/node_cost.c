@@ -54,7 +54,7 @@ bool ms_node_reads(const ms_node *node, int tensor)
 
 static bool tensor_has(const ms_program *program, int tensor, char letter)
 {
-    return strchr(program->tensors[tensor].dims, letter) != NULL;
+    return ms_tensor_has(&program->tensors[tensor], letter);
 }
 
 static ms_gemm_shape dense_gemm(const ms_program *program, const ms_node *node)

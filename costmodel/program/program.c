@@ -64,6 +64,26 @@ int ms_node_give(ms_node *node, int tensor)
     return node->out[node->num_out++] = tensor;
 }
 
+/* ms_node.joined, by the node's name. */
+static unsigned char joined_group(const ms_node *node)
+{
+    enum {
+        NUM_GROUPS = 6
+    };
+    static const char *const names[NUM_GROUPS][3] = {
+        {"attention.query", "attention.key", "attention.value"},
+        {"mlp.gate", "mlp.up", ""},
+        {"shared.gate", "shared.up", ""},
+        {"experts.gate", "experts.up", ""},
+        {"attention.query.lora_b", "attention.key.lora_b", "attention.value.lora_b"},
+        {"mlp.gate.lora_b", "mlp.up.lora_b", ""}};
+    for (int group = 0; group < NUM_GROUPS; group++)
+        for (int i = 0; i < 3; i++)
+            if (strcmp(node->name, names[group][i]) == 0)
+                return (unsigned char)(group + 1);
+    return 0;
+}
+
 int ms_push_node(ms_builder *b, const ms_node *node)
 {
     assert(b->num_nodes < MS_MAX_NODES);
@@ -72,6 +92,7 @@ int ms_push_node(ms_builder *b, const ms_node *node)
     if (node->op == MS_OP_REDISTRIBUTE && node->pass == MS_PASS_FORWARD)
         /* a redistribution belongs to the pass that needs its result */
         b->nodes[index].pass = b->pass;
+    b->nodes[index].joined = ms_node_is_product(node) ? joined_group(node) : 0;
     memset(b->strategy[index], 0, sizeof b->strategy[index]);
     for (int i = 0; i < node->num_out; i++)
         b->tensors[node->out[i]].producer = index;

@@ -87,6 +87,15 @@ typedef struct ms_tensor {
     int gradient; /* tensor index of its gradient (weights, program input); -1: none */
 } ms_tensor;
 
+/* Whether one of the tensor's dims has this letter. */
+static inline bool ms_tensor_has(const ms_tensor *tensor, char letter)
+{
+    for (const char *dim = tensor->dims; *dim != '\0'; dim++)
+        if (*dim == letter)
+            return true;
+    return false;
+}
+
 typedef enum ms_pass {
     MS_PASS_FORWARD,
     MS_PASS_RECOMPUTE, /* copies of forward nodes, run before backward needs them */
@@ -110,6 +119,9 @@ typedef struct ms_node {
     bool inverse;     /* ROTARY: rotates back; EXCHANGE: from experts to tokens' ranks */
     bool by_position; /* EMBED: looks up rows by token position, not by token id */
     bool ring;        /* ATTENTION and its gradient: over cp as a ring (ring.h) */
+    /* products of frameworks' joined matrices: 1 query, key and value; 2, 3, 4 gate and up
+     * of the MLP, of shared experts, of experts; 5, 6 adapters of 1 and 2; 0: another */
+    unsigned char joined;
     unsigned char axis; /* REDISTRIBUTE: axis 0..2 of the tensor's mesh */
     ms_placement from, to;
 } ms_node;

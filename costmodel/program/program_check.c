@@ -176,7 +176,7 @@ static void check_shard(ms_checker *c, int tensor, int axis)
 {
     const ms_tensor *t = &c->program->tensors[tensor];
     ms_placement at = t->at[axis];
-    if (strchr(t->dims, at.dim) == NULL || at.dim == '\0') {
+    if (!ms_tensor_has(t, at.dim)) {
         ms_checker_report_tensor(c, MS_CHECK_LAYOUT, tensor, axis,
                                  "split by %c, a dim it does not have", at.dim);
         return;

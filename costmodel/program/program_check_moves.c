@@ -182,11 +182,6 @@ static int choice_operand(const ms_node *node)
     }
 }
 
-static bool has_rows(const ms_tensor *t)
-{
-    return strchr(t->dims, MS_DIM_ROWS) != NULL;
-}
-
 /* Whether two tensors are one routing choice (or copies of one) with equal placements. */
 static bool same_choice(const ms_checker *c, int x, int y)
 {
@@ -220,7 +215,7 @@ static void check_row_order(ms_checker *c, int n, int *order)
                               c->program->tensors[choice].name);
     }
     for (int i = 0; i < node->num_in; i++) {
-        if (!has_rows(ms_checker_in(c, node, i)))
+        if (!ms_tensor_has(ms_checker_in(c, node, i), MS_DIM_ROWS))
             continue;
         if (choice < 0)
             choice = order[node->in[i]];
@@ -232,7 +227,8 @@ static void check_row_order(ms_checker *c, int n, int *order)
         }
     }
     for (int i = 0; i < node->num_out; i++)
-        order[node->out[i]] = has_rows(ms_checker_out(c, node, i)) ? choice : -1;
+        order[node->out[i]] =
+            ms_tensor_has(ms_checker_out(c, node, i), MS_DIM_ROWS) ? choice : -1;
 }
 
 void ms_check_rows(ms_checker *c)

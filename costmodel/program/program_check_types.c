@@ -84,11 +84,6 @@ static const op_type types[] = {
 
 /* ---- dims ---- */
 
-static bool has(const ms_tensor *t, char letter)
-{
-    return letter != '\0' && strchr(t->dims, letter) != NULL;
-}
-
 static char last_dim(const ms_tensor *t)
 {
     size_t rank = strlen(t->dims);
@@ -200,7 +195,7 @@ static bool count_fits(const char *slots, int count)
 static bool slot_placement(const spread *way, char s, const ms_tensor *t,
                            ms_placement *at)
 {
-    bool by_letter = has(t, way->letter);
+    bool by_letter = ms_tensor_has(t, way->letter);
     *at = ms_replicate;
     if (s == '+' || s == '^') {
         at->kind = s == '+' ? MS_PARTIAL_SUM : MS_PARTIAL_MAX;
@@ -215,7 +210,7 @@ static bool slot_placement(const spread *way, char s, const ms_tensor *t,
     char letter = strchr("*#:%", s) != NULL ? way->letter : s;
     *at = ms_shard(letter);
     at->split_factor = way->pieces;
-    return has(t, letter) && !(s == '#' && letter == last_dim(t));
+    return ms_tensor_has(t, letter) && !(s == '#' && letter == last_dim(t));
 }
 
 static bool slot_fits(const spread *way, char s, const ms_tensor *t, int axis)

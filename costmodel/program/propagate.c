@@ -8,11 +8,6 @@
 #include <assert.h>
 #include <string.h>
 
-static bool has(const ms_tensor *tensor, char letter)
-{
-    return letter != 0 && strchr(tensor->dims, letter) != NULL;
-}
-
 bool ms_axis_active(const ms_program *program, int mesh, int axis)
 {
     return axis == 0 || program->mesh_size[mesh][axis] > 1;
@@ -85,20 +80,20 @@ char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input,
     if (node->op == MS_OP_ATTENTION && !node->ring && letter == MS_DIM_SEQUENCE &&
         (input == 1 || input == 2))
         return 0; /* whole: a query needs all keys before it */
-    if (has(operand, letter))
+    if (ms_tensor_has(operand, letter))
         return letter;
     if (node->op == MS_OP_SCAN && letter == MS_DIM_MAMBA_PROJECTED)
         /* the operand's dim of heads, groups or channels */
         return operand->dims[strlen(operand->dims) == 3 ? 2 : 0];
     if (node->op == MS_OP_ATTENTION && letter == MS_DIM_HEADS &&
-        has(operand, MS_DIM_KV_HEADS))
+        ms_tensor_has(operand, MS_DIM_KV_HEADS))
         return MS_DIM_KV_HEADS; /* query heads are where their key head is */
     bool token_letter = letter == MS_DIM_BATCH || letter == MS_DIM_SEQUENCE;
     if ((node->op == MS_OP_PERMUTE || node->op == MS_OP_UNPERMUTE) && token_letter &&
-        has(operand, MS_DIM_ROWS))
+        ms_tensor_has(operand, MS_DIM_ROWS))
         return MS_DIM_ROWS;
     if (node->op == MS_OP_GROUPED && letter == MS_DIM_ROWS && axis == 1 &&
-        has(operand, MS_DIM_EXPERTS))
+        ms_tensor_has(operand, MS_DIM_EXPERTS))
         return MS_DIM_EXPERTS; /* rows are where their expert is */
     return 0;
 }

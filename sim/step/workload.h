@@ -54,8 +54,8 @@ bool ms_split_holds(const ms_split *split, int rank, int stage);
 /* Whether a rank has the first and the last stage: with one rank, in a V placement, or
  * with placement in both directions (DualPipe). */
 bool ms_split_ends_meet(const ms_split *split);
-/* What lies beside a rank; a schedule from a file may place its chunks beside any number
- * of others. */
+/* Counts what lies beside a rank. A schedule from a file may place its chunks beside any
+ * number of others. */
 ms_rank_sides ms_split_sides(const ms_split *split, int rank);
 /* Number of layers of the largest stage. */
 long ms_split_most_layers(const ms_split *split);
