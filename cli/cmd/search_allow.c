@@ -2,56 +2,63 @@
 
 #include "base/units.h"
 #include "cli/options/interrupt.h"
+#include "sim/search/gains.h"
 #include "sim/step/prediction_text.h"
 
 #include <math.h>
+#include <string.h>
 
-#define MAX_FLAGS 4
-
-/* A name of --allow and its alternatives to "not taken", each a flag. */
-typedef struct allowance {
-    const char *name;
-    const char *flags[MAX_FLAGS]; /* NULL ends the list */
-} allowance;
-
-static const allowance allowances[] = {
-    {"fp8", {"--precision=fp8"}},
-    {"bf16-states", {"--optimizer-dtype=bf16"}},
-    {"adam8bit", {"--optimizer=adam8bit"}},
-    {"offload",
-     {"--offload-optimizer=states", "--offload-optimizer=update",
-      "--offload-activations=1"}},
-    {"quantized", {"--quantized-gathers=8"}},
-};
-enum {
-    NUM_ALLOWANCES = sizeof allowances / sizeof *allowances
-};
-
-/* Allowed names, and which flag of each is taken. */
+/* Names of --allow in the order of the table, and for each the allowance that is taken. */
 typedef struct combination {
     int num;
-    const allowance *of[NUM_ALLOWANCES];
-    int taken[NUM_ALLOWANCES]; /* 0: not taken; else 1 + index of the flag */
+    int first[MS_NUM_ALLOWANCES]; /* the first allowance of each name */
+    int taken[MS_NUM_ALLOWANCES]; /* 0: none; else 1 + the number after the first */
 } combination;
+
+static const char *name_of(int allowance)
+{
+    return ms_allowances[allowance].name;
+}
+
+/* Lists each name once, with the first of its allowances; NULL ends the names. */
+static void list_names(const char *names[MS_NUM_ALLOWANCES + 1],
+                       int first[MS_NUM_ALLOWANCES])
+{
+    int num = 0;
+    for (int i = 0; i < MS_NUM_ALLOWANCES; i++) {
+        if (num > 0 && strcmp(names[num - 1], name_of(i)) == 0)
+            continue;
+        first[num] = i;
+        names[num++] = name_of(i);
+    }
+    names[num] = NULL;
+}
+
+static ms_status fail_name(ms_ctx *cx, const char *text, bool repeated,
+                           const char *const *names)
+{
+    const char *known = "";
+    for (int i = 0; names[i] != NULL; i++)
+        known = ms_arena_printf(cx->arena, "%s%s%s", known, i == 0 ? "" : ", ", names[i]);
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--allow: \"%s\" is %s", text,
+            repeated ? "listed twice" : "not known");
+    return ms_hint(cx, "known are %s", known);
+}
 
 static ms_status read_list(ms_ctx *cx, const char *list, combination *out)
 {
-    const char *names[NUM_ALLOWANCES + 1] = {NULL}, *text;
-    for (int i = 0; i < NUM_ALLOWANCES; i++)
-        names[i] = allowances[i].name;
+    const char *names[MS_NUM_ALLOWANCES + 1], *text;
+    int first[MS_NUM_ALLOWANCES];
+    list_names(names, first);
     *out = (combination){0};
     while ((text = ms_list_next(cx->arena, &list)) != NULL) {
         int at = ms_choice_find(text, names);
         bool repeated = false;
         for (int i = 0; i < out->num && at >= 0; i++)
-            repeated = repeated || out->of[i] == &allowances[at];
-        if (at < 0 || repeated) {
-            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--allow: \"%s\" is %s", text,
-                    repeated ? "listed twice" : "not known");
-            return ms_hint(cx, "known are fp8, bf16-states, adam8bit, offload and "
-                               "quantized");
-        }
-        out->of[out->num++] = &allowances[at];
+            repeated = repeated || out->first[i] == first[at];
+        if (at < 0 || repeated)
+            return fail_name(cx, text, repeated, names);
+        out->first[out->num++] = first[at];
     }
     return out->num > 0 ? MS_OK
                         : ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--allow names nothing");
@@ -61,23 +68,29 @@ static ms_status read_list(ms_ctx *cx, const char *list, combination *out)
 static bool next(combination *c)
 {
     for (int i = 0; i < c->num; i++) {
-        c->taken[i]++;
-        if (c->taken[i] <= MAX_FLAGS && c->of[i]->flags[c->taken[i] - 1] != NULL)
+        int at = c->first[i] + c->taken[i]++;
+        if (at < MS_NUM_ALLOWANCES && strcmp(name_of(at), name_of(c->first[i])) == 0)
             return true;
         c->taken[i] = 0;
     }
     return false;
 }
 
+/* The flag that name i of the combination takes; NULL: none. */
+static char *flag_of(ms_arena *arena, const combination *c, int i)
+{
+    int at = c->first[i] + c->taken[i] - 1;
+    return c->taken[i] == 0 ? NULL : ms_allowance_flag(arena, &ms_allowances[at]);
+}
+
 static ms_status set_flags(ms_ctx *cx, const combination *c, ms_plan_options *plan)
 {
     const ms_option_set set = {"plan", ms_plan_option_table(), plan};
     for (int i = 0; i < c->num; i++) {
-        if (c->taken[i] == 0)
-            continue;
-        char *flag = ms_arena_printf(cx->arena, "%s", c->of[i]->flags[c->taken[i] - 1]);
+        char *flag = flag_of(cx->arena, c, i);
         ms_words words;
-        MS_TRY(ms_options_parse(cx, &set, 1, 1, &flag, &words));
+        if (flag != NULL)
+            MS_TRY(ms_options_parse(cx, &set, 1, 1, &flag, &words));
     }
     return MS_OK;
 }
@@ -129,7 +142,8 @@ static const char *names_of(ms_arena *arena, const combination *c)
 {
     const char *text = "";
     for (int i = 0; i < c->num; i++)
-        text = ms_arena_printf(arena, "%s%s%s", text, i == 0 ? "" : ", ", c->of[i]->name);
+        text = ms_arena_printf(arena, "%s%s%s", text, i == 0 ? "" : ", ",
+                               name_of(c->first[i]));
     return text;
 }
 
@@ -148,7 +162,7 @@ static const char *taken_text(ms_arena *arena, const combination *c)
     for (int i = 0; i < c->num; i++)
         if (c->taken[i] > 0)
             text = ms_arena_printf(arena, "%s%s%s", text, text[0] == '\0' ? "" : " ",
-                                   c->of[i]->flags[c->taken[i] - 1]);
+                                   flag_of(arena, c, i));
     return takes_none(c) ? "none of them" : text;
 }
 

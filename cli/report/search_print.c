@@ -293,6 +293,24 @@ static void print_ties(FILE *out, const ms_search_report *report)
     }
 }
 
+/* Says what the first plan would gain by choices that are not taken unless allowed. */
+static void print_gains(FILE *out, ms_arena *arena, const ms_search_report *report)
+{
+    const char *text = "would gain  ", *names = "";
+    for (int i = 0; i < report->num_gains; i++) {
+        const ms_gain *gain = &report->gains[i];
+        const char *comma = i == 0 ? "" : ",";
+        bool faster = ms_gain_is_time(gain);
+        text =
+            ms_arena_printf(arena, "%s%s %s %.1f %s", text, comma, gain->allowance->name,
+                            faster ? 100.0 * gain->gain_frac : ms_gib(gain->freed_bytes),
+                            faster ? "% of the step" : "GiB");
+        names = ms_arena_printf(arena, "%s%s%s", names, comma, gain->allowance->name);
+    }
+    if (report->num_gains > 0)
+        print_note(out, ms_arena_printf(arena, "%s: search --allow %s", text, names));
+}
+
 void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)
 {
     ms_print(out, "%s%s%s\n",
@@ -309,6 +327,7 @@ void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)
         print_note(out, few);
     print_funnel(out, arena, report);
     print_certificate(out, arena, report);
+    print_gains(out, arena, report);
     double elapsed_s = report->result->elapsed_s;
     ms_print(out, "elapsed      %.*f s, %d thread%s\n", elapsed_s < 1.0 ? 3 : 1,
              elapsed_s, report->num_threads, report->num_threads == 1 ? "" : "s");

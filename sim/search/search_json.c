@@ -126,6 +126,32 @@ static void write_plans(ms_jout *out, const ms_search_report *report)
     ms_jout_end_array(out);
 }
 
+void ms_search_find_gains(const ms_workload *workload, ms_search_report *report)
+{
+    if (report->result->num_found > 0)
+        report->num_gains =
+            ms_find_gains(workload, &report->plans[0], report->result->found[0].step_s,
+                          report->predictions[0].peak_bytes, report->gains);
+}
+
+static void write_gains(ms_jout *out, const ms_search_report *report)
+{
+    ms_jout_begin_array_field(out, "would_gain");
+    for (int i = 0; i < report->num_gains; i++) {
+        const ms_gain *gain = &report->gains[i];
+        ms_arena *scratch = ms_arena_open();
+        ms_jout_begin_object(out);
+        ms_jout_text_field(out, "allow", gain->allowance->name);
+        ms_jout_text_field(out, "flag", ms_allowance_flag(scratch, gain->allowance));
+        ms_jout_number_field(out, "step_s", gain->step_s);
+        ms_jout_number_field(out, "gain_frac", gain->gain_frac);
+        ms_jout_number_field(out, "peak_bytes", gain->peak_bytes);
+        ms_jout_end_object(out);
+        ms_arena_close(scratch);
+    }
+    ms_jout_end_array(out);
+}
+
 void ms_search_write_fields(ms_jout *out, const ms_search_report *report)
 {
     ms_jout_text_field(out, "schema", "meshsim.search/1");
@@ -138,6 +164,7 @@ void ms_search_write_fields(ms_jout *out, const ms_search_report *report)
     ms_search_write_certificate(out, report);
     write_ties(out, report);
     write_plans(out, report);
+    write_gains(out, report);
     if (report->shortfall != NULL) {
         ms_jout_key(out, "shortfall");
         ms_shortfall_write_json(out, report->shortfall);

@@ -3,6 +3,7 @@
 #define MS_SIM_SEARCH_SEARCH_REPORT_H
 
 #include "costmodel/calibrate/ranking_spread.h"
+#include "sim/search/gains.h"
 #include "sim/search/search.h"
 #include "sim/search/shortfall.h"
 #include "sim/search/why.h"
@@ -20,6 +21,8 @@ typedef struct ms_search_report {
     const ms_plan *plans; /* (result->num_found): best plans */
     const char *layout;   /* layout string of the first plan (ms_plan_layout_text) */
     const ms_prediction *predictions; /* (result->num_found): predictions of `plans` */
+    int num_gains;
+    ms_gain gains[MS_NUM_ALLOWANCES]; /* gains of the first plan (ms_find_gains) */
     const ms_shortfall *shortfall;    /* why no plan fits; NULL if some does */
     const ms_why *why;                /* answer to --why; NULL if not asked */
     double tie_band_frac;     /* plans less slower than the fastest by this are tied */
@@ -45,6 +48,9 @@ double ms_search_best_step_s(const ms_search_report *report);
 /* Probability that the listed plan `a` is faster than `b` (ms_faster_probability, by
  * replay); NaN if no errors are known. */
 double ms_search_faster_probability(const ms_search_report *report, int a, int b);
+
+/* Fills in what the first plan, if there is one, would gain. */
+void ms_search_find_gains(const ms_workload *workload, ms_search_report *report);
 
 /* Writes the fields that say what was searched, "model" and so on, into an open JSON
  * object. `stack`: the only stack; NULL for several. */
