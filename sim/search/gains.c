@@ -38,15 +38,15 @@ char *ms_allowance_flag(ms_arena *arena, const ms_allowance *allowance)
 
 /* A plan with a choice on top; false if the device or the framework lacks it, or if the
  * plan has it. */
-static bool predict(ms_ctx *cx, const ms_workload *like, const ms_plan *plan,
-                    const ms_allowance *allowance, ms_prediction *out)
+static bool predict(ms_ctx *cx, const ms_workload *like, const ms_stack *stack,
+                    const ms_plan *plan, const ms_allowance *allowance,
+                    ms_prediction *out)
 {
     ms_plan with = *plan;
-    ms_workload_inputs inputs = {like->model, like->cluster, like->profile, NULL};
+    ms_workload_inputs inputs = {like->model, like->cluster, like->profile, stack};
     ms_workload *workload;
     allow(&with, allowance);
     if (ms_plan_same(&with, plan, allowance->choice) ||
-        ms_stack_load(cx, plan->stack, &inputs.stack) != MS_OK ||
         ms_workload_make_like(cx, like, &inputs, &with, &workload) != MS_OK)
         return false;
     ms_workload_set_memory_rule(workload, &like->memory.rule);
@@ -78,11 +78,15 @@ static bool is_more(const ms_gain *gain, const ms_gain *other)
 int ms_find_gains(const ms_workload *workload, const ms_plan *plan, double step_s,
                   double peak_bytes, ms_gain out[MS_NUM_ALLOWANCES])
 {
+    ms_ctx quiet = {.arena = ms_arena_open(), .verbosity = -1};
+    const ms_stack *stack; /* workload->stack has the choices of its plans */
     int num = 0;
-    for (int i = 0; i < MS_NUM_ALLOWANCES; i++) {
-        ms_ctx quiet = {.arena = ms_arena_open(), .verbosity = -1};
+    bool has_stack = ms_stack_load(&quiet, plan->stack, &stack) == MS_OK;
+    for (int i = 0; i < MS_NUM_ALLOWANCES && has_stack; i++) {
+        ms_arena_mark mark = ms_arena_save(quiet.arena);
+        ms_ctx one = {.arena = quiet.arena, .verbosity = -1};
         ms_prediction p;
-        if (predict(&quiet, workload, plan, &ms_allowances[i], &p)) {
+        if (predict(&one, workload, stack, plan, &ms_allowances[i], &p)) {
             ms_gain gain = {&ms_allowances[i], p.step_s, 1.0 - p.step_s / step_s,
                             p.peak_bytes, peak_bytes - p.peak_bytes};
             const char *name = gain.allowance->name;
@@ -90,7 +94,8 @@ int ms_find_gains(const ms_workload *workload, const ms_plan *plan, double step_
             if (is_more(&gain, again ? &out[num - 1] : NULL))
                 out[again ? num - 1 : num++] = gain;
         }
-        ms_arena_close(quiet.arena);
+        ms_arena_rewind(quiet.arena, mark);
     }
+    ms_arena_close(quiet.arena);
     return num;
 }
