@@ -26,7 +26,7 @@ double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_link
                  double layers, int pass);
 
 /* Number of calls by which the host starts a pass of a block: kernels and collectives, or
- * operations, or replays of a graph (0: the whole step is one). */
+ * operations, or replays of a graph (0: the whole step is one graph). */
 double ms_host_launches(const ms_workload *workload, const ms_bill *bill, int pass);
 
 /* Seconds by which messages between pipeline stages are delayed: the stack's
