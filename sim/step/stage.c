@@ -427,12 +427,8 @@ void ms_stage_make(const ms_workload *workload, const ms_block_costs *blocks,
     out->is_first = layout->has_embedding;
     note_end_units(workload, blocks, layout, out);
     int messages = !layout->has_embedding + !layout->has_head;
-    /* the result of a layer's graph, which the next one copies to its own input */
-    long results =
-        workload->stack->cuda_graphs == MS_GRAPHS_LAYERS ? layout->num_layers : 0;
     out->sum.memory.saved.activation_bytes +=
-        (messages * workload->stack->boundary_copies.value + (double)results) *
-        blocks->send_bytes;
+        messages * workload->stack->boundary_copies.value * blocks->send_bytes;
     if (!layout->compute_alone)
         walk_back(workload, blocks, layout, out);
 }
