@@ -413,9 +413,9 @@ char *ms_plan_text(ms_arena *arena, const ms_plan *plan)
     if (plan->ep * plan->etp > 1)
         experts = ms_arena_printf(arena, ", ep %ld etp %ld", plan->ep, plan->etp);
     return ms_arena_printf(
-        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s%s%s, %s%s%s%s", axes_text(arena, plan),
-        context_text(arena, plan), experts, plan->microbatch, schedule_text(arena, plan),
-        plan->zero,
+        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s%s%s, %s%s%s%s",
+        axes_text(arena, plan), context_text(arena, plan), experts, plan->microbatch,
+        schedule_text(arena, plan), plan->zero,
         plan->zero == 3 && !plan->reshard_after_forward ? " kept gathered" : "",
         switches_text(arena, plan), recompute_text(arena, plan),
         offload_text(arena, plan), quantized_text(arena, "gathers", plan->gather_bits),

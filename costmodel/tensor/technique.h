@@ -91,9 +91,9 @@ typedef enum ms_quantized_bits {
 } ms_quantized_bits;
 extern const char *const ms_quantized_bits_names[]; /* "off" "8" "4", NULL */
 
-/* What torch.compile compiles. */
+/* The part of a model that torch.compile compiles. */
 typedef enum ms_compile {
-    MS_COMPILE_OF_STACK, /* as the stack does */
+    MS_COMPILE_OF_STACK, /* the stack's own way */
     MS_COMPILE_NONE,     /* every operation is launched by itself (eager) */
     MS_COMPILE_REGIONAL, /* each layer, and the loss if the stack compiles it */
     MS_COMPILE_FULL      /* the whole model */

@@ -4,7 +4,7 @@
 
 static const ms_block_cost *cost_of(const ms_planned *p, const ms_held_block *held)
 {
-    return held->block == MS_BLOCK_LAYER  ? &p->blocks.layer[held->kind][held->mode]
+    return held->block == MS_BLOCK_LAYER   ? &p->blocks.layer[held->kind][held->mode]
            : held->block == MS_BLOCK_EMBED ? &p->blocks.embed
                                            : &p->blocks.head;
 }
@@ -12,7 +12,8 @@ static const ms_block_cost *cost_of(const ms_planned *p, const ms_held_block *he
 static void add_block(const ms_planned *p, const ms_held_block *held, double split_frac,
                       ms_host_use *out)
 {
-    double times = held->count * (double)ms_schedule_stage_microbatches(&p->pipeline.shape);
+    double times =
+        held->count * (double)ms_schedule_stage_microbatches(&p->pipeline.shape);
     const ms_block_cost *cost = cost_of(p, held);
     double *wait_s = out->wait_s[held->block];
     out->launch_s += times * (cost->forward_launch_s + cost->backward_launch_s);

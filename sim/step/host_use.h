@@ -6,7 +6,7 @@
 #include "sim/step/planned.h"
 
 typedef struct ms_host_use {
-    bool is_chosen;        /* the plan states how its kernels are launched */
+    bool is_chosen;  /* the plan states how its kernels are launched */
     double launches; /* calls by which the host starts work on its device, in a step */
     double launch_s; /* seconds that these take the host; offloaded copies, if longer */
     /* seconds of a step that embedding, layers and head wait for the host, by pass */

@@ -135,9 +135,9 @@ const char *ms_host_use_text(ms_arena *arena, const ms_prediction *p)
             double wait_s = p->host.wait_s[block][pass];
             if (wait_s < 1e-4 * p->step_s)
                 continue;
-            text = ms_arena_printf(arena, "%s%s%s %s %.*f s", text, joint,
-                                   block_names[block], pass_names[pass], decimals,
-                                   wait_s);
+            text =
+                ms_arena_printf(arena, "%s%s%s %s %.*f s", text, joint,
+                                block_names[block], pass_names[pass], decimals, wait_s);
             joint = ", ";
         }
     }

@@ -1,7 +1,6 @@
 /* Reads rows of a file of published runs: the model, hardware and plan of each. */
 #include "sim/validate/pubrun.h"
 
-#include "costmodel/plan/stack_choices.h"
 #include "sim/validate/pubrun_priv.h"
 #include "sim/validate/row_errors.h"
 
@@ -146,25 +145,6 @@ static void set_tensor(row_reader *r)
     plan->async_tp = many && (c->async_tp > 0 || (c->async_tp < 0 && flagged));
     if (many && c->async_tp < 0)
         ms_pubrun_note(&r->notes, "%sasynchronous tp", flagged ? "" : "no ");
-}
-
-/* Sets compilation and CUDA graphs that the table row states, if its stack has them. */
-static void set_host(row_reader *r)
-{
-    const ms_stack *stack = r->run->stack;
-    ms_plan *plan = &r->run->plan;
-    const char *text = ms_plain_text(r->cx->arena, r->cells->compile);
-    ms_compile stated = strstr(text, "torchcompile") != NULL ? MS_COMPILE_REGIONAL
-                        : strstr(text, "eager") != NULL      ? MS_COMPILE_NONE
-                                                             : MS_COMPILE_OF_STACK;
-    plan->compile = stated != stack->compile ? stated : MS_COMPILE_OF_STACK;
-    if (strstr(text, "cudagraphs") != NULL && stack->graph_launch_s.value > 0.0)
-        plan->cuda_graphs = MS_GRAPHS_LAYERS;
-    ms_ctx check_context = {.arena = r->cx->arena};
-    if (ms_plan_check_host(&check_context, plan, stack, r->run->model) != MS_OK) {
-        plan->compile = MS_COMPILE_OF_STACK;
-        ms_pubrun_note(&r->notes, "compiled as its stack");
-    }
 }
 
 /* ---- batch, recomputation, precision ---- */
@@ -460,7 +440,7 @@ static const char *resolve_row(row_reader *r)
         return reason;
     set_zero(r);
     set_tensor(r);
-    set_host(r);
+    ms_pubrun_set_host(r->cells, &r->notes, r->run);
     set_expert_tensor(r);
     return check_plan(r);
 }
