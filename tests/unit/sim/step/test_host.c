@@ -106,9 +106,8 @@ static void a_graph_is_one_launch(void **state)
                       .cuda_graphs = MS_GRAPHS_LAYERS};
     ms_workload workload = {.stack = &stack, .profile = &profile};
     ms_links links = {0};
-    ms_bill layer = {.block = MS_BLOCK_LAYER,
-                     .kernels = {0, 90},
-                     .expert_kernels = {0, 7}};
+    ms_bill layer = {
+        .block = MS_BLOCK_LAYER, .kernels = {0, 90}, .expert_kernels = {0, 7}};
     ms_bill head = layer;
     head.block = MS_BLOCK_HEAD;
     ASSERT_NEAR(ms_host_s(&workload, &layer, &links, 1, MS_BILL_FORWARD), 4, 0);
