@@ -129,6 +129,9 @@ static void print_times(FILE *out, ms_arena *arena, const ms_prediction *p)
     }
     fputc('\n', out);
     ms_table_print(table, out);
+    if (ms_shows_host(p))
+        ms_wrap_print(out, ms_arena_printf(arena, "host: %s", ms_host_use_text(arena, p)),
+                      (size_t)ms_table_most_width(), 6);
 }
 
 static void memory_row(ms_table *table, const char *name, double bytes,

@@ -172,6 +172,12 @@ static double *segments_of(ms_bill_segments *segments, ms_pass pass)
     }
 }
 
+static void add_operations(ms_host_operations *sum, ms_host_operations more)
+{
+    sum->total += more.total;
+    sum->sharded += more.sharded;
+}
+
 static void add_node(const ms_program *program, const ms_node *node, double seconds,
                      const ms_pricer *pricer, ms_bill *bill)
 {
@@ -183,6 +189,8 @@ static void add_node(const ms_program *program, const ms_node *node, double seco
     bill->kernels[pass] += kernels;
     if (node->op == MS_OP_GROUPED || is_routing(node))
         bill->expert_kernels[pass] += kernels;
+    add_operations(&bill->operations[pass],
+                   ms_node_host_operations(node, kernels, program->key.tp > 1));
     if (node->pass == MS_PASS_BACKWARD_WEIGHT) {
         bill->weight_s += seconds;
         bill->weight_flop += flop;
@@ -423,6 +431,8 @@ static void add_change(const ms_program *program, const ms_pricer *pricer,
     if (!ms_node_bill_comm(program, pricer, node, &comm))
         return;
     add_comm(bill, pass, comm);
+    add_operations(&bill->operations[pass],
+                   (ms_host_operations){1, comm.axis == MS_BILL_TP});
     if (node->pass == MS_PASS_BACKWARD_WEIGHT)
         add_comm(bill, MS_BILL_WEIGHT, comm);
 }
@@ -514,7 +524,7 @@ static void add_params(const ms_program *program, const ms_pricer *pricer, ms_bi
 
 ms_bill ms_bill_make(ms_arena *arena, const ms_program *program, const ms_pricer *pricer)
 {
-    ms_bill bill = {0};
+    ms_bill bill = {.block = program->key.block};
     for (int list = 0; list < MS_NUM_BILL_LISTS; list++)
         bill.comms[list] = ms_arena_take(arena, MAX_COMMS * sizeof(ms_bill_comm));
     add_compute(program, pricer, &bill);

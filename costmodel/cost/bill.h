@@ -6,6 +6,7 @@
 #ifndef MS_COSTMODEL_COST_BILL_H
 #define MS_COSTMODEL_COST_BILL_H
 
+#include "costmodel/cost/host_operations.h"
 #include "costmodel/cost/kernel_cost.h"
 #include "costmodel/cost/update_cost.h"
 #include "costmodel/program/program.h"
@@ -119,6 +120,9 @@ typedef struct ms_bill {
     int kernels[MS_NUM_BILL_PASSES];
     int weight_kernels;                     /* weight gradients' part of kernels */
     int expert_kernels[MS_NUM_BILL_PASSES]; /* kernels of routing and grouped GEMMs */
+    /* kernels and collectives as operations that nothing fuses */
+    ms_host_operations operations[MS_NUM_BILL_PASSES];
+    unsigned char block; /* ms_block_kind */
     int num_comms[MS_NUM_BILL_LISTS];
     ms_bill_comm *comms[MS_NUM_BILL_LISTS]; /* [list] (num_comms) */
     ms_bill_segments segments;

@@ -113,6 +113,8 @@ typedef enum ms_choice {
     MS_CHOOSE_GATHER_BITS,
     MS_CHOOSE_REDUCE_BITS,
     MS_CHOOSE_OPTIMIZER,
+    MS_CHOOSE_COMPILE,
+    MS_CHOOSE_CUDA_GRAPHS,
     MS_NUM_CHOICES
 } ms_choice;
 
@@ -169,6 +171,8 @@ typedef struct ms_plan {
     bool offload_layer_inputs;       /* saved layer inputs are in host memory */
     ms_host_optimizer offload_optimizer;
     ms_quantized_bits gather_bits, reduce_bits; /* sent for parameters and gradients */
+    ms_compile compile;
+    ms_cuda_graphs cuda_graphs;
 } ms_plan;
 
 /* The adapters of a plan; rank 0 if it has none or its targets are unknown words. */

@@ -487,4 +487,17 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
                              JSON("optimizer", "kind"), .json_plain = MS_PLAIN_OMITTED,
                              .find = find_optimizer, .in_table = true, .hidden = true,
                              FLAG("--optimizer", NULL, "optimizer (default adamw)")},
+    [MS_CHOOSE_COMPILE] =
+        {WORD(compile, "compile", ms_compile_names), JSON("host", "compile"),
+         .json_plain = MS_PLAIN_OMITTED, .in_table = true, .hidden = true,
+         FLAG("--compile", NULL,
+              "what torch.compile compiles: nothing, each layer, or the whole model "
+              "(default: as the stack)")},
+    [MS_CHOOSE_CUDA_GRAPHS] =
+        {WORD(cuda_graphs, "cuda_graphs", ms_cuda_graphs_names),
+         JSON("host", "cuda_graphs"), .json_plain = MS_PLAIN_OMITTED, .in_table = true,
+         .hidden = true,
+         FLAG("--cuda-graphs", NULL,
+              "launches replayed as CUDA graphs: of each layer, or of the whole step "
+              "(default none)")},
 };

@@ -381,6 +381,18 @@ static const char *quantized_text(ms_arena *arena, const char *what,
                                                       ms_quantized_bits_names[bits]);
 }
 
+/* How kernels are launched: ", compile none, cuda graphs of layers". */
+static const char *host_text(ms_arena *arena, const ms_plan *plan)
+{
+    static const char *const graphs[] = {"", ", cuda graphs of layers",
+                                         ", one cuda graph"};
+    const char *compile =
+        plan->compile == MS_COMPILE_OF_STACK
+            ? ""
+            : ms_arena_printf(arena, ", compile %s", ms_compile_names[plan->compile]);
+    return ms_arena_printf(arena, "%s%s", compile, graphs[plan->cuda_graphs]);
+}
+
 /* Stated types and optimizer: ", grads bf16, optimizer int8, muon". */
 static const char *states_text(ms_arena *arena, const ms_plan *plan)
 {
@@ -401,12 +413,13 @@ char *ms_plan_text(ms_arena *arena, const ms_plan *plan)
     if (plan->ep * plan->etp > 1)
         experts = ms_arena_printf(arena, ", ep %ld etp %ld", plan->ep, plan->etp);
     return ms_arena_printf(
-        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s%s%s, %s%s%s", axes_text(arena, plan),
-        context_text(arena, plan), experts, plan->microbatch, schedule_text(arena, plan),
-        plan->zero,
+        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s%s%s, %s%s%s%s",
+        axes_text(arena, plan), context_text(arena, plan), experts, plan->microbatch,
+        schedule_text(arena, plan), plan->zero,
         plan->zero == 3 && !plan->reshard_after_forward ? " kept gathered" : "",
         switches_text(arena, plan), recompute_text(arena, plan),
         offload_text(arena, plan), quantized_text(arena, "gathers", plan->gather_bits),
         quantized_text(arena, "reductions", plan->reduce_bits),
-        ms_dtype_names[plan->compute], states_text(arena, plan), lora_text(arena, plan));
+        ms_dtype_names[plan->compute], states_text(arena, plan), lora_text(arena, plan),
+        host_text(arena, plan));
 }

@@ -71,7 +71,9 @@ static void set_states(const ms_plan *plan, ms_stack *stack)
 
 ms_stack ms_stack_of_plan(const ms_stack *stack, const ms_plan *plan)
 {
-    ms_stack out = ms_stack_adapt(stack, plan->compute);
+    ms_stack own = *stack;
+    ms_stack_set_host(&own, plan);
+    ms_stack out = ms_stack_adapt(&own, plan->compute);
     set_states(plan, &out);
     choose_dispatcher(plan, &out);
     if (plan->lora_rank > 0)

@@ -1,4 +1,4 @@
-/* A plan's choices that change numbers of its stack: types, optimizer, offload. */
+/* A plan's choices that change numbers of its stack: types, optimizer, offload, host. */
 #ifndef MS_COSTMODEL_PLAN_STACK_CHOICES_H
 #define MS_COSTMODEL_PLAN_STACK_CHOICES_H
 
@@ -37,6 +37,16 @@ ms_status ms_plan_check_types(ms_ctx *cx, const ms_plan *plan, const ms_device *
 
 /* Puts the states and the traffic of the plan's optimizer in place of AdamW's. */
 void ms_stack_set_optimizer(ms_stack *stack, const ms_plan *plan);
+
+/* Puts how the plan's kernels are launched in place of the stack's way. Where layers are
+ * compiled unlike the stack's, or not compiled, the numbers that depend on it are those of
+ * its counterpart. */
+void ms_stack_set_host(ms_stack *stack, const ms_plan *plan);
+
+/* MS_EINPUT: the stack has no counterpart for the plan's `compile`, or no CUDA graphs; or
+ * the whole step is to be one graph though the host waits for the shapes of experts. */
+ms_status ms_plan_check_host(ms_ctx *cx, const ms_plan *plan, const ms_stack *stack,
+                             const ms_model *model);
 
 /* HBM bytes per parameter of an update that reads the gradient, and reads and writes
  * master copy and moments; the parameter is written, and read too if no master is. */

@@ -14,7 +14,7 @@ const char *const ms_layer_split_names[] = {"balanced", "even", "by-flop", NULL}
 /* Members that the field table of stack files fills; words become enums afterwards. */
 typedef struct stack_file {
     ms_stack stack;
-    int attention, recompute, layer_split, cp_method, optimizer_sync;
+    int attention, recompute, layer_split, cp_method, optimizer_sync, compile;
     const char *schedules, *default_schedule;
 } stack_file;
 
@@ -76,6 +76,16 @@ static const ms_field stack_fields[] = {
              "host time of a layer's routing and dispatch, in launches"),
     OPTIONAL(scan_loss, 100, "time of a Mamba scan over that of its traffic, minus 1"),
     FIGURE(launch_frac, 0, 10, "share of the launch time that remains per kernel"),
+    ROW(CHOICE, "compile", compile, false, 0, 0, &ms_compile_names[MS_COMPILE_NONE],
+        "what torch.compile compiles; default: none"),
+    ROW(TEXT, "compile_counterpart", stack.compile_counterpart, false, 0, 0, NULL,
+        "stack with the numbers for layers that are compiled, or not, unlike here"),
+    SWITCH(launches_operations,
+           "each operation of a pointwise chain that is not compiled is one launch"),
+    SECONDS(dtensor_s, "dtensor", false, 1,
+            "host time that DTensor adds to an operation on tensors sharded over tp"),
+    SECONDS(graph_launch_s, "graph_launch", false, 1,
+            "host time to replay a CUDA graph; default: the stack has none"),
     SHARE(tp_overlap_frac, "tp_overlap", "hidden share of tensor-parallel traffic"),
     SHARE(dp_overlap, "dp_overlap", "1: gradient and parameter traffic overlaps compute"),
     OPTIONAL(send_hold, 4, "messages awaited after an action of gpipe and 1f1b"),
@@ -272,26 +282,39 @@ ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
     out->layer_split = (ms_layer_split)file.layer_split;
     out->cp_method = (ms_cp_method)file.cp_method;
     out->optimizer_sync = (ms_optimizer_sync)file.optimizer_sync;
+    out->compile = (ms_compile)(MS_COMPILE_NONE + file.compile);
     MS_TRY(read_schedules(cx, root, file.schedules, out->can_schedule));
     return read_default_schedule(cx, root, &file, out);
 }
 
-ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out)
+/* Loads one file, without the stack that it names as its counterpart. */
+static ms_status load_file(ms_ctx *cx, const char *name, ms_stack **out)
 {
     const char *path = NULL;
+    ms_jdoc *doc = NULL;
+    ms_jval root;
+    MS_TRY(ms_config_resolve(cx, "stacks", "stack", name, &path));
+    MS_TRY(ms_json_load(cx, path, &doc, &root));
+    *out = MS_NEW(cx->arena, ms_stack);
+    ms_status status = ms_stack_read(cx, root, *out);
+    ms_json_close(doc);
+    return status;
+}
+
+ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out)
+{
     const char *at = ms_config_is_path(name) ? NULL : strchr(name, '@');
     if (at != NULL)
         name = ms_arena_strndup(cx->arena, name, (size_t)(at - name));
-    MS_TRY(ms_config_resolve(cx, "stacks", "stack", name, &path));
-    ms_jdoc *doc = NULL;
-    ms_jval root;
-    MS_TRY(ms_json_load(cx, path, &doc, &root));
-    ms_stack *stack = MS_NEW(cx->arena, ms_stack);
-    ms_status status = ms_stack_read(cx, root, stack);
-    ms_json_close(doc);
+    ms_stack *stack = NULL, *counterpart = NULL;
+    MS_TRY(load_file(cx, name, &stack));
     stack->version = at == NULL ? NULL : at + 1;
+    if (stack->compile_counterpart != NULL) {
+        MS_TRY(load_file(cx, stack->compile_counterpart, &counterpart));
+        stack->counterpart = counterpart;
+    }
     *out = stack;
-    return status;
+    return MS_OK;
 }
 
 ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute)

@@ -63,8 +63,22 @@ typedef struct ms_stack {
     /* launches per layer by routing, dispatch and fixed parts of grouped GEMMs, forward +
      * backward, beyond one per MS_OP_ROUTE and MS_OP_ROUTE_GRAD */
     ms_coefficient routing_launches;
-    ms_coefficient scan_loss;       /* extra time of scans / time of their HBM traffic */
-    ms_coefficient launch_frac;     /* factor on launch_s (CUDA graphs: below 1) */
+    ms_coefficient scan_loss;   /* extra time of scans / time of their HBM traffic */
+    ms_coefficient launch_frac; /* factor on launch_s (compiled blocks: below 1) */
+    ms_compile compile;         /* compilation that the numbers of the stack are for */
+    /* name of the stack whose numbers hold where layers are compiled though this stack's
+     * are not, or the other way round (ms_stack_set_host), and that stack; NULL: none */
+    const char *compile_counterpart;
+    const struct ms_stack *counterpart;
+    /* each operation of a pointwise chain that is not compiled is one launch
+     * (costmodel/cost/host_operations.h) */
+    bool launches_operations;
+    /* host seconds that DTensor adds to an operation on sharded tensors, unless compiled;
+     * 0: the stack has none */
+    ms_coefficient dtensor_s;
+    ms_coefficient graph_launch_s;  /* host time to replay a CUDA graph; 0: it has none */
+    ms_cuda_graphs cuda_graphs;     /* set by plans only */
+    bool graphs_experts;            /* graphs include experts; set by plans only */
     ms_coefficient tp_overlap_frac; /* share of TP traffic hidden without async TP */
     ms_coefficient dp_overlap; /* 1: data-parallel traffic overlaps compute; 0: not */
     /* gpipe and 1f1b: message times that a stage waits before its next action (0: none;

@@ -9,6 +9,8 @@ const char *const ms_cp_method_names[] = {"all-gather", "ring", "ulysses", NULL}
 const char *const ms_cp_balance_names[] = {"head-tail", "none", NULL};
 const char *const ms_host_optimizer_names[] = {"off", "states", "update", NULL};
 const char *const ms_quantized_bits_names[] = {"off", "8", "4", NULL};
+const char *const ms_compile_names[] = {"stack", "none", "regional", "full", NULL};
+const char *const ms_cuda_graphs_names[] = {"none", "layers", "full", NULL};
 
 const char *const ms_dispatcher_names[] = {"stack", "alltoall", "allgather", "deepep",
                                            NULL};

@@ -91,4 +91,23 @@ typedef enum ms_quantized_bits {
 } ms_quantized_bits;
 extern const char *const ms_quantized_bits_names[]; /* "off" "8" "4", NULL */
 
+/* The part of a model that torch.compile compiles. */
+typedef enum ms_compile {
+    MS_COMPILE_OF_STACK, /* the stack's own way */
+    MS_COMPILE_NONE,     /* every operation is launched by itself (eager) */
+    MS_COMPILE_REGIONAL, /* each layer, and the loss if the stack compiles it */
+    MS_COMPILE_FULL      /* the whole model */
+} ms_compile;
+extern const char *const ms_compile_names[]; /* "stack" "none" "regional" "full", NULL */
+
+/* Launches that are recorded once and replayed as CUDA graphs (Megatron Core,
+ * --cuda-graph-impl and --cuda-graph-scope). */
+typedef enum ms_cuda_graphs {
+    MS_GRAPHS_NONE,
+    MS_GRAPHS_LAYERS, /* a graph per layer and pass, without routing and experts, whose
+                         shapes the host must know, unless they are padded */
+    MS_GRAPHS_FULL    /* forward and backward of a step are one graph */
+} ms_cuda_graphs;
+extern const char *const ms_cuda_graphs_names[]; /* "none" "layers" "full", NULL */
+
 #endif

@@ -69,17 +69,82 @@ static double num_launches(const ms_bill *bill)
     return launches;
 }
 
+/* ---- launches ---- */
+
+/* Whether torch.compile makes the block's kernels. */
+static bool is_compiled(const ms_stack *stack, const ms_bill *bill)
+{
+    return stack->compile == MS_COMPILE_FULL ||
+           (stack->compile == MS_COMPILE_REGIONAL && bill->block == MS_BLOCK_LAYER);
+}
+
+/* Whether the host launches each operation of the block by itself. Blocks beside compiled
+ * layers are as the layers of a stack that is not compiled. */
+static bool launches_operations(const ms_stack *stack, const ms_bill *bill)
+{
+    return !is_compiled(stack, bill) &&
+           (stack->launches_operations || stack->compile == MS_COMPILE_REGIONAL);
+}
+
+static bool is_graph(const ms_stack *stack, const ms_bill *bill)
+{
+    return stack->cuda_graphs == MS_GRAPHS_FULL ||
+           (stack->cuda_graphs == MS_GRAPHS_LAYERS && bill->block == MS_BLOCK_LAYER);
+}
+
+/* Seconds of launches that no graph and no measured value for a layer includes. */
+static double kernels_s(const ms_workload *workload, double kernels)
+{
+    return kernels * workload->profile->launch_s.value *
+           workload->stack->launch_frac.value;
+}
+
+static double operations_s(const ms_workload *workload, const ms_host_operations *sum)
+{
+    return sum->total * workload->profile->launch_s.value +
+           sum->sharded * workload->stack->dtensor_s.value;
+}
+
+/* Experts outside of the graph, whose shapes the host must know. */
+static double graph_s(const ms_workload *workload, const ms_bill *bill, int pass)
+{
+    const ms_stack *stack = workload->stack;
+    if (stack->cuda_graphs == MS_GRAPHS_FULL)
+        return 0.0;
+    return stack->graph_launch_s.value +
+           (stack->graphs_experts ? 0.0
+                                  : kernels_s(workload, bill->expert_kernels[pass]));
+}
+
+double ms_host_launches(const ms_workload *workload, const ms_bill *bill, int pass)
+{
+    const ms_stack *stack = workload->stack;
+    double experts = stack->graphs_experts ? 0.0 : bill->expert_kernels[pass];
+    if (is_graph(stack, bill))
+        return stack->cuda_graphs == MS_GRAPHS_FULL ? 0.0 : 1.0 + experts;
+    if (launches_operations(stack, bill))
+        return bill->operations[pass].total;
+    double launches = bill->kernels[pass];
+    for (int i = 0; i < bill->num_comms[pass]; i++)
+        launches += bill->comms[pass][i].count;
+    return launches;
+}
+
 double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_links *links,
                  double layers, int pass)
 {
-    double waits_s = collectives_s(workload->stack, bill, links, pass);
-    double floor_s = layers * workload->stack->host_s_per_layer.value;
+    const ms_stack *stack = workload->stack;
+    if (is_graph(stack, bill))
+        return graph_s(workload, bill, pass);
+    double waits_s = collectives_s(stack, bill, links, pass);
+    double floor_s = layers * stack->host_s_per_layer.value;
     double share = (pass == MS_BILL_FORWARD ? 1.0 : 2.0) / 3.0;
-    double launch_s =
-        workload->profile->launch_s.value * workload->stack->launch_frac.value;
-    bool has_floor = !isnan(floor_s);
-    double launches = has_floor ? bill->expert_kernels[pass] : bill->kernels[pass];
-    return (has_floor ? share * floor_s : 0.0) + launches * launch_s + waits_s;
+    if (!isnan(floor_s))
+        return share * floor_s + kernels_s(workload, bill->expert_kernels[pass]) +
+               waits_s;
+    return waits_s + (launches_operations(stack, bill)
+                          ? operations_s(workload, &bill->operations[pass])
+                          : kernels_s(workload, bill->kernels[pass]));
 }
 
 double ms_host_layers(const ms_bill *block, const ms_bill *layer)

@@ -212,9 +212,9 @@ const ms_program *ms_planned_program(ms_arena *arena, const ms_planned *p,
 
 /* ---- waits for the host ---- */
 
-/* Share of a rank's listed backwards that run as two halves. */
-static double split_frac(const ms_schedule *schedule, int rank)
+double ms_planned_split_frac(const ms_planned *p, int rank)
 {
+    const ms_schedule *schedule = p->schedule;
     double num_split = 0.0, num_whole = 0.0;
     for (int i = schedule->first_action[rank]; i < schedule->first_action[rank + 1];
          i++) {
@@ -228,7 +228,7 @@ static double split_frac(const ms_schedule *schedule, int rank)
 double ms_planned_host_s(const ms_planned *p, int rank)
 {
     double m = (double)ms_schedule_stage_microbatches(&p->pipeline.shape), host_s = 0.0;
-    double halves = split_frac(p->schedule, rank);
+    double halves = ms_planned_split_frac(p, rank);
     for (int chunk = 0; chunk < p->pipeline.split->num_chunks; chunk++) {
         const ms_block_cost *sum =
             &ms_planned_stage(p, ms_split_stage(p->pipeline.split, rank, chunk))->sum;

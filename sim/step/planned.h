@@ -32,6 +32,8 @@ ms_status ms_planned_open_listed(ms_ctx *cx, ms_workload *workload, const ms_pla
  * schedule. */
 double ms_planned_bound_s(ms_ctx *cx, ms_workload *workload, const ms_plan *plan);
 
+/* Share of a rank's listed backwards that run as two halves. */
+double ms_planned_split_frac(const ms_planned *p, int rank);
 /* Seconds for which a pipeline rank waits for the host in a step with nothing beside its
  * passes: halves of split backwards wait for their own launches, which may be longer. */
 double ms_planned_host_s(const ms_planned *p, int rank);

@@ -84,6 +84,7 @@ static void predict_time(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
     out->pairs_hide_s = pairs_hide_s(p->schedule, times, time.last_rank);
     out->bound_s = ms_step_bound_s(&p->pipeline, p->sharding, cx->arena);
     sum_rank(p, time.last_rank, out);
+    out->host = ms_host_use_of(p, time.last_rank);
     /* after its own actions and reductions the rank waits for all others, or for none */
     double rest_s = global ? result.makespan_s - result.end_s[time.last_rank] : 0.0;
     out->bubble_s = result.idle_s[time.last_rank] + rest_s;

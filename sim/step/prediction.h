@@ -4,6 +4,7 @@
 #define MS_SIM_STEP_PREDICTION_H
 
 #include "sim/engine/graph.h"
+#include "sim/step/host_use.h"
 #include "sim/step/traffic.h"
 
 /* Prediction for one pipeline rank. */
@@ -54,6 +55,7 @@ typedef struct ms_prediction {
     double measured_peak_flop_per_s;
     /* parts of step_s, on the pipeline rank ending_rank */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
+    ms_host_use host;      /* launches and waits of ending_rank */
     ms_memory_limit limit; /* the workload's, by which the plan fits or not */
     bool fits;
     double needed_bytes; /* ms_needed_bytes, to compare with limit.limit_bytes */

@@ -114,6 +114,53 @@ const char *ms_outside_text(ms_arena *arena, const ms_prediction *p)
                : "";
 }
 
+/* ---- the host ---- */
+
+static const char *const block_names[] = {"embedding", "layers", "head"};
+static const char *const pass_names[] = {"forward", "backward"};
+
+bool ms_shows_host(const ms_prediction *p)
+{
+    return p->host.is_chosen || p->host_s > 1e-3 * p->step_s;
+}
+
+const char *ms_host_use_text(ms_arena *arena, const ms_prediction *p)
+{
+    int decimals = ms_decimals(p->step_s) + 1;
+    const char *text = ms_arena_printf(arena, "%.0f launches a step in %.*f s",
+                                       p->host.launches, decimals, p->host.launch_s);
+    const char *joint = "; waiting: ";
+    for (int block = 0; block < MS_NUM_BLOCK_KINDS; block++) {
+        for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
+            double wait_s = p->host.wait_s[block][pass];
+            if (wait_s < 1e-4 * p->step_s)
+                continue;
+            text =
+                ms_arena_printf(arena, "%s%s%s %s %.*f s", text, joint,
+                                block_names[block], pass_names[pass], decimals, wait_s);
+            joint = ", ";
+        }
+    }
+    return text;
+}
+
+static void write_host(ms_jout *out, const ms_prediction *p)
+{
+    if (!ms_shows_host(p))
+        return;
+    ms_jout_begin_object_field(out, "host");
+    ms_jout_number_field(out, "launches", p->host.launches);
+    ms_jout_number_field(out, "launch_s", p->host.launch_s);
+    for (int block = 0; block < MS_NUM_BLOCK_KINDS; block++) {
+        const double *wait_s = p->host.wait_s[block];
+        ms_jout_begin_object_field(out, block_names[block]);
+        for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++)
+            ms_jout_number_field(out, pass_names[pass], wait_s[pass]);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_object(out);
+}
+
 /* ---- JSON ---- */
 
 void ms_step_time_write_fields(ms_jout *out, double compute_s, double exposed_comm_s,
@@ -223,6 +270,7 @@ void ms_prediction_write_fields(ms_jout *out, const ms_prediction *p)
 {
     ms_jout_text_field(out, "schema", "meshsim.prediction/1");
     write_times(out, p);
+    write_host(out, p);
     write_memory(out, p);
     ms_jout_begin_array_field(out, "layers_per_stage");
     for (long i = 0; i < p->num_stage_layers; i++)

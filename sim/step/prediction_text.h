@@ -47,4 +47,10 @@ const char *ms_amount_text(ms_arena *arena, double value);
 
 double ms_gib(double bytes);
 
+/* Whether an output has the use of the host: the plan states how kernels are launched, or
+ * the device waits for a thousandth of the step and more. */
+bool ms_shows_host(const ms_prediction *prediction);
+/* "5,120 launches in 0.41 s; layers wait for them 0.1 s in forward, 0.2 s in backward" */
+const char *ms_host_use_text(ms_arena *arena, const ms_prediction *prediction);
+
 #endif

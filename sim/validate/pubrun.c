@@ -440,6 +440,7 @@ static const char *resolve_row(row_reader *r)
         return reason;
     set_zero(r);
     set_tensor(r);
+    ms_pubrun_set_host(r->cells, &r->notes, r->run);
     set_expert_tensor(r);
     return check_plan(r);
 }

@@ -1,4 +1,6 @@
-/* Flags of Megatron-LM that the notes of a table row list: "...; flags: a=1; b=[x y]". */
+/* Flags of Megatron-LM that the notes of a table row list: "...; flags: a=1; b=[x y]", and
+ * words of its column compile_or_fused. */
+#include "costmodel/plan/stack_choices.h"
 #include "sim/validate/pubrun_priv.h"
 
 #include <stdlib.h>
@@ -61,4 +63,23 @@ const char *ms_pubrun_take_flags(ms_arena *arena, ms_pubrun_cells *cells)
         at += strspn(at, "; ");
     }
     return reason;
+}
+
+void ms_pubrun_set_host(const ms_pubrun_cells *cells, ms_pubrun_notes *notes,
+                        ms_pubrun *run)
+{
+    const ms_stack *stack = run->stack;
+    ms_plan *plan = &run->plan;
+    const char *text = ms_plain_text(notes->arena, cells->compile);
+    ms_compile stated = strstr(text, "torchcompile") != NULL ? MS_COMPILE_REGIONAL
+                        : strstr(text, "eager") != NULL      ? MS_COMPILE_NONE
+                                                             : MS_COMPILE_OF_STACK;
+    plan->compile = stated != stack->compile ? stated : MS_COMPILE_OF_STACK;
+    if (strstr(text, "cudagraphs") != NULL && stack->graph_launch_s.value > 0.0)
+        plan->cuda_graphs = MS_GRAPHS_LAYERS;
+    ms_ctx check_context = {.arena = notes->arena};
+    if (ms_plan_check_host(&check_context, plan, stack, run->model) == MS_OK)
+        return;
+    plan->compile = MS_COMPILE_OF_STACK;
+    ms_pubrun_note(notes, "compiled, or not, as stack %s", stack->name);
 }

@@ -123,6 +123,12 @@ typedef struct ms_pubrun_notes {
 void ms_pubrun_note(ms_pubrun_notes *notes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Sets compilation and CUDA graphs of run->plan as the table row's compile_or_fused states
+ * them: layers compiled ("torch.compile") or not ("eager"), and "CUDA graphs" of layers.
+ * A stack without numbers for it is priced as it is, with a note. */
+void ms_pubrun_set_host(const ms_pubrun_cells *cells, ms_pubrun_notes *notes,
+                        ms_pubrun *run);
+
 /* Sets schedule and virtual stages of run->plan, whose layout, batch, model and stack are
  * set already: as the table row names them, else by its stack's conventions, which adds a
  * note. Returns NULL, or why the row cannot be predicted. */

@@ -64,6 +64,64 @@ static void collectives_keep_the_host_for_their_ranks(void **state)
     ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_FORWARD), 7, 1e-12);
 }
 
+/* A layer of 10 kernels is 30 operations, 12 of them on DTensors. Compiled it costs a
+ * quarter of a launch per kernel, otherwise a launch per operation, and DTensor's part.
+ * Blocks beside compiled layers are not compiled. */
+static void what_is_not_compiled_is_launched_by_operation(void **state)
+{
+    (void)state;
+    ms_profile profile = {.launch_s.value = 8};
+    ms_stack stack = {.host_s_per_layer.value = (double)NAN,
+                      .launch_frac.value = 0.25,
+                      .dtensor_s.value = 25,
+                      .compile = MS_COMPILE_REGIONAL};
+    ms_workload workload = {.stack = &stack, .profile = &profile};
+    ms_links links = {0};
+    ms_bill layer = {.block = MS_BLOCK_LAYER, .kernels = {10}, .operations = {{30, 12}}};
+    ms_bill head = layer;
+    head.block = MS_BLOCK_HEAD;
+    double eager_s = 30 * 8 + 12 * 25;
+    ASSERT_NEAR(ms_host_s(&workload, &layer, &links, 1, MS_BILL_FORWARD), 20, 1e-12);
+    ASSERT_NEAR(ms_host_s(&workload, &head, &links, 1, MS_BILL_FORWARD), eager_s, 1e-12);
+    ASSERT_NEAR(ms_host_launches(&workload, &head, MS_BILL_FORWARD), 30, 0);
+    stack.compile = MS_COMPILE_FULL;
+    ASSERT_NEAR(ms_host_s(&workload, &head, &links, 1, MS_BILL_FORWARD), 20, 1e-12);
+    ASSERT_NEAR(ms_host_launches(&workload, &head, MS_BILL_FORWARD), 10, 0);
+    /* stacks that fuse chains without a compiler launch kernels, others operations */
+    stack.compile = MS_COMPILE_NONE;
+    ASSERT_NEAR(ms_host_s(&workload, &layer, &links, 1, MS_BILL_FORWARD), 20, 1e-12);
+    stack.launches_operations = true;
+    ASSERT_NEAR(ms_host_s(&workload, &layer, &links, 1, MS_BILL_FORWARD), eager_s, 1e-12);
+}
+
+/* A replay replaces the host time of a layer, measured or counted, but for experts whose
+ * shapes the host must know; embedding and head are launched as without graphs. */
+static void a_graph_is_one_launch(void **state)
+{
+    (void)state;
+    ms_profile profile = {.launch_s.value = 1};
+    ms_stack stack = {.host_s_per_layer.value = 300,
+                      .launch_frac.value = 1,
+                      .graph_launch_s.value = 4,
+                      .cuda_graphs = MS_GRAPHS_LAYERS};
+    ms_workload workload = {.stack = &stack, .profile = &profile};
+    ms_links links = {0};
+    ms_bill layer = {
+        .block = MS_BLOCK_LAYER, .kernels = {0, 90}, .expert_kernels = {0, 7}};
+    ms_bill head = layer;
+    head.block = MS_BLOCK_HEAD;
+    ASSERT_NEAR(ms_host_s(&workload, &layer, &links, 1, MS_BILL_FORWARD), 4, 0);
+    ASSERT_NEAR(ms_host_s(&workload, &layer, &links, 1, MS_BILL_BACKWARD), 4 + 7, 0);
+    ASSERT_NEAR(ms_host_launches(&workload, &layer, MS_BILL_BACKWARD), 8, 0);
+    ASSERT_NEAR(ms_host_s(&workload, &head, &links, 1, MS_BILL_FORWARD), 100, 1e-12);
+    stack.graphs_experts = true; /* padded to fixed shapes */
+    ASSERT_NEAR(ms_host_s(&workload, &layer, &links, 1, MS_BILL_BACKWARD), 4, 0);
+    ASSERT_NEAR(ms_host_launches(&workload, &layer, MS_BILL_BACKWARD), 1, 0);
+    stack.cuda_graphs = MS_GRAPHS_FULL;
+    ASSERT_NEAR(ms_host_s(&workload, &head, &links, 1, MS_BILL_FORWARD), 0, 0);
+    ASSERT_NEAR(ms_host_launches(&workload, &head, MS_BILL_FORWARD), 0, 0);
+}
+
 static void messages_stall_on_many_nodes(void **state)
 {
     (void)state;
@@ -97,6 +155,8 @@ int main(void)
         cmocka_unit_test(a_part_is_as_many_layers_as_it_launches),
         cmocka_unit_test(the_host_is_with_a_part_for_its_layers),
         cmocka_unit_test(collectives_keep_the_host_for_their_ranks),
+        cmocka_unit_test(what_is_not_compiled_is_launched_by_operation),
+        cmocka_unit_test(a_graph_is_one_launch),
         cmocka_unit_test(messages_stall_on_many_nodes),
         cmocka_unit_test(messages_stall_where_tensor_groups_are_wide),
     };
