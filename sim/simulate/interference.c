@@ -28,14 +28,18 @@ static double moved_beside_s(ms_sharding sharding, const ms_interference *at)
 {
     double comm_s = 0.0;
     if (sharding == MS_ZERO_3 && (at->forward || at->inputs) && at->next != NULL)
-        comm_s += at->next->gather_s + at->next->frozen_gather_s;
+        comm_s += at->next_blocks *
+                  (at->forward ? at->next->gather_s + at->next->frozen_gather_s
+                               : at->next->regather_s);
     /* a stage's backward gathers its last block again while the forward ends with that */
     if (sharding == MS_ZERO_3 && at->forward && at->next == NULL)
-        comm_s += at->block->gather_s + at->block->frozen_gather_s;
+        comm_s += at->block->regather_s;
     if (!at->forward && at->weights && at->before != NULL)
         comm_s +=
-            at->before->reduce_s +
-            (sharding == MS_ZERO_3 && at->last_backward ? at->before->replicate_s : 0.0);
+            at->before_blocks * (at->before->reduce_s +
+                                 (sharding == MS_ZERO_3 && at->last_backward
+                                      ? at->before->replicate_s
+                                      : 0.0));
     return comm_s;
 }
 

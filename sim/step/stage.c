@@ -112,6 +112,7 @@ static void add_block(const ms_workload *workload, ms_stage *stage,
     sum->frozen.dense += count * block->frozen.dense;
     sum->frozen.expert += count * block->frozen.expert;
     sum->frozen_gather_s += count * block->frozen_gather_s;
+    sum->regather_s += count * block->regather_s;
     if (workload->updates_matrices)
         ms_update_cost_sum(&stage->update, block->update, count);
     add_bytes(&sum->memory.saved, &block->memory.saved, count);
@@ -119,15 +120,21 @@ static void add_block(const ms_workload *workload, ms_stage *stage,
     sum->memory.host_bytes += count * block->memory.host_bytes;
 }
 
-/* Raises the bytes of the largest gathered block, trained and frozen parameters. */
-static void raise_gathered(const ms_workload *workload, const ms_block_cost *block,
-                           ms_stage *stage)
+/* Raises the parameters of the largest unit, and its bytes if gathered, frozen parameters
+ * included, to those of a unit of so many blocks. */
+static void raise_unit(const ms_workload *workload, const ms_block_cost *block,
+                       double blocks, ms_stage *stage)
 {
+    stage->unit_dense_params =
+        ms_max(stage->unit_dense_params, blocks * block->dense_params);
+    stage->unit_expert_params =
+        ms_max(stage->unit_expert_params, blocks * block->expert_params);
     double trained = workload->stack->param_comm_bytes.value;
     const double bytes[2] = {trained * block->dense_params + block->frozen.dense,
                              trained * block->expert_params + block->frozen.expert};
     for (int i = 0; i < 2; i++)
-        stage->unit_gathered_bytes[i] = ms_max(stage->unit_gathered_bytes[i], bytes[i]);
+        stage->unit_gathered_bytes[i] =
+            ms_max(stage->unit_gathered_bytes[i], blocks * bytes[i]);
 }
 
 static void add_layers(const ms_workload *workload, const ms_block_costs *blocks,
@@ -141,10 +148,7 @@ static void add_layers(const ms_workload *workload, const ms_block_costs *blocks
             continue;
         const ms_block_cost *block = &blocks->layer[kind][mode];
         add_block(workload, stage, block, (double)count);
-        stage->unit_dense_params = ms_max(stage->unit_dense_params, block->dense_params);
-        stage->unit_expert_params =
-            ms_max(stage->unit_expert_params, block->expert_params);
-        raise_gathered(workload, block, stage);
+        raise_unit(workload, block, ms_min(block->unit_layers, count), stage);
     }
 }
 
@@ -379,13 +383,10 @@ static void note_end_units(const ms_workload *workload, const ms_block_costs *bl
 {
     if (!workload->stack->fixed_unit_buffers)
         return;
-    double embed = layout->has_embedding ? blocks->embed.dense_params : 0.0;
-    double head = layout->has_head ? blocks->head.dense_params : 0.0;
-    stage->unit_dense_params = ms_max(stage->unit_dense_params, ms_max(embed, head));
     if (layout->has_embedding)
-        raise_gathered(workload, &blocks->embed, stage);
+        raise_unit(workload, &blocks->embed, 1.0, stage);
     if (layout->has_head)
-        raise_gathered(workload, &blocks->head, stage);
+        raise_unit(workload, &blocks->head, 1.0, stage);
 }
 
 static void add_head(const ms_workload *workload, const ms_block_costs *blocks,
@@ -395,6 +396,7 @@ static void add_head(const ms_workload *workload, const ms_block_costs *blocks,
     const ms_block_cost *moved = moved_head(workload, blocks, layout);
     stage->tied_gather_s =
         moved->gather_s + moved->frozen_gather_s - head->gather_s - head->frozen_gather_s;
+    stage->tied_regather_s = moved->regather_s - head->regather_s;
     stage->tied_reduce_s = moved->reduce_s - head->reduce_s;
     add_block(workload, stage, head, 1.0);
     if (workload->updates_matrices)
@@ -533,11 +535,12 @@ static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
     const ms_unit_times *by_unit = &stage->by_unit;
     double gather_s =
         stage->sum.gather_s + stage->sum.frozen_gather_s + stage->tied_gather_s;
+    double regather_s = stage->sum.regather_s + stage->tied_regather_s;
     t->forward_s = overlaps ? by_unit->forward_s : t->forward_s + gather_s;
     t->first_forward_s = t->forward_s;
-    t->backward_s = overlaps ? by_unit->backward_s : t->backward_s + gather_s + reduce_s;
+    t->backward_s = overlaps ? by_unit->backward_s : t->backward_s + regather_s + reduce_s;
     t->last_backward_s = overlaps ? by_unit->last_backward_s : t->backward_s;
-    t->input_s = overlaps ? by_unit->input_s : t->input_s + gather_s;
+    t->input_s = overlaps ? by_unit->input_s : t->input_s + regather_s;
     t->weight_s = overlaps ? by_unit->weight_s : t->weight_s + reduce_s;
     t->last_weight_s = overlaps ? by_unit->last_weight_s : t->weight_s;
     t->reduce_s = t->reduce_tail_s = t->weight_tail_s = stage->sum.replicate_s;
@@ -548,7 +551,7 @@ static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
     t->reduce_s += reduce_s;
     t->reduce_tail_s = by_unit->tail_s;
     t->weight_tail_s = by_unit->weight_tail_s;
-    if (gather_s > 0.0) {
+    if (regather_s > 0.0) {
         t->pending_s = t->reduce_tail_s;
         t->weight_pending_s = t->weight_tail_s;
         t->reduced_s = reduce_s;
