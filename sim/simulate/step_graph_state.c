@@ -9,41 +9,34 @@
 
 /* ---- units ---- */
 
-/* The blocks that move together with the one at `position` of the walk, from `first` on in
- * the order of the walk; num 0: there is no block. */
-typedef struct walk_unit {
-    const ms_block_ops *block;
-    int first, num;
-} walk_unit;
-
-static walk_unit unit_at(const ms_walk *w, int position)
+ms_walk_unit ms_walk_unit_at(const ms_walk *w, int position)
 {
     int num = w->blocks->num, index = position;
     ms_block_ops *const *blocks = w->blocks->blocks;
     if (position < 0 || position >= num)
-        return (walk_unit){0};
+        return (ms_walk_unit){0};
     bool forward = w->pass == MS_BILL_FORWARD;
     if (!forward)
         index = num - 1 - position;
     int most = (int)blocks[index]->block->unit_layers, run = index;
     if (most <= 1)
-        return (walk_unit){blocks[index], position, 1};
+        return (ms_walk_unit){blocks[index], position, 1};
     while (run > 0 && blocks[run - 1] == blocks[index])
         run--;
     int first = run + (index - run) / most * most, last = first;
     while (last < num && last < first + most && blocks[last] == blocks[index])
         last++;
-    return (walk_unit){blocks[index], forward ? first : num - last, last - first};
+    return (ms_walk_unit){blocks[index], forward ? first : num - last, last - first};
 }
 
 static bool begins_unit(const ms_walk *w)
 {
-    return unit_at(w, w->block).first == w->block;
+    return ms_walk_unit_at(w, w->block).first == w->block;
 }
 
 static bool ends_unit(const ms_walk *w)
 {
-    walk_unit unit = unit_at(w, w->block);
+    ms_walk_unit unit = ms_walk_unit_at(w, w->block);
     return unit.first + unit.num - 1 == w->block;
 }
 
@@ -134,7 +127,7 @@ static ms_task_tag transfer_tag(ms_node_builder *b, const ms_walk *w, int stream
                          .label = ms_graph_label(b->s.graph, label)};
 }
 
-static void add_gather(ms_node_builder *b, const ms_walk *w, walk_unit unit,
+static void add_gather(ms_node_builder *b, const ms_walk *w, ms_walk_unit unit,
                        const int *waits, const int *more, int *done)
 {
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_GATHER, MS_MOVE_GATHER);
@@ -148,7 +141,7 @@ static void add_gather(ms_node_builder *b, const ms_walk *w, walk_unit unit,
 
 /* Adds a unit's gradient reductions (all-reduces if `all`, else reduce-scatters) after
  * its last kernels; s.reduced[actor] becomes the last task. */
-static void add_reduction(ms_node_builder *b, const ms_walk *w, walk_unit unit, bool all)
+static void add_reduction(ms_node_builder *b, const ms_walk *w, ms_walk_unit unit, bool all)
 {
     const ms_state_move *moves = all ? unit.block->all_reduce : unit.block->reduce;
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REDUCE);
@@ -159,7 +152,7 @@ static void add_reduction(ms_node_builder *b, const ms_walk *w, walk_unit unit, 
     }
 }
 
-static void add_replication(ms_node_builder *b, const ms_walk *w, walk_unit unit)
+static void add_replication(ms_node_builder *b, const ms_walk *w, ms_walk_unit unit)
 {
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REPLICATE);
     ms_state_move move = times(b, unit.block->replicate, unit.num);
@@ -168,7 +161,7 @@ static void add_replication(ms_node_builder *b, const ms_walk *w, walk_unit unit
 
 /* Adds the gradient reductions of a unit that its sharding runs once per step, when the
  * gradients are complete. */
-static void add_last_reductions(ms_node_builder *b, const ms_walk *w, walk_unit unit)
+static void add_last_reductions(ms_node_builder *b, const ms_walk *w, ms_walk_unit unit)
 {
     ms_sharding sharding = b->s.planned->sharding;
     if (sharding == MS_ZERO_0) {
@@ -203,7 +196,7 @@ static void gather_stage(ms_node_builder *b, int rank, int stage)
     ms_walk w = {.rank = rank, .stage = stage, .blocks = blocks, .microbatch = -1};
     b->gathered[stage] = MS_NEW_ARRAY(s->scratch, (long)blocks->num * width, int);
     for (int block = 0; block < blocks->num; block++) {
-        walk_unit unit = unit_at(&w, block);
+        ms_walk_unit unit = ms_walk_unit_at(&w, block);
         if (unit.first == block)
             add_gather(b, &w, unit, nothing, NULL, done);
         for (int i = 0; i < width; i++)
@@ -265,7 +258,7 @@ static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
     }
 }
 
-static const ms_block_cost *cost_of(walk_unit unit)
+static const ms_block_cost *cost_of(ms_walk_unit unit)
 {
     return unit.num > 0 ? unit.block->block : NULL;
 }
@@ -276,8 +269,8 @@ static ms_interference interference_of(const ms_walk *w)
     long layer = w->block - (first->program->key.block != MS_BLOCK_LAYER);
     bool in_pair =
         ms_walk_block(w)->program->key.block == MS_BLOCK_LAYER && layer < w->num_pairs;
-    walk_unit at = unit_at(w, w->block), before = unit_at(w, at.first - 1),
-              next = unit_at(w, at.first + at.num);
+    ms_walk_unit at = ms_walk_unit_at(w, w->block), before = ms_walk_unit_at(w, at.first - 1),
+              next = ms_walk_unit_at(w, at.first + at.num);
     return (ms_interference){.in_pair = in_pair,
                              .pair_host_s = in_pair ? w->pair_host_s[layer] : 0.0,
                              .block = ms_walk_block(w)->block,
@@ -295,7 +288,7 @@ static ms_interference interference_of(const ms_walk *w)
 
 /* Adds the seconds by which the gather of the next unit lasts longer beside the current
  * unit's own communication, unless the engine shares links. */
-static void add_contention(ms_node_builder *b, ms_walk *w, walk_unit unit)
+static void add_contention(ms_node_builder *b, ms_walk *w, ms_walk_unit unit)
 {
     const ms_actors *actors = b->s.actors;
     ms_interference at = interference_of(w);
@@ -323,7 +316,7 @@ static void add_contention(ms_node_builder *b, ms_walk *w, walk_unit unit)
 static void gather_for_unit(ms_node_builder *b, ms_walk *w)
 {
     bool forward = w->pass == MS_BILL_FORWARD;
-    walk_unit unit = unit_at(w, w->block), next = unit_at(w, w->block + unit.num);
+    ms_walk_unit unit = ms_walk_unit_at(w, w->block), next = ms_walk_unit_at(w, w->block + unit.num);
     if (!b->overlaps || (w->block == 0 && forward))
         add_gather(b, w, unit, w->ready, w->arrived, w->params);
     else if (w->block == 0)
@@ -398,7 +391,7 @@ static ms_reduction_time reduces_when(const ms_node_builder *b, const ms_walk *w
 void ms_state_end_block(ms_node_builder *b, ms_walk *w)
 {
     ms_sharding sharding = b->s.planned->sharding;
-    walk_unit unit = unit_at(w, w->block);
+    ms_walk_unit unit = ms_walk_unit_at(w, w->block);
     ms_interference at = interference_of(w);
     double slowed_s = ms_interference_s(b->s.planned, &at, ms_step_gathers_once(&b->s));
     ms_add_interference(b, w, slowed_s);
@@ -451,8 +444,8 @@ static void reduce_stage(ms_node_builder *b, const ms_walk *w)
 {
     ms_walk at = *w;
     at.pass = MS_BILL_FORWARD;
-    for (int i = 0; i < at.blocks->num; i += unit_at(&at, i).num)
-        add_last_reductions(b, &at, unit_at(&at, i));
+    for (int i = 0; i < at.blocks->num; i += ms_walk_unit_at(&at, i).num)
+        add_last_reductions(b, &at, ms_walk_unit_at(&at, i));
 }
 
 /* Calls `move` for all stages of a rank, after the rank's last backward. */

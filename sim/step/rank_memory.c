@@ -192,7 +192,6 @@ ms_shard_sizes ms_shard_sizes_of(const ms_links *links, long num_microbatches)
     for (int i = 0; i < 2 && links->has_secondary; i++)
         sizes.secondary[i] =
             (double)links->sync_span[(int)MS_SYNC_SECONDARY + i].size;
-    sizes.num_communicators += sizes.secondary[0] > 1.0;
     sizes.num_losses = sizes.pipeline && num_microbatches > 1 ? 2 : 1;
     for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++)
         sizes.num_communicators += links->span[axis].size > 1;
@@ -202,7 +201,6 @@ ms_shard_sizes ms_shard_sizes_of(const ms_links *links, long num_microbatches)
     bool has_experts = links->span[MS_BILL_EP].size > 1;
     sizes.num_communicators +=
         has_experts && links->sync_span[MS_SYNC_EXPERT_FSDP].size > 1;
-    sizes.num_communicators += has_experts && sizes.secondary[1] > 1.0;
     return sizes;
 }
 
