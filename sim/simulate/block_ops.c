@@ -388,7 +388,7 @@ static const ms_block_cost *tied_head(ms_arena *arena, const ms_planned *p)
     if (p->workload->stack->fixed_unit_buffers && p->sharding == MS_ZERO_3) {
         block->gather_s = p->blocks.head.gather_s;
         block->frozen_gather_s = p->blocks.head.frozen_gather_s;
-        block->regather_s = p->blocks.head.regather_s;
+        block->regather_saved_s = p->blocks.head.regather_saved_s;
         block->frozen = p->blocks.head.frozen;
     }
     if (p->workload->stack->fixed_unit_buffers && ms_shards_grads(p->sharding))

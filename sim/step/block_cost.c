@@ -159,10 +159,10 @@ static void price_gathers(const moved_block *b, ms_block_cost *block)
     if (bill->frozen.dense + bill->frozen.expert > 0.0)
         block->frozen_gather_s = sync_s(b, laws, shard_groups, all) - block->gather_s;
     block->gather_s += quantize_s(b, shard_groups);
-    block->regather_s =
-        b->links->has_secondary
-            ? sync_s(b, laws, secondary, all) + quantize_s(b, secondary)
-            : block->gather_s + block->frozen_gather_s;
+    if (b->links->has_secondary)
+        block->regather_saved_s = block->gather_s + block->frozen_gather_s -
+                                  sync_s(b, laws, secondary, all) -
+                                  quantize_s(b, secondary);
 }
 
 static void price_sync(const moved_block *b, ms_block_cost *block)

@@ -112,7 +112,7 @@ static void add_block(const ms_workload *workload, ms_stage *stage,
     sum->frozen.dense += count * block->frozen.dense;
     sum->frozen.expert += count * block->frozen.expert;
     sum->frozen_gather_s += count * block->frozen_gather_s;
-    sum->regather_s += count * block->regather_s;
+    sum->regather_saved_s += count * block->regather_saved_s;
     if (workload->updates_matrices)
         ms_update_cost_sum(&stage->update, block->update, count);
     add_bytes(&sum->memory.saved, &block->memory.saved, count);
@@ -396,7 +396,7 @@ static void add_head(const ms_workload *workload, const ms_block_costs *blocks,
     const ms_block_cost *moved = moved_head(workload, blocks, layout);
     stage->tied_gather_s =
         moved->gather_s + moved->frozen_gather_s - head->gather_s - head->frozen_gather_s;
-    stage->tied_regather_s = moved->regather_s - head->regather_s;
+    stage->tied_regather_saved_s = moved->regather_saved_s - head->regather_saved_s;
     stage->tied_reduce_s = moved->reduce_s - head->reduce_s;
     add_block(workload, stage, head, 1.0);
     if (workload->updates_matrices)
@@ -535,7 +535,8 @@ static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
     const ms_unit_times *by_unit = &stage->by_unit;
     double gather_s =
         stage->sum.gather_s + stage->sum.frozen_gather_s + stage->tied_gather_s;
-    double regather_s = stage->sum.regather_s + stage->tied_regather_s;
+    double regather_s =
+        gather_s - stage->sum.regather_saved_s - stage->tied_regather_saved_s;
     t->forward_s = overlaps ? by_unit->forward_s : t->forward_s + gather_s;
     t->first_forward_s = t->forward_s;
     t->backward_s = overlaps ? by_unit->backward_s : t->backward_s + regather_s + reduce_s;

@@ -159,10 +159,11 @@ static void add_current_blocks(ms_unit_overlap *walk, const ms_moved_unit *next)
 static void pass_units(ms_unit_overlap *walk, const ms_block_cost *block,
                        const ms_block_cost *moved, double blocks, double count)
 {
+    double gather_s = blocks * (moved->gather_s + moved->frozen_gather_s);
     ms_moved_unit next = {.block = block,
                           .blocks = blocks,
-                          .gather_s = blocks * (moved->gather_s + moved->frozen_gather_s),
-                          .regather_s = blocks * moved->regather_s,
+                          .gather_s = gather_s,
+                          .regather_s = gather_s - blocks * moved->regather_saved_s,
                           .reduce_s = blocks * moved->reduce_s,
                           .count = count};
     add_current_blocks(walk, &next);
@@ -237,7 +238,8 @@ static bool gathers_any(const ms_block_group *groups, int num)
 {
     bool any = false;
     for (int i = 0; i < num; i++)
-        any = any || groups[i].block->regather_s > 0.0;
+        any = any || groups[i].block->gather_s + groups[i].block->frozen_gather_s >
+                         groups[i].block->regather_saved_s;
     return any;
 }
 
