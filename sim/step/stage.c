@@ -148,7 +148,7 @@ static void add_layers(const ms_workload *workload, const ms_block_costs *blocks
             continue;
         const ms_block_cost *block = &blocks->layer[kind][mode];
         add_block(workload, stage, block, (double)count);
-        raise_unit(workload, block, ms_min(block->unit_layers, count), stage);
+        raise_unit(workload, block, ms_min(ms_max(block->unit_layers, 1.0), count), stage);
     }
 }
 
