@@ -512,8 +512,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
               "layers whose parameters and gradients move together (default 1)")},
     [MS_CHOOSE_RESHARD_RANKS] =
         {WHOLE(reshard_ranks, "reshard_ranks"), JSON("shards", "reshard_ranks"),
-         .json_plain = MS_PLAIN_OMITTED, .low = 1, .high = MAX_GPUS,
-         .matters = reshards,
+         .json_plain = MS_PLAIN_OMITTED, .low = 1, .high = MAX_GPUS, .matters = reshards,
          FLAG("--reshard-ranks", "N",
               "ranks that shard parameters between forward and backward, such as those "
               "of a node (hpZ of ZeRO++; default: all that --zero shards over)")},

@@ -398,9 +398,9 @@ static const char *units_text(ms_arena *arena, const ms_plan *plan)
     if (plan->unit_layers > 1)
         text = ms_arena_printf(arena, ", units of %ld layers", plan->unit_layers);
     if (plan->bucket_bytes > 0.0)
-        text = ms_arena_printf(arena, "%s, buckets of %s", text,
-                               ms_format_quantity(bytes, sizeof bytes, plan->bucket_bytes,
-                                                  MS_UNIT_BYTES));
+        text = ms_arena_printf(
+            arena, "%s, buckets of %s", text,
+            ms_format_quantity(bytes, sizeof bytes, plan->bucket_bytes, MS_UNIT_BYTES));
     return text;
 }
 
@@ -432,10 +432,10 @@ char *ms_plan_text(ms_arena *arena, const ms_plan *plan)
     if (plan->ep * plan->etp > 1)
         experts = ms_arena_printf(arena, ", ep %ld etp %ld", plan->ep, plan->etp);
     return ms_arena_printf(
-        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s%s%s%s, %s%s%s", axes_text(arena, plan),
-        context_text(arena, plan), experts, plan->microbatch, schedule_text(arena, plan),
-        plan->zero,
-        reshard_text(arena, plan), units_text(arena, plan), switches_text(arena, plan), recompute_text(arena, plan),
+        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s%s%s%s, %s%s%s",
+        axes_text(arena, plan), context_text(arena, plan), experts, plan->microbatch,
+        schedule_text(arena, plan), plan->zero, reshard_text(arena, plan),
+        units_text(arena, plan), switches_text(arena, plan), recompute_text(arena, plan),
         offload_text(arena, plan), quantized_text(arena, "gathers", plan->gather_bits),
         quantized_text(arena, "reductions", plan->reduce_bits),
         ms_dtype_names[plan->compute], states_text(arena, plan), lora_text(arena, plan));

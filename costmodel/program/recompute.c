@@ -96,7 +96,8 @@ static bool policy_keeps(const ms_builder *b, int tensor, int producer)
 /* Returns the layer's input, gathered over tp from the saved parts. */
 static int gathered_input(ms_builder *b)
 {
-    int part = b->program->input_part, input = b->program->input, split = b->tensors[part].producer;
+    int part = b->program->input_part, input = b->program->input,
+        split = b->tensors[part].producer;
     if (b->clone[split] >= 0)
         return b->nodes[b->clone[split]].out[0];
     b->tensors[part].saved = true;
@@ -106,8 +107,8 @@ static int gathered_input(ms_builder *b)
     gather.from = b->forward[split].to;
     gather.to = b->forward[split].from;
     gather.in[0] = part;
-    gather.out[0] = ms_add_tensor_like(b, input, MS_ROLE_ACTIVATION,
-                                       b->tensors[input].element_bytes);
+    gather.out[0] =
+        ms_add_tensor_like(b, input, MS_ROLE_ACTIVATION, b->tensors[input].element_bytes);
     b->clone[split] = ms_push_node(b, &gather);
     return gather.out[0];
 }

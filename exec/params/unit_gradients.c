@@ -217,7 +217,8 @@ static ms_status all_reduce_pieces(ms_unit_move *move, const ms_segment *s,
 {
     const ms_state_move *predicted = &move->unit->options.ops->all_reduce[s->is_expert];
     /* a backend without values times all pieces as the first */
-    long pieces = move->rank->backend->has_values ? lround(predicted->split.per_block) : 1;
+    long pieces =
+        move->rank->backend->has_values ? lround(predicted->split.per_block) : 1;
     for (long i = 0; i < pieces; i++) {
         long first = s->count * i / pieces;
         transfer.send = transfer.receive =

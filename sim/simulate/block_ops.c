@@ -447,9 +447,8 @@ static int note_use(const ms_planned *p, ms_link_uses *uses, ms_traffic_group gr
 static void note_move(const ms_planned *p, ms_link_uses *uses, ms_state_move *move)
 {
     if (move->seconds > 0.0)
-        move->use =
-            note_use(p, uses, move->group, move->collective, move->split.size_bytes,
-                     false);
+        move->use = note_use(p, uses, move->group, move->collective,
+                             move->split.size_bytes, false);
 }
 
 static void note_block(const ms_planned *p, ms_link_uses *uses, ms_block_ops *block)

@@ -54,7 +54,7 @@ int ms_first_overlapped(const ms_block_op *ops, int index, ms_op_ran *ran,
 typedef struct ms_state_move {
     ms_traffic_group group;
     ms_collective collective;
-    double size_bytes; /* bytes of the transfer; 0: none */
+    double size_bytes;   /* bytes of the transfer; 0: none */
     ms_sync_split split; /* the collectives that it is */
     double seconds;
     int use, work; /* indices, see ms_block_op */

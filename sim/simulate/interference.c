@@ -38,12 +38,11 @@ static double moved_beside_s(ms_sharding sharding, const ms_interference *at)
     /* a stage's backward gathers its last block again while the forward ends with that */
     if (sharding == MS_ZERO_3 && at->forward && at->next == NULL)
         comm_s += gather_s(at->block, false);
-    if (!at->forward && at->weights && at->before != NULL)
-        comm_s +=
-            at->before_blocks * (at->before->reduce_s +
-                                 (sharding == MS_ZERO_3 && at->last_backward
-                                      ? at->before->replicate_s
-                                      : 0.0));
+    if (!at->forward && at->weights && at->before != NULL) {
+        bool replicates = sharding == MS_ZERO_3 && at->last_backward;
+        double replicate_s = replicates ? at->before->replicate_s : 0.0;
+        comm_s += at->before_blocks * (at->before->reduce_s + replicate_s);
+    }
     return comm_s;
 }
 

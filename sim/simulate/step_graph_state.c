@@ -131,8 +131,8 @@ static void add_gather(ms_node_builder *b, const ms_walk *w, ms_walk_unit unit,
                        const int *waits, const int *more, int *done)
 {
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_GATHER, MS_MOVE_GATHER);
-    const ms_state_move *moves = w->pass == MS_BILL_FORWARD ? unit.block->gather
-                                                            : unit.block->regather;
+    const ms_state_move *moves =
+        w->pass == MS_BILL_FORWARD ? unit.block->gather : unit.block->regather;
     for (int i = 0; i < 2; i++) {
         ms_state_move move = times(b, moves[i], unit.num);
         add_transfer(b, w, &move, tag, (const int *const[]){waits, more}, done);
@@ -141,7 +141,8 @@ static void add_gather(ms_node_builder *b, const ms_walk *w, ms_walk_unit unit,
 
 /* Adds a unit's gradient reductions (all-reduces if `all`, else reduce-scatters) after
  * its last kernels; s.reduced[actor] becomes the last task. */
-static void add_reduction(ms_node_builder *b, const ms_walk *w, ms_walk_unit unit, bool all)
+static void add_reduction(ms_node_builder *b, const ms_walk *w, ms_walk_unit unit,
+                          bool all)
 {
     const ms_state_move *moves = all ? unit.block->all_reduce : unit.block->reduce;
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REDUCE);
@@ -269,8 +270,9 @@ static ms_interference interference_of(const ms_walk *w)
     long layer = w->block - (first->program->key.block != MS_BLOCK_LAYER);
     bool in_pair =
         ms_walk_block(w)->program->key.block == MS_BLOCK_LAYER && layer < w->num_pairs;
-    ms_walk_unit at = ms_walk_unit_at(w, w->block), before = ms_walk_unit_at(w, at.first - 1),
-              next = ms_walk_unit_at(w, at.first + at.num);
+    ms_walk_unit at = ms_walk_unit_at(w, w->block),
+                 before = ms_walk_unit_at(w, at.first - 1),
+                 next = ms_walk_unit_at(w, at.first + at.num);
     return (ms_interference){.in_pair = in_pair,
                              .pair_host_s = in_pair ? w->pair_host_s[layer] : 0.0,
                              .block = ms_walk_block(w)->block,
@@ -316,7 +318,8 @@ static void add_contention(ms_node_builder *b, ms_walk *w, ms_walk_unit unit)
 static void gather_for_unit(ms_node_builder *b, ms_walk *w)
 {
     bool forward = w->pass == MS_BILL_FORWARD;
-    ms_walk_unit unit = ms_walk_unit_at(w, w->block), next = ms_walk_unit_at(w, w->block + unit.num);
+    ms_walk_unit unit = ms_walk_unit_at(w, w->block),
+                 next = ms_walk_unit_at(w, w->block + unit.num);
     if (!b->overlaps || (w->block == 0 && forward))
         add_gather(b, w, unit, w->ready, w->arrived, w->params);
     else if (w->block == 0)

@@ -87,7 +87,8 @@ typedef struct moved_block {
 } moved_block;
 
 /* Seconds of the collectives that move so many bytes of dense [0] and expert [1] states. */
-static double sync_s(const moved_block *b, const ms_collective_law laws[MS_NUM_SYNC_GROUPS],
+static double sync_s(const moved_block *b,
+                     const ms_collective_law laws[MS_NUM_SYNC_GROUPS],
                      const ms_sync_group groups[2], const double bytes[2])
 {
     double seconds = 0.0;

@@ -319,8 +319,8 @@ ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan)
         if (cluster->levels[0].topology == MS_TORUS && spans[i].size > 1)
             spans[i].torus = ms_torus_span_least(&cluster->levels[0], spans[i].size);
     }
-    ms_links links = laws_of(spans, cluster, workload->profile,
-                             ms_plan_secondary_shards(plan) > 0);
+    ms_links links =
+        laws_of(spans, cluster, workload->profile, ms_plan_secondary_shards(plan) > 0);
     links.alone = true;
     relax_all_reduces(workload, &links);
     const ms_span *experts = &links.span[MS_BILL_EP];

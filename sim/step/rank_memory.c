@@ -190,8 +190,7 @@ ms_shard_sizes ms_shard_sizes_of(const ms_links *links, long num_microbatches)
                             .data_parallel = links->sync_span[MS_SYNC_ALL].size > 1,
                             .pipeline = links->pipeline_span.size > 1};
     for (int i = 0; i < 2 && links->has_secondary; i++)
-        sizes.secondary[i] =
-            (double)links->sync_span[(int)MS_SYNC_SECONDARY + i].size;
+        sizes.secondary[i] = (double)links->sync_span[(int)MS_SYNC_SECONDARY + i].size;
     sizes.num_losses = sizes.pipeline && num_microbatches > 1 ? 2 : 1;
     for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++)
         sizes.num_communicators += links->span[axis].size > 1;

@@ -120,21 +120,18 @@ static void add_block(const ms_workload *workload, ms_stage *stage,
     sum->memory.host_bytes += count * block->memory.host_bytes;
 }
 
-/* Raises the parameters of the largest unit, and its bytes if gathered, frozen parameters
- * included, to those of a unit of so many blocks. */
+/* Raises the size of the stage's largest unit to that of a unit of up to `count` blocks. */
 static void raise_unit(const ms_workload *workload, const ms_block_cost *block,
-                       double blocks, ms_stage *stage)
+                       double count, ms_stage *to)
 {
-    stage->unit_dense_params =
-        ms_max(stage->unit_dense_params, blocks * block->dense_params);
-    stage->unit_expert_params =
-        ms_max(stage->unit_expert_params, blocks * block->expert_params);
     double trained = workload->stack->param_comm_bytes.value;
+    double n = ms_min(ms_max(block->unit_layers, 1.0), count);
     const double bytes[2] = {trained * block->dense_params + block->frozen.dense,
                              trained * block->expert_params + block->frozen.expert};
+    to->unit_dense_params = ms_max(to->unit_dense_params, n * block->dense_params);
+    to->unit_expert_params = ms_max(to->unit_expert_params, n * block->expert_params);
     for (int i = 0; i < 2; i++)
-        stage->unit_gathered_bytes[i] =
-            ms_max(stage->unit_gathered_bytes[i], blocks * bytes[i]);
+        to->unit_gathered_bytes[i] = ms_max(to->unit_gathered_bytes[i], n * bytes[i]);
 }
 
 static void add_layers(const ms_workload *workload, const ms_block_costs *blocks,
@@ -148,7 +145,7 @@ static void add_layers(const ms_workload *workload, const ms_block_costs *blocks
             continue;
         const ms_block_cost *block = &blocks->layer[kind][mode];
         add_block(workload, stage, block, (double)count);
-        raise_unit(workload, block, ms_min(ms_max(block->unit_layers, 1.0), count), stage);
+        raise_unit(workload, block, (double)count, stage);
     }
 }
 
@@ -533,13 +530,13 @@ static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
                                         double reduce_s, ms_stage_times *t)
 {
     const ms_unit_times *by_unit = &stage->by_unit;
-    double gather_s =
-        stage->sum.gather_s + stage->sum.frozen_gather_s + stage->tied_gather_s;
-    double regather_s =
-        gather_s - stage->sum.regather_saved_s - stage->tied_regather_saved_s;
+    const ms_block_cost *sum = &stage->sum;
+    double gather_s = sum->gather_s + sum->frozen_gather_s + stage->tied_gather_s;
+    double regather_s = gather_s - sum->regather_saved_s - stage->tied_regather_saved_s;
     t->forward_s = overlaps ? by_unit->forward_s : t->forward_s + gather_s;
     t->first_forward_s = t->forward_s;
-    t->backward_s = overlaps ? by_unit->backward_s : t->backward_s + regather_s + reduce_s;
+    t->backward_s =
+        overlaps ? by_unit->backward_s : t->backward_s + regather_s + reduce_s;
     t->last_backward_s = overlaps ? by_unit->last_backward_s : t->backward_s;
     t->input_s = overlaps ? by_unit->input_s : t->input_s + regather_s;
     t->weight_s = overlaps ? by_unit->weight_s : t->weight_s + reduce_s;

@@ -34,9 +34,9 @@ ms_sync_split ms_sync_split_of(const ms_stack *stack, const ms_bill *bill, bool 
     double unit_bytes = layers * bytes, bucket_bytes = stack->sync_bucket_bytes;
     double pieces = 1.0;
     if (bucket_bytes > 0.0 && unit_bytes > bucket_bytes)
-        pieces = ms_max(ms_min(ceil(unit_bytes / bucket_bytes),
-                               layers * bill->num_matrices[expert]),
-                        1.0);
+        pieces = ms_max(
+            ms_min(ceil(unit_bytes / bucket_bytes), layers * bill->num_matrices[expert]),
+            1.0);
     return (ms_sync_split){unit_bytes / pieces, pieces / layers};
 }
 

@@ -242,8 +242,8 @@ static void add_states(list *l, const ms_held_block *block, bool expert)
         add_split(l, block, MS_CAUSE_GATHER_FORWARD, group, gather_bytes,
                   always ? m : 1.0);
     if (always)
-        add_split(l, block, MS_CAUSE_GATHER_BACKWARD, ms_traffic_regather_group(p, expert),
-                  gather_bytes, m);
+        add_split(l, block, MS_CAUSE_GATHER_BACKWARD,
+                  ms_traffic_regather_group(p, expert), gather_bytes, m);
     add_split(l, block, sharded ? MS_CAUSE_REDUCE_SCATTER : MS_CAUSE_ALL_REDUCE, group,
               stack->grad_comm_bytes.value * params[1],
               ms_shards_grads(p->sharding) ? m : 1.0);

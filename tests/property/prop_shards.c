@@ -13,8 +13,8 @@ typedef struct choices {
     bool partition_activations;
 } choices;
 
-static const choices drawn[] = {{1, 0, false}, {3, 0, true},    {0, 40e6, false},
-                                {0, 3e9, true}, {5, 300e6, false}};
+static const choices drawn[] = {
+    {1, 0, false}, {3, 0, true}, {0, 40e6, false}, {0, 3e9, true}, {5, 300e6, false}};
 #define NUM_DRAWN (int)(sizeof drawn / sizeof *drawn)
 
 static double simulated_s(ms_ctx *cx, const ms_planned *planned, ms_detail detail)
@@ -54,8 +54,8 @@ static void check_plan(ms_ctx *cx, ms_workload *workload, ms_workload *plain,
     ASSERT_OK(ms_predict(cx, workload, plan, &prediction), cx);
     double action_s = simulated_s(cx, &planned, MS_DETAIL_ACTION);
     if (fabs(action_s / prediction.step_s - 1.0) > 1e-12)
-        fail_msg("%s: %.17g s by actions, predicted %.17g s", ms_plan_text(cx->arena, plan),
-                 action_s, prediction.step_s);
+        fail_msg("%s: %.17g s by actions, predicted %.17g s",
+                 ms_plan_text(cx->arena, plan), action_s, prediction.step_s);
     ms_plan other = *plan;
     other.unit_layers = 0;
     other.bucket_bytes = 0.0;
@@ -65,15 +65,16 @@ static void check_plan(ms_ctx *cx, ms_workload *workload, ms_workload *plain,
     if (!keeps_whole_copies(&planned) && fabs(bytes - want_bytes) > 1e-9 * want_bytes)
         fail_msg("%s: moves %.17g bytes, without units %.17g",
                  ms_plan_text(cx->arena, plan), bytes, want_bytes);
-    /* by nodes as far as the plan without the choices is */
+    /* tasks by node are exact where they are without the choices */
     ms_prediction plain_prediction;
     ASSERT_OK(ms_predict(cx, plain, &other, &plain_prediction), cx);
     double want_frac =
         fabs(simulated_s(cx, &without, MS_DETAIL_NODE) / plain_prediction.step_s - 1.0);
-    double frac = fabs(simulated_s(cx, &planned, MS_DETAIL_NODE) / prediction.step_s - 1.0);
+    double frac =
+        fabs(simulated_s(cx, &planned, MS_DETAIL_NODE) / prediction.step_s - 1.0);
     if (want_frac < 1e-9 && frac > 1e-9)
-        fail_msg("%s: %.17g s predicted, by nodes off by %g", ms_plan_text(cx->arena, plan),
-                 prediction.step_s, frac);
+        fail_msg("%s: %.17g s predicted, by nodes off by %g",
+                 ms_plan_text(cx->arena, plan), prediction.step_s, frac);
 }
 
 static void check_choices(ms_ctx *cx, const ms_plan_subject *subject, const choices *more,

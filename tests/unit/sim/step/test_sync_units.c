@@ -27,8 +27,8 @@ static void buckets_have_all_bytes(void **state)
         assert_true(stack.sync_bucket_bytes <= 0.0 || is_whole ||
                     split.size_bytes <= stack.sync_bucket_bytes * (1 + 1e-12));
         /* no more pieces than the bucket needs */
-        assert_true(pieces < 1.5 || (pieces - 1.0) * stack.sync_bucket_bytes <
-                                        layers * bytes);
+        assert_true(pieces < 1.5 ||
+                    (pieces - 1.0) * stack.sync_bucket_bytes < layers * bytes);
     }
 }
 
@@ -162,9 +162,10 @@ static void units_are_gathered_as_a_whole(void **state)
     double layer = one.planned.blocks.layer[0][plan.recompute].dense_params;
     const ms_stack *stack = one.workload->stack;
     /* two gathered units and the gradients of one; the embedding is no unit of these */
-    double unit_bytes = 2.0 * stack->param_comm_bytes.value + stack->grad_comm_bytes.value;
-    ASSERT_NEAR(four.prediction.memory[MS_MEMORY_GATHERED_PARAMS], 4.0 * layer * unit_bytes,
-                1e-9);
+    double unit_bytes =
+        2.0 * stack->param_comm_bytes.value + stack->grad_comm_bytes.value;
+    ASSERT_NEAR(four.prediction.memory[MS_MEMORY_GATHERED_PARAMS],
+                4.0 * layer * unit_bytes, 1e-9);
     assert_true(four.prediction.memory[MS_MEMORY_GATHERED_PARAMS] >
                 one.prediction.memory[MS_MEMORY_GATHERED_PARAMS]);
     ms_workload_close(one.workload);
@@ -251,15 +252,16 @@ static void layer_inputs_are_split_over_tp(void **state)
     plan.partition_activations = true;
     bench parts = open_bench(&plan);
     double input_bytes = 2.0 * 4096 * 4096;
-    double saved_bytes = whole.planned.blocks.layer[0][MS_RECOMPUTE_FULL]
-                             .memory.saved.activation_bytes;
+    double saved_bytes =
+        whole.planned.blocks.layer[0][MS_RECOMPUTE_FULL].memory.saved.activation_bytes;
     ASSERT_NEAR(saved_bytes, input_bytes, 1e-12);
-    ASSERT_NEAR(parts.planned.blocks.layer[0][MS_RECOMPUTE_FULL]
-                    .memory.saved.activation_bytes,
-                input_bytes / 4.0, 1e-12);
+    ASSERT_NEAR(
+        parts.planned.blocks.layer[0][MS_RECOMPUTE_FULL].memory.saved.activation_bytes,
+        input_bytes / 4.0, 1e-12);
     double less_bytes = whole.prediction.memory[MS_MEMORY_ACTIVATIONS] -
                         parts.prediction.memory[MS_MEMORY_ACTIVATIONS];
-    ASSERT_NEAR(less_bytes, 24.0 * input_bytes, 0.05); /* 3/4 of 32 inputs; one is whole */
+    ASSERT_NEAR(less_bytes, 24.0 * input_bytes,
+                0.05); /* 3/4 of 32 inputs; one is whole */
     const ms_bill *bill = parts.planned.bills->layer[0][MS_RECOMPUTE_FULL];
     double gathered_bytes = 0.0;
     for (int i = 0; i < bill->num_comms[MS_BILL_BACKWARD]; i++) {
