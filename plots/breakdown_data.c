@@ -51,6 +51,8 @@ static ms_step_part part_of_group(ms_traffic_group group)
         [MS_TRAFFIC_REPLICATE] = MS_PART_REPLICATE,
         [MS_TRAFFIC_ALL] = MS_PART_DATA,
         [MS_TRAFFIC_EXPERT_ALL] = MS_PART_EXPERTS,
+        [MS_TRAFFIC_SECONDARY] = MS_PART_DATA,
+        [MS_TRAFFIC_EXPERT_SECONDARY] = MS_PART_EXPERTS,
         [MS_TRAFFIC_PP] = MS_PART_OTHER,
         [MS_TRAFFIC_WORLD] = MS_PART_OTHER,
     };

@@ -25,6 +25,9 @@ static bool is_used(const ms_plan *plan, ms_traffic_group group)
         return sharded;
     case MS_TRAFFIC_EXPERT_FSDP:
         return sharded && experts;
+    case MS_TRAFFIC_SECONDARY:
+    case MS_TRAFFIC_EXPERT_SECONDARY:
+        return plan->zero == 3 && ms_plan_secondary_shards(plan) > 0;
     case MS_TRAFFIC_ALL:
         return !sharded;
     case MS_TRAFFIC_EXPERT_ALL:

@@ -11,7 +11,7 @@ static ms_option option_of(ms_choice choice)
         [MS_CHOICE_TEXT] = MS_OPTION_TEXT,     [MS_CHOICE_LIST] = MS_OPTION_TEXT};
     const ms_plan_field *row = &ms_plan_fields[choice];
     return (ms_option){.kind = kinds[row->kind],
-                       .unit = MS_UNIT_COUNT,
+                       .unit = row->in_bytes ? MS_UNIT_BYTES : MS_UNIT_COUNT,
                        .name = row->flag,
                        .offset = offsetof(ms_plan_options, of) +
                                  (size_t)choice * sizeof(ms_plan_option),

@@ -116,7 +116,10 @@ static void add_memory(side_by_side *s)
 
 static const char *choice_text(ms_arena *arena, const ms_plan *plan, ms_choice choice)
 {
-    if (plan == NULL || !ms_plan_matters(plan, choice))
+    const ms_plan_field *field = &ms_plan_fields[choice];
+    bool is_unset = plan != NULL && field->kind == MS_CHOICE_WHOLE &&
+                    (double)ms_plan_get(plan, choice) < field->low;
+    if (plan == NULL || is_unset || !ms_plan_matters(plan, choice))
         return "-";
     const char *text = ms_plan_value_text(arena, plan, choice);
     return text == NULL || text[0] == '\0' ? "-" : text;

@@ -235,7 +235,8 @@ static void move_to_host(const lifetimes *l, ms_bill_memory *memory)
 {
     double frac = l->stack->host_activation_frac.value;
     double moved_bytes = frac * memory->saved.activation_bytes;
-    int input = l->program->input;
+    bool has_part = l->program->input_part >= 0;
+    int input = has_part ? l->program->input_part : l->program->input;
     if (l->stack->host_layer_inputs && input >= 0 && l->program->tensors[input].saved)
         moved_bytes += (1.0 - frac) * bytes_of(l, MS_BILL_WHOLE, input).activation_bytes;
     memory->host_bytes = moved_bytes;

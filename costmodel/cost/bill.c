@@ -510,6 +510,9 @@ static void add_params(const ms_program *program, const ms_pricer *pricer, ms_bi
             continue;
         }
         *(is_expert ? &bill->expert_params : &bill->dense_params) += elements;
+        if (strlen(tensor->dims) > 1)
+            bill->num_matrices[is_expert] +=
+                is_expert ? program->size[MS_DIM_EXPERTS - '0'] / program->key.ep : 1.0;
         if (updates_matrices)
             ms_update_cost_add(program, t, pricer, &bill->update);
         if (tensor->gradient >= 0 && program->mesh_size[tensor->mesh][2] > 1 &&

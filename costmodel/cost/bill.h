@@ -128,6 +128,7 @@ typedef struct ms_bill {
     ms_bill_segments segments;
     /* trained parameters on a rank, before dp shards them; frozen ones are apart */
     double dense_params, expert_params;
+    double num_matrices[2]; /* trained matrices: dense [0] and experts' [1] ones */
     ms_frozen_bytes frozen;
     double tp_partial_params; /* parameters with partial gradients over tp */
     ms_update_cost update;    /* all 0 with AdamW */

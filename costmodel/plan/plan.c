@@ -22,6 +22,12 @@ long ms_plan_head_ranks(const ms_plan *plan)
     return plan->size[MS_TP] * (plan->cp_method == MS_CP_ULYSSES ? plan->size[MS_CP] : 1);
 }
 
+long ms_plan_secondary_shards(const ms_plan *plan)
+{
+    bool is_fewer = plan->reshard_ranks < plan->size[MS_DP_SHARD] * plan->size[MS_CP];
+    return is_fewer && ms_plan_reshard_ranks_divide(plan) ? plan->reshard_ranks : 0;
+}
+
 bool ms_plan_balances_sequence(const ms_plan *plan)
 {
     return plan->size[MS_CP] > 1 && plan->cp_balance == MS_CP_HEAD_TAIL &&

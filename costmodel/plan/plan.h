@@ -115,6 +115,10 @@ typedef enum ms_choice {
     MS_CHOOSE_OPTIMIZER,
     MS_CHOOSE_COMPILE,
     MS_CHOOSE_CUDA_GRAPHS,
+    MS_CHOOSE_BUCKET_BYTES,
+    MS_CHOOSE_UNIT_LAYERS,
+    MS_CHOOSE_RESHARD_RANKS,
+    MS_CHOOSE_PARTITION_ACTIVATIONS,
     MS_NUM_CHOICES
 } ms_choice;
 
@@ -173,6 +177,14 @@ typedef struct ms_plan {
     ms_quantized_bits gather_bits, reduce_bits; /* sent for parameters and gradients */
     ms_compile compile;
     ms_cuda_graphs cuda_graphs;
+    /* collectives of parameters and gradients (sim/step/sync_units.h): bytes of one,
+     * 0: a unit's; adjacent layers that one moves, 0: 1, or as bucket_bytes needs */
+    double bucket_bytes;
+    long unit_layers;
+    /* resharding after forward: ranks over which backward's copy of the parameters is
+     * sharded (hpZ of ZeRO++); 0: those of the shards */
+    long reshard_ranks;
+    bool partition_activations; /* saved layer inputs are split over tp (ZeRO-R) */
 } ms_plan;
 
 /* The adapters of a plan; rank 0 if it has none or its targets are unknown words. */
@@ -183,6 +195,11 @@ long ms_plan_data_parallel(const ms_plan *plan);
 long ms_plan_head_ranks(const ms_plan *plan);
 /* Whether several tensor-parallel ranks hold the same key-value head. */
 bool ms_plan_copies_kv_heads(const ms_plan *plan, const ms_model *model);
+/* Ranks over which ZeRO-3 shards the parameters between forward and backward, if fewer
+ * than hold the shards and a divisor of those; otherwise 0. */
+long ms_plan_secondary_shards(const ms_plan *plan);
+/* Whether reshard_ranks divide the ranks of the shards; false: resharding is illegal. */
+bool ms_plan_reshard_ranks_divide(const ms_plan *plan);
 /* Whether a sequence is cut into 2 cp chunks, two per rank (head-tail balance); not with
  * Ulysses, whose ranks see whole sequences. */
 bool ms_plan_balances_sequence(const ms_plan *plan);

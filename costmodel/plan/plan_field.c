@@ -106,9 +106,12 @@ const char *ms_plan_value_text(ms_arena *arena, const ms_plan *plan, ms_choice c
     ms_choice_kind kind = ms_plan_fields[choice].kind;
     if (choice == MS_CHOOSE_SCHEDULE)
         return ms_plan_schedule_name(plan);
-    if (kind == MS_CHOICE_NUMBER)
-        return ms_json_number_text(*(const double *)at(plan, choice),
-                                   ms_arena_alloc(arena, 32));
+    if (kind == MS_CHOICE_NUMBER) {
+        const char *text = ms_json_number_text(*(const double *)at(plan, choice),
+                                               ms_arena_alloc(arena, 32));
+        return ms_plan_fields[choice].in_bytes ? ms_arena_printf(arena, "%s B", text)
+                                               : text;
+    }
     if (kind == MS_CHOICE_TEXT)
         return *(const char *const *)at(plan, choice);
     return kind == MS_CHOICE_LIST

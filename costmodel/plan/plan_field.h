@@ -58,6 +58,7 @@ typedef struct ms_plan_field {
     double low, high; /* range of the choice's numbers */
     double flag_high; /* largest value that the flag accepts; 0: equal to `high` */
     bool above_low;   /* the flag accepts only values above `low` */
+    bool in_bytes;    /* the number is bytes, which the flag takes with a unit */
     const char *const *words;
     bool (*find)(const char *text, int *index); /* word index by alias; NULL: none */
     /* flag, its placeholder and help text; NULL: no flag */

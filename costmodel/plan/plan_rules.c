@@ -1,6 +1,6 @@
 /* Integer rules of plans. A search applies them millions of times, so they only divide
  * and compare. */
-#include "costmodel/plan/plan.h"
+#include "costmodel/plan/plan_field.h"
 
 #include <limits.h>
 
@@ -70,10 +70,12 @@ static bool ffn_divides(const ms_plan *plan, const ms_model *model)
                                            divides(plan->etp, model->moe.ffn_hidden));
 }
 
-/* Whether tp ranks split tokens: with sequence parallelism, or if layers have experts. */
+/* Whether tp ranks split tokens: with sequence parallelism, if layers have experts, or in
+ * saved layer inputs. */
 static bool splits_sequence(const ms_plan *plan, const ms_model *model)
 {
-    return plan->sequence_parallel || model->moe.num_experts > 0;
+    return plan->sequence_parallel || model->moe.num_experts > 0 ||
+           plan->partition_activations;
 }
 
 static bool sequence_divides(const ms_plan *plan, const ms_model *model)
@@ -182,6 +184,20 @@ static bool adapters_fit(const ms_plan *plan, const ms_model *model)
            (model->moe.num_experts == 0 || (lora.targets & MS_LORA_MLP) == 0);
 }
 
+bool ms_plan_reshard_ranks_divide(const ms_plan *plan)
+{
+    long shards = plan->size[MS_DP_SHARD] * plan->size[MS_CP];
+    return plan->reshard_ranks == 0 || plan->reshard_ranks >= shards ||
+           divides(plan->reshard_ranks, shards);
+}
+
+static bool zero_is_legal(const ms_plan *plan)
+{
+    return plan->zero >= 0 && plan->zero <= 3 &&
+           (!ms_plan_matters(plan, MS_CHOOSE_RESHARD_RANKS) ||
+            ms_plan_reshard_ranks_divide(plan));
+}
+
 bool ms_plan_order_is_legal(const ms_plan *plan)
 {
     return order_is_permutation(plan) && order_suits_experts(plan);
@@ -207,7 +223,7 @@ ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model)
         return MS_REFUSE_LAYERS;
     if (!schedule_runs(plan, NULL))
         return MS_REFUSE_SCHEDULE;
-    if (plan->zero < 0 || plan->zero > 3)
+    if (!zero_is_legal(plan))
         return MS_REFUSE_ZERO;
     if (!adapters_fit(plan, model))
         return MS_REFUSE_LORA;

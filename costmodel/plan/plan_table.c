@@ -158,6 +158,17 @@ static bool shards_parameters(const ms_plan *plan)
     return plan->zero == 3;
 }
 
+static bool reshards(const ms_plan *plan)
+{
+    return plan->zero == 3 && plan->reshard_after_forward;
+}
+
+static bool saves_equal_inputs(const ms_plan *plan)
+{
+    return plan->size[MS_TP] > 1 && !plan->sequence_parallel &&
+           plan->recompute == MS_RECOMPUTE_FULL;
+}
+
 static bool has_budget(const ms_plan *plan)
 {
     return plan->recompute == MS_RECOMPUTE_AUTO;
@@ -500,4 +511,29 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
          FLAG("--cuda-graphs", NULL,
               "launches replayed as CUDA graphs: of each layer, or of the whole step "
               "(default none)")},
+    [MS_CHOOSE_BUCKET_BYTES] =
+        {NUMBER(bucket_bytes, "bucket_bytes"), JSON("shards", "bucket_bytes"),
+         .json_plain = MS_PLAIN_OMITTED, .high = 1e15, .above_low = true,
+         .in_bytes = true,
+         FLAG("--bucket-size", "SIZE",
+              "bytes of one collective of parameters or gradients, such as \"25 MB\" "
+              "(default: those of a layer)")},
+    [MS_CHOOSE_UNIT_LAYERS] =
+        {WHOLE(unit_layers, "unit_layers"), JSON("shards", "unit_layers"),
+         .json_plain = MS_PLAIN_OMITTED, .low = 1, .high = 10000,
+         FLAG("--fsdp-unit-layers", "N",
+              "layers whose parameters and gradients move together (default 1)")},
+    [MS_CHOOSE_RESHARD_RANKS] =
+        {WHOLE(reshard_ranks, "reshard_ranks"), JSON("shards", "reshard_ranks"),
+         .json_plain = MS_PLAIN_OMITTED, .low = 1, .high = MAX_GPUS, .matters = reshards,
+         FLAG("--reshard-ranks", "N",
+              "ranks that shard parameters between forward and backward, such as those "
+              "of a node (hpZ of ZeRO++; default: all that --zero shards over)")},
+    [MS_CHOOSE_PARTITION_ACTIVATIONS] =
+        {SWITCH(partition_activations, "partition_activations"),
+         JSON("shards", "partition_activations"), .json_plain = MS_PLAIN_OMITTED,
+         .matters = saves_equal_inputs, .text_on = "layer inputs over tp",
+         FLAG("--partition-activations", NULL,
+              "split layer inputs saved for full recomputation over tp, without "
+              "sequence parallelism (default off)")},
 };

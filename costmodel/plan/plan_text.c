@@ -239,6 +239,16 @@ static ms_status fail_lora(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
     return MS_EINPUT;
 }
 
+static ms_status fail_zero(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
+{
+    if (plan->zero < 0 || plan->zero > 3)
+        return ms_fail(cx, MS_EINPUT, loc, "zero is %ld, must be between 0 and 3",
+                       plan->zero);
+    return ms_fail(cx, MS_EINPUT, loc,
+                   "reshard_ranks %ld does not divide the %ld ranks of dp_shard x cp",
+                   plan->reshard_ranks, plan->size[MS_DP_SHARD] * plan->size[MS_CP]);
+}
+
 ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
                         ms_loc loc)
 {
@@ -262,8 +272,7 @@ ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
     case MS_REFUSE_SCHEDULE:
         return fail_schedule(cx, plan, loc);
     case MS_REFUSE_ZERO:
-        return ms_fail(cx, MS_EINPUT, loc, "zero is %ld, must be between 0 and 3",
-                       plan->zero);
+        return fail_zero(cx, plan, loc);
     case MS_REFUSE_LORA:
         return fail_lora(cx, plan, loc);
     case MS_REFUSE_ORDER:
@@ -393,6 +402,28 @@ static const char *host_text(ms_arena *arena, const ms_plan *plan)
     return ms_arena_printf(arena, "%s%s", compile, graphs[plan->cuda_graphs]);
 }
 
+/* Units of parameters and gradients: ", units of 4 layers, buckets of 25 MB". */
+static const char *units_text(ms_arena *arena, const ms_plan *plan)
+{
+    const char *text = "";
+    char bytes[32];
+    if (plan->unit_layers > 1)
+        text = ms_arena_printf(arena, ", units of %ld layers", plan->unit_layers);
+    if (plan->bucket_bytes > 0.0)
+        text = ms_arena_printf(
+            arena, "%s, buckets of %s", text,
+            ms_format_quantity(bytes, sizeof bytes, plan->bucket_bytes, MS_UNIT_BYTES));
+    return text;
+}
+
+static const char *reshard_text(ms_arena *arena, const ms_plan *plan)
+{
+    if (plan->zero == 3 && !plan->reshard_after_forward)
+        return " kept gathered";
+    long ranks = plan->zero == 3 ? ms_plan_secondary_shards(plan) : 0;
+    return ranks > 0 ? ms_arena_printf(arena, " resharded over %ld", ranks) : "";
+}
+
 /* Stated types and optimizer: ", grads bf16, optimizer int8, muon". */
 static const char *states_text(ms_arena *arena, const ms_plan *plan)
 {
@@ -413,11 +444,10 @@ char *ms_plan_text(ms_arena *arena, const ms_plan *plan)
     if (plan->ep * plan->etp > 1)
         experts = ms_arena_printf(arena, ", ep %ld etp %ld", plan->ep, plan->etp);
     return ms_arena_printf(
-        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s%s%s, %s%s%s%s",
+        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s%s%s%s, %s%s%s%s",
         axes_text(arena, plan), context_text(arena, plan), experts, plan->microbatch,
-        schedule_text(arena, plan), plan->zero,
-        plan->zero == 3 && !plan->reshard_after_forward ? " kept gathered" : "",
-        switches_text(arena, plan), recompute_text(arena, plan),
+        schedule_text(arena, plan), plan->zero, reshard_text(arena, plan),
+        units_text(arena, plan), switches_text(arena, plan), recompute_text(arena, plan),
         offload_text(arena, plan), quantized_text(arena, "gathers", plan->gather_bits),
         quantized_text(arena, "reductions", plan->reduce_bits),
         ms_dtype_names[plan->compute], states_text(arena, plan), lora_text(arena, plan),

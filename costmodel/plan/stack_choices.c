@@ -79,6 +79,9 @@ ms_stack ms_stack_of_plan(const ms_stack *stack, const ms_plan *plan)
     if (plan->lora_rank > 0)
         set_frozen(plan, &out);
     set_offload(plan, &out);
+    out.partitions_inputs = plan->partition_activations;
+    out.unit_layers = (double)plan->unit_layers;
+    out.sync_bucket_bytes = plan->bucket_bytes;
     out.quantizes_gathers = set_bits(plan->gather_bits, &out.param_comm_bytes);
     out.quantizes_reductions = set_bits(plan->reduce_bits, &out.grad_comm_bytes);
     return out;

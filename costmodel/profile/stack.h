@@ -136,6 +136,9 @@ typedef struct ms_stack {
     bool receives_apart; /* a receive buffer for each micro-batch of the step */
     ms_coefficient host_activation_frac; /* share of saved activations in host memory */
     bool host_layer_inputs; /* saved layer inputs are in host memory; set by plans only */
+    bool partitions_inputs; /* a tp rank saves its part of a layer's input; plans only */
+    double unit_layers;     /* layers that move together (sim/step/sync_units.h), and */
+    double sync_bucket_bytes; /* bytes of one collective; both 0 or set by plans */
     ms_host_optimizer host_optimizer; /* set by plans only */
     ms_coefficient host_update_bytes; /* host memory traffic of the update, per parameter;
                                           0: the optimizer cannot run on the host */

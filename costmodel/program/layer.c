@@ -466,11 +466,22 @@ static int serial_block(ms_builder *b, int x)
     return kind->no_mlp ? x : add_branch(b, x, feed_forward, &of_mlp);
 }
 
+/* Splits an input that tp ranks share, for backward to gather again (ZeRO, Rajbhandari et
+ * al. 2020, section 6.1, partitioned activations). */
+static void part_input(ms_builder *b, int x)
+{
+    const ms_program_key *key = &b->program->key;
+    if (key->partitions_inputs && key->recompute == MS_RECOMPUTE_FULL && key->tp > 1 &&
+        !key->sequence_parallel)
+        b->program->input_part = ms_convert(b, x, 2, ms_shard(MS_DIM_SEQUENCE));
+}
+
 void ms_write_layer(ms_builder *b)
 {
     int x = stream_input(b);
     b->program->output =
         b->model->parallel_block ? parallel_block(b, x) : serial_block(b, x);
+    part_input(b, x);
 }
 
 static int embed(ms_builder *b, const char *name, const char *dims, bool by_position)

@@ -191,7 +191,7 @@ const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
     program->model = model;
     program->key = *key;
     program->compute_bytes = ms_stored_bytes(compute);
-    program->input = program->output = program->input_gradient =
+    program->input = program->output = program->input_part = program->input_gradient =
         program->output_gradient = -1;
     set_sizes(program, sequence_length, data_parallel);
     set_meshes(program, data_parallel);

@@ -153,6 +153,8 @@ typedef struct ms_program_key {
     bool holds_gathers;      /* gathered tensors stay in memory until backward */
     unsigned char recompute; /* recompute mode (ms_recompute) */
     bool reruns_layer;       /* MS_RECOMPUTE_FULL repeats the whole layer */
+    /* MS_RECOMPUTE_FULL: equal layer inputs of tp ranks are saved split over tp */
+    bool partitions_inputs;
     bool core_attention;     /* MS_RECOMPUTE_SELECTIVE repeats the attention core alone */
     ms_saved keep;           /* MS_RECOMPUTE_AUTO: nodes that save their results */
     /* token copies that this rank's experts compute beyond the mean of all ranks, as a
@@ -182,6 +184,7 @@ typedef struct ms_program {
     ms_node *nodes; /* in execution order: forward, recompute and backward */
     int num_forward_nodes;
     int input, output; /* tensor indices; embedding: input -1; head: output is the loss */
+    int input_part;    /* a tp rank's part of the input, saved instead of it; -1: none */
     int input_gradient, output_gradient; /* tensor indices; -1: no such gradient */
 } ms_program;
 

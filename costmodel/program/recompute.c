@@ -93,12 +93,36 @@ static bool policy_keeps(const ms_builder *b, int tensor, int producer)
     return !ms_node_is_gathered_again(b->program, node);
 }
 
+/* Returns the layer's input, gathered over tp from the saved parts. */
+static int gathered_input(ms_builder *b)
+{
+    int part = b->program->input_part, input = b->program->input,
+        split = b->tensors[part].producer;
+    if (b->clone[split] >= 0)
+        return b->nodes[b->clone[split]].out[0];
+    b->tensors[part].saved = true;
+    ms_node gather = b->forward[split];
+    gather.pass = MS_PASS_RECOMPUTE;
+    gather.forward = split;
+    gather.from = b->forward[split].to;
+    gather.to = b->forward[split].from;
+    gather.in[0] = part;
+    gather.out[0] =
+        ms_add_tensor_like(b, input, MS_ROLE_ACTIVATION, b->tensors[input].element_bytes);
+    b->clone[split] = ms_push_node(b, &gather);
+    return gather.out[0];
+}
+
 /* Returns what backward reads for a forward tensor: itself, or a recomputed copy. */
 static int materialise(ms_builder *b, int num_forward, int tensor)
 {
     ms_tensor *t = &b->tensors[tensor];
     if (t->role != MS_ROLE_ACTIVATION)
         return tensor;
+    if (tensor == b->program->input_part)
+        return tensor;
+    if (tensor == b->program->input && b->program->input_part >= 0)
+        return gathered_input(b);
     int producer = t->producer;
     if (producer < 0 || producer >= num_forward || policy_keeps(b, tensor, producer)) {
         t->saved = producer < num_forward;

@@ -4,6 +4,7 @@
 #include "sim/simulate/move_names.h"
 
 #include <assert.h>
+#include <math.h>
 
 static double own_bytes(const ms_param_unit *unit, const ms_segment *segment)
 {
@@ -210,6 +211,25 @@ static int group_size(const ms_rank *rank, ms_traffic_group group)
     return rank->world->members[group][rank->place->rank].size;
 }
 
+/* Reduces a segment's gradients in as many equal pieces as its buckets. */
+static ms_status all_reduce_pieces(ms_unit_move *move, const ms_segment *s,
+                                   ms_transfer transfer)
+{
+    const ms_state_move *predicted = &move->unit->options.ops->all_reduce[s->is_expert];
+    /* a backend without values times all pieces as the first */
+    long pieces =
+        move->rank->backend->has_values ? lround(predicted->split.per_block) : 1;
+    for (long i = 0; i < pieces; i++) {
+        long first = s->count * i / pieces;
+        transfer.send = transfer.receive =
+            ms_unit_at(move->unit->precision.gradient, s->grads, first);
+        transfer.count = s->count * (i + 1) / pieces - first;
+        if (transfer.count > 0)
+            MS_TRY(ms_unit_start(move, s, transfer));
+    }
+    return MS_OK;
+}
+
 static ms_status all_reduce_segments(ms_unit_move *move)
 {
     const ms_param_unit *unit = move->unit;
@@ -219,14 +239,11 @@ static ms_status all_reduce_segments(ms_unit_move *move)
             ms_traffic_state_group(move->rank->world->plan, s->is_expert, false);
         if (s->is_frozen || group_size(move->rank, group) <= 1)
             continue;
-        MS_TRY(ms_unit_start(move, s,
-                             (ms_transfer){.kind = MS_TRANSFER_ALL_REDUCE,
-                                           .group = (unsigned char)group,
-                                           .stream = MS_STREAM_REDUCE,
-                                           .send = s->grads,
-                                           .receive = s->grads,
-                                           .count = s->count,
-                                           .name = MS_MOVE_REDUCE}));
+        MS_TRY(all_reduce_pieces(move, s,
+                                 (ms_transfer){.kind = MS_TRANSFER_ALL_REDUCE,
+                                               .group = (unsigned char)group,
+                                               .stream = MS_STREAM_REDUCE,
+                                               .name = MS_MOVE_REDUCE}));
     }
     return MS_OK;
 }

@@ -1,6 +1,7 @@
 #include "exec/runner/runner.h"
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "costmodel/plan/plan_field.h"
 #include "exec/cpu/gemm.h"
 #include "exec/runner/model_features.h"
@@ -293,7 +294,9 @@ ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
 {
     for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++) {
         bool is_executed = (i >= MS_CHOOSE_LORA_RANK && i <= MS_CHOOSE_LORA_BASE) ||
-                           i == MS_CHOOSE_STACK || i == MS_CHOOSE_RANKS_PER_DOMAIN;
+                           i == MS_CHOOSE_STACK || i == MS_CHOOSE_RANKS_PER_DOMAIN ||
+                           i == MS_CHOOSE_PARTITION_ACTIVATIONS ||
+                           (i == MS_CHOOSE_BUCKET_BYTES && plan->zero == 0);
         if (is_executed || ms_plan_is_plain(plan, i))
             continue;
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not execute %s %s",
@@ -301,6 +304,23 @@ ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
         return ms_hint(cx, "predict, simulate and search price it");
     }
     return MS_OK;
+}
+
+/* Rejects buckets that several layers share. */
+static ms_status check_buckets(ms_ctx *cx, const ms_planned *planned)
+{
+    const ms_workload *workload = planned->workload;
+    double most = 1.0;
+    for (int kind = 0; kind < workload->model->num_kinds; kind++) {
+        ms_layer_mode mode = ms_plan_layer_mode(planned->plan);
+        most = ms_max(most, planned->blocks.layer[kind][mode].unit_layers);
+    }
+    if (most <= 1.0)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "a run does not reduce the gradients of %.0f layers together (--bucket-size)",
+            most);
+    return ms_hint(cx, "a bucket of at most the bytes of a layer is executed");
 }
 
 /* Rejects plans with adapters that a run does not carry out: on GPUs, or on weights in 4
@@ -326,6 +346,7 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
     MS_TRY(check_sync(cx, job, planned));
     MS_TRY(check_adapters(cx, job, planned));
     MS_TRY(ms_runner_check_plan(cx, planned->plan));
+    MS_TRY(check_buckets(cx, planned));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};
     MS_TRY(ms_job_check_tags(cx, &state.job));
     MS_TRY(ms_job_check_records(cx, &state.job));

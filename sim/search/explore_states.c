@@ -252,6 +252,8 @@ static bool allowed_sharding(const ms_explore_level *l, ms_sharding sharding)
 {
     bool keep = sharding == MS_ZERO_3_NO_RESHARD;
     bool shards = l->pipeline.shards.dense > 1.0 || l->pipeline.shards.expert > 1.0;
+    if (sharding == MS_ZERO_3 && !ms_plan_reshard_ranks_divide(&l->plan))
+        return false;
     return ms_space_tries_sharding(l->explorer->space, shards, keep ? 3 : (long)sharding,
                                    !keep);
 }

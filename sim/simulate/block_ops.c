@@ -264,19 +264,45 @@ static void collect_ops(ms_arena *arena, const ms_planned *planned,
 
 /* ---- parameters and gradients ---- */
 
-static ms_state_move move_of(ms_traffic_group group, ms_collective collective,
-                             double size_bytes, const ms_collective_law *law)
+static ms_state_move move_of(const ms_planned *p, ms_traffic_group group,
+                             ms_collective collective, ms_sync_split split)
 {
+    const ms_collective_law *law = ms_traffic_law(&p->links, group, collective);
     return (ms_state_move){.group = group,
                            .collective = collective,
-                           .size_bytes = size_bytes,
-                           .seconds = ms_collective_s(law, size_bytes)};
+                           .size_bytes = split.size_bytes * split.per_block,
+                           .split = split,
+                           .seconds = ms_sync_s(law, split)};
+}
+
+static ms_sync_split split_of(const ms_planned *p, const ms_block_ops *ops,
+                              const ms_bill *bill, bool expert, double bytes)
+{
+    return ms_sync_split_of(p->workload->stack, bill, expert, ops->block->unit_layers,
+                            bytes);
+}
+
+static void collect_gathers(const ms_planned *p, const ms_bill *bill, bool expert,
+                            double num_params, ms_block_ops *out)
+{
+    double bytes = p->workload->stack->param_comm_bytes.value * num_params;
+    if (p->sharding >= MS_ZERO_3)
+        bytes += expert ? out->block->frozen.expert : out->block->frozen.dense;
+    ms_sync_split split = split_of(p, out, bill, expert, bytes);
+    const ms_traffic_group groups[] = {ms_traffic_state_group(p->plan, expert, true),
+                                       ms_traffic_regather_group(p, expert)};
+    ms_state_move *moves[] = {&out->gather[expert], &out->regather[expert]};
+    for (int again = 0; again < 2; again++) {
+        *moves[again] = move_of(p, groups[again], MS_ALL_GATHER, split);
+        moves[again]->seconds += ms_quantize_gather_s(
+            p->workload, &p->links, (ms_sync_group)(groups[again] - MS_TRAFFIC_FSDP),
+            num_params);
+    }
 }
 
 static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops *out)
 {
     const ms_links *links = &p->links;
-    double param_bytes = p->workload->stack->param_comm_bytes.value;
     double grad_bytes = p->workload->stack->grad_comm_bytes.value, shard_params = 0.0;
     for (int expert = 0; expert < 2; expert++) {
         double params[2]; /* number of parameters gathered [0] and reduced [1] */
@@ -286,32 +312,23 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops
                        : ms_moved_dense_params(p->workload, p->sharding, bill,
                                                out->block->dense_params, reduces == 1);
         }
-        int shards = expert ? MS_SYNC_EXPERT_FSDP : MS_SYNC_FSDP,
-            all = expert ? MS_SYNC_EXPERT_ALL : MS_SYNC_ALL;
-        ms_traffic_group group = ms_traffic_state_group(p->plan, expert, true);
+        int shards = expert ? MS_SYNC_EXPERT_FSDP : MS_SYNC_FSDP;
         double kept = expert ? out->block->expert_params : out->block->dense_params;
         shard_params += kept / (double)links->sync_span[shards].size;
-        double gather_bytes = param_bytes * params[0];
-        if (p->sharding >= MS_ZERO_3)
-            gather_bytes += expert ? out->block->frozen.expert : out->block->frozen.dense;
-        out->gather[expert] =
-            move_of(group, MS_ALL_GATHER, gather_bytes, &links->gather[shards]);
-        out->gather[expert].seconds +=
-            ms_quantize_gather_s(p->workload, links, (ms_sync_group)shards, params[0]);
-        out->reduce[expert] = move_of(group, MS_REDUCE_SCATTER, grad_bytes * params[1],
-                                      &links->reduce[shards]);
+        collect_gathers(p, bill, expert, params[0], out);
+        out->reduce[expert] =
+            move_of(p, ms_traffic_state_group(p->plan, expert, true), MS_REDUCE_SCATTER,
+                    split_of(p, out, bill, expert, grad_bytes * params[1]));
         out->reduce[expert].seconds += ms_accumulate_gradients_s(
             p->workload, links, (ms_sync_group)shards, params[1]);
         out->all_reduce[expert] =
-            move_of(ms_traffic_state_group(p->plan, expert, false), MS_ALL_REDUCE,
-                    grad_bytes * kept, &links->all_reduce[all]);
+            move_of(p, ms_traffic_state_group(p->plan, expert, false), MS_ALL_REDUCE,
+                    split_of(p, out, bill, expert, grad_bytes * kept));
     }
-    out->replicate =
-        move_of(MS_TRAFFIC_REPLICATE, MS_ALL_REDUCE, grad_bytes * shard_params,
-                &links->all_reduce[MS_SYNC_REPLICATE]);
-    out->tp_sync =
-        move_of(MS_TRAFFIC_TP, MS_ALL_REDUCE, grad_bytes * bill->tp_partial_params,
-                &links->law[MS_BILL_TP][MS_ALL_REDUCE]);
+    out->replicate = move_of(p, MS_TRAFFIC_REPLICATE, MS_ALL_REDUCE,
+                             split_of(p, out, bill, false, grad_bytes * shard_params));
+    out->tp_sync = move_of(p, MS_TRAFFIC_TP, MS_ALL_REDUCE,
+                           (ms_sync_split){grad_bytes * bill->tp_partial_params, 1.0});
 }
 
 /* ---- stages ---- */
@@ -371,6 +388,7 @@ static const ms_block_cost *tied_head(ms_arena *arena, const ms_planned *p)
     if (p->workload->stack->fixed_unit_buffers && p->sharding == MS_ZERO_3) {
         block->gather_s = p->blocks.head.gather_s;
         block->frozen_gather_s = p->blocks.head.frozen_gather_s;
+        block->regather_saved_s = p->blocks.head.regather_saved_s;
         block->frozen = p->blocks.head.frozen;
     }
     if (p->workload->stack->fixed_unit_buffers && ms_shards_grads(p->sharding))
@@ -429,8 +447,8 @@ static int note_use(const ms_planned *p, ms_link_uses *uses, ms_traffic_group gr
 static void note_move(const ms_planned *p, ms_link_uses *uses, ms_state_move *move)
 {
     if (move->seconds > 0.0)
-        move->use =
-            note_use(p, uses, move->group, move->collective, move->size_bytes, false);
+        move->use = note_use(p, uses, move->group, move->collective,
+                             move->split.size_bytes, false);
 }
 
 static void note_block(const ms_planned *p, ms_link_uses *uses, ms_block_ops *block)
@@ -445,6 +463,7 @@ static void note_block(const ms_planned *p, ms_link_uses *uses, ms_block_ops *bl
     }
     for (int i = 0; i < 2; i++) {
         note_move(p, uses, &block->gather[i]);
+        note_move(p, uses, &block->regather[i]);
         note_move(p, uses, &block->reduce[i]);
         note_move(p, uses, &block->all_reduce[i]);
     }

@@ -7,6 +7,7 @@
 #include "sim/engine/graph.h"
 #include "sim/simulate/link_uses.h"
 #include "sim/step/planned.h"
+#include "sim/step/sync_units.h"
 #include "sim/step/traffic.h"
 
 /* An operation of a block: a kernel or a collective. */
@@ -49,11 +50,12 @@ typedef bool ms_op_ran(const void *pass, int op);
 int ms_first_overlapped(const ms_block_op *ops, int index, ms_op_ran *ran,
                         const void *pass);
 
-/* A gather of parameters or a reduction of gradients. */
+/* A gather of parameters or a reduction of gradients: a block's share of its unit's. */
 typedef struct ms_state_move {
     ms_traffic_group group;
     ms_collective collective;
-    double size_bytes; /* bytes of the transfer; 0: none */
+    double size_bytes;   /* bytes of the transfer; 0: none */
+    ms_sync_split split; /* the collectives that it is */
     double seconds;
     int use, work; /* indices, see ms_block_op */
 } ms_state_move;
@@ -64,7 +66,7 @@ typedef struct ms_block_ops {
     int num_ops[MS_NUM_BILL_PASSES];
     ms_block_op *ops[MS_NUM_BILL_PASSES];
     /* transfers of parameters and gradients: dense [0] and expert [1] ones */
-    ms_state_move gather[2], reduce[2], all_reduce[2];
+    ms_state_move gather[2], regather[2], reduce[2], all_reduce[2];
     ms_state_move replicate, tp_sync;
 } ms_block_ops;
 

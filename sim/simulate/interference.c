@@ -23,19 +23,26 @@ static double slowed_s(double frac, ms_work w, double comm_s)
     return ms_slowed_s(frac, w.busy_s - w.host_s, w.contended_s, comm_s);
 }
 
+static double gather_s(const ms_block_cost *block, bool forward)
+{
+    return block->gather_s + block->frozen_gather_s -
+           (forward ? 0.0 : block->regather_saved_s);
+}
+
 /* Seconds of the gathers and reductions of other blocks that move while the block runs. */
 static double moved_beside_s(ms_sharding sharding, const ms_interference *at)
 {
     double comm_s = 0.0;
     if (sharding == MS_ZERO_3 && (at->forward || at->inputs) && at->next != NULL)
-        comm_s += at->next->gather_s + at->next->frozen_gather_s;
+        comm_s += at->next_blocks * gather_s(at->next, at->forward);
     /* a stage's backward gathers its last block again while the forward ends with that */
     if (sharding == MS_ZERO_3 && at->forward && at->next == NULL)
-        comm_s += at->block->gather_s + at->block->frozen_gather_s;
-    if (!at->forward && at->weights && at->before != NULL)
-        comm_s +=
-            at->before->reduce_s +
-            (sharding == MS_ZERO_3 && at->last_backward ? at->before->replicate_s : 0.0);
+        comm_s += gather_s(at->block, false);
+    if (!at->forward && at->weights && at->before != NULL) {
+        bool replicates = sharding == MS_ZERO_3 && at->last_backward;
+        double replicate_s = replicates ? at->before->replicate_s : 0.0;
+        comm_s += at->before_blocks * (at->before->reduce_s + replicate_s);
+    }
     return comm_s;
 }
 

@@ -8,8 +8,10 @@
 /* A block (embedding, layer or head) and the schedule action in which it runs. */
 typedef struct ms_interference {
     const ms_block_cost *block;
-    /* blocks that the action runs just before and after it; NULL: none */
+    /* blocks of the units that the action runs just before and after its unit; NULL: none */
     const ms_block_cost *before, *next;
+    /* blocks of the units of these neighbours over those of the block's own unit */
+    double before_blocks, next_blocks;
     const ms_stage *stage;
     bool forward;
     /* gradients that a backward action computes: of inputs, of weights */

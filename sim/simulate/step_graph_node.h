@@ -63,6 +63,15 @@ typedef struct ms_walk {
 const ms_block_ops *ms_walk_block(const ms_walk *w);
 const ms_block_ops *ms_walk_neighbour(const ms_walk *w, int steps);
 
+/* Equal blocks whose parameters and gradients move together, from position `first` on in
+ * the order of a walk. */
+typedef struct ms_walk_unit {
+    const ms_block_ops *block; /* one of them; NULL: none */
+    int first, num;
+} ms_walk_unit;
+/* The unit of the walk's block at a position, which may be outside the stage. */
+ms_walk_unit ms_walk_unit_at(const ms_walk *w, int position);
+
 /* Makes the next task of each simulated rank wait for others[actor] too; 0: no effect. */
 void ms_walk_wait(ms_node_builder *b, ms_walk *w, const int *others);
 

@@ -47,11 +47,21 @@ bool ms_repeat_block(ms_node_builder *b, ms_walk *w)
     /* a first forward waits for the gathers of each block, which run once per step */
     if (w->first_forward && ms_step_gathers_once(&b->s))
         return false;
-    /* a block's tasks depend on its neighbours by gathers and interference */
-    const ms_block_ops *blocks[] = {ms_walk_neighbour(w, -1), ms_walk_block(w),
-                                    ms_walk_neighbour(w, 1)};
-    const int facts[] = {w->stage,   w->pass,          w->inputs,
-                         w->weights, w->first_forward, w->last_backward};
+    /* a block's tasks depend on the units beside its own by gathers and interference */
+    ms_walk_unit unit = ms_walk_unit_at(w, w->block),
+                 before = ms_walk_unit_at(w, unit.first - 1),
+                 next = ms_walk_unit_at(w, unit.first + unit.num);
+    const ms_block_ops *blocks[] = {before.block, unit.block, next.block};
+    const int facts[] = {w->stage,
+                         w->pass,
+                         w->inputs,
+                         w->weights,
+                         w->first_forward,
+                         w->last_backward,
+                         w->block - unit.first,
+                         before.num,
+                         unit.num,
+                         next.num};
     char key[sizeof blocks + sizeof facts];
     memcpy(key, blocks, sizeof blocks);
     memcpy(key + sizeof blocks, facts, sizeof facts);

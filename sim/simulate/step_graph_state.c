@@ -2,9 +2,57 @@
  * by block, on streams of their own. */
 #include "sim/simulate/step_graph_node.h"
 
+#include "base/number.h"
 #include "sim/simulate/interference.h"
 
 #include <assert.h>
+
+/* ---- units ---- */
+
+ms_walk_unit ms_walk_unit_at(const ms_walk *w, int position)
+{
+    int num = w->blocks->num, index = position;
+    ms_block_ops *const *blocks = w->blocks->blocks;
+    if (position < 0 || position >= num)
+        return (ms_walk_unit){0};
+    bool forward = w->pass == MS_BILL_FORWARD;
+    if (!forward)
+        index = num - 1 - position;
+    int most = (int)blocks[index]->block->unit_layers, run = index;
+    if (most <= 1)
+        return (ms_walk_unit){blocks[index], position, 1};
+    while (run > 0 && blocks[run - 1] == blocks[index])
+        run--;
+    int first = run + (index - run) / most * most, last = first;
+    while (last < num && last < first + most && blocks[last] == blocks[index])
+        last++;
+    return (ms_walk_unit){blocks[index], forward ? first : num - last, last - first};
+}
+
+static bool begins_unit(const ms_walk *w)
+{
+    return ms_walk_unit_at(w, w->block).first == w->block;
+}
+
+static bool ends_unit(const ms_walk *w)
+{
+    ms_walk_unit unit = ms_walk_unit_at(w, w->block);
+    return unit.first + unit.num - 1 == w->block;
+}
+
+/* The transfer of a unit of so many blocks. */
+static ms_state_move times(ms_node_builder *b, ms_state_move move, int blocks)
+{
+    if (blocks == 1 || move.seconds <= 0.0)
+        return move;
+    ms_task_work work = b->s.work[move.work];
+    work.bytes *= blocks;
+    move.size_bytes *= blocks;
+    move.split.per_block *= blocks;
+    move.seconds *= blocks;
+    move.work = ms_step_add_work(&b->s, work);
+    return move;
+}
 
 /* ---- moves ---- */
 
@@ -42,8 +90,8 @@ static void add_transfer(ms_node_builder *b, const ms_walk *w, const ms_state_mo
         return;
     ms_moved moved = {.group = move->group,
                       .collective = move->collective,
-                      .size_bytes = move->size_bytes,
-                      .count = 1,
+                      .size_bytes = move->split.size_bytes,
+                      .count = (int)ms_max(move->split.per_block + 0.5, 1.0),
                       .bytes = move->size_bytes,
                       .seconds = move->seconds,
                       .use = move->use};
@@ -79,48 +127,51 @@ static ms_task_tag transfer_tag(ms_node_builder *b, const ms_walk *w, int stream
                          .label = ms_graph_label(b->s.graph, label)};
 }
 
-static void add_gather(ms_node_builder *b, const ms_walk *w, const ms_block_ops *block,
+static void add_gather(ms_node_builder *b, const ms_walk *w, ms_walk_unit unit,
                        const int *waits, const int *more, int *done)
 {
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_GATHER, MS_MOVE_GATHER);
-    for (int i = 0; i < 2; i++)
-        add_transfer(b, w, &block->gather[i], tag, (const int *const[]){waits, more},
-                     done);
+    const ms_state_move *moves =
+        w->pass == MS_BILL_FORWARD ? unit.block->gather : unit.block->regather;
+    for (int i = 0; i < 2; i++) {
+        ms_state_move move = times(b, moves[i], unit.num);
+        add_transfer(b, w, &move, tag, (const int *const[]){waits, more}, done);
+    }
 }
 
-/* Adds a block's gradient reductions (all-reduces if `all`, else reduce-scatters) after
+/* Adds a unit's gradient reductions (all-reduces if `all`, else reduce-scatters) after
  * its last kernels; s.reduced[actor] becomes the last task. */
-static void add_reduction(ms_node_builder *b, const ms_walk *w, const ms_block_ops *block,
+static void add_reduction(ms_node_builder *b, const ms_walk *w, ms_walk_unit unit,
                           bool all)
 {
-    const ms_state_move *moves = all ? block->all_reduce : block->reduce;
+    const ms_state_move *moves = all ? unit.block->all_reduce : unit.block->reduce;
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REDUCE);
-    for (int i = 0; i < 2; i++)
-        add_transfer(b, w, &moves[i], tag, (const int *const[]){w->ready, NULL},
+    for (int i = 0; i < 2; i++) {
+        ms_state_move move = times(b, moves[i], unit.num);
+        add_transfer(b, w, &move, tag, (const int *const[]){w->ready, NULL},
                      b->s.reduced);
+    }
 }
 
-static void add_replication(ms_node_builder *b, const ms_walk *w,
-                            const ms_block_ops *block)
+static void add_replication(ms_node_builder *b, const ms_walk *w, ms_walk_unit unit)
 {
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REPLICATE);
-    add_transfer(b, w, &block->replicate, tag, (const int *const[]){w->ready, NULL},
-                 b->s.reduced);
+    ms_state_move move = times(b, unit.block->replicate, unit.num);
+    add_transfer(b, w, &move, tag, (const int *const[]){w->ready, NULL}, b->s.reduced);
 }
 
-/* Adds the gradient reductions of a block that its sharding runs once per step, when the
+/* Adds the gradient reductions of a unit that its sharding runs once per step, when the
  * gradients are complete. */
-static void add_last_reductions(ms_node_builder *b, const ms_walk *w,
-                                const ms_block_ops *block)
+static void add_last_reductions(ms_node_builder *b, const ms_walk *w, ms_walk_unit unit)
 {
     ms_sharding sharding = b->s.planned->sharding;
     if (sharding == MS_ZERO_0) {
-        add_reduction(b, w, block, true);
+        add_reduction(b, w, unit, true);
         return;
     }
     if (!ms_shards_grads(sharding))
-        add_reduction(b, w, block, false);
-    add_replication(b, w, block);
+        add_reduction(b, w, unit, false);
+    add_replication(b, w, unit);
 }
 
 /* ---- parameters ---- */
@@ -143,10 +194,12 @@ static void gather_stage(ms_node_builder *b, int rank, int stage)
     int width = num_actors_of(b, rank);
     int *nothing = MS_NEW_ARRAY(s->scratch, actors->num, int);
     int *done = MS_NEW_ARRAY(s->scratch, actors->num, int);
-    ms_walk w = {.rank = rank, .stage = stage, .microbatch = -1};
+    ms_walk w = {.rank = rank, .stage = stage, .blocks = blocks, .microbatch = -1};
     b->gathered[stage] = MS_NEW_ARRAY(s->scratch, (long)blocks->num * width, int);
     for (int block = 0; block < blocks->num; block++) {
-        add_gather(b, &w, blocks->blocks[block], nothing, NULL, done);
+        ms_walk_unit unit = ms_walk_unit_at(&w, block);
+        if (unit.first == block)
+            add_gather(b, &w, unit, nothing, NULL, done);
         for (int i = 0; i < width; i++)
             b->gathered[stage][block * width + i] =
                 done[actors->at[actors->first_at[rank] + i]];
@@ -206,11 +259,9 @@ static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
     }
 }
 
-/* Cost of the block that the walk runs `steps` blocks after the current one; NULL: none. */
-static const ms_block_cost *neighbour_cost(const ms_walk *w, int steps)
+static const ms_block_cost *cost_of(ms_walk_unit unit)
 {
-    const ms_block_ops *block = ms_walk_neighbour(w, steps);
-    return block != NULL ? block->block : NULL;
+    return unit.num > 0 ? unit.block->block : NULL;
 }
 
 static ms_interference interference_of(const ms_walk *w)
@@ -219,11 +270,16 @@ static ms_interference interference_of(const ms_walk *w)
     long layer = w->block - (first->program->key.block != MS_BLOCK_LAYER);
     bool in_pair =
         ms_walk_block(w)->program->key.block == MS_BLOCK_LAYER && layer < w->num_pairs;
+    ms_walk_unit at = ms_walk_unit_at(w, w->block),
+                 before = ms_walk_unit_at(w, at.first - 1),
+                 next = ms_walk_unit_at(w, at.first + at.num);
     return (ms_interference){.in_pair = in_pair,
                              .pair_host_s = in_pair ? w->pair_host_s[layer] : 0.0,
                              .block = ms_walk_block(w)->block,
-                             .before = neighbour_cost(w, -1),
-                             .next = neighbour_cost(w, 1),
+                             .before = cost_of(before),
+                             .next = cost_of(next),
+                             .before_blocks = (double)before.num / at.num,
+                             .next_blocks = (double)next.num / at.num,
                              .stage = w->sums,
                              .forward = w->pass == MS_BILL_FORWARD,
                              .inputs = w->inputs,
@@ -232,13 +288,13 @@ static ms_interference interference_of(const ms_walk *w)
                              .last_backward = w->last_backward};
 }
 
-/* Adds the seconds by which the gather of the next block lasts longer beside the current
- * block's own communication, unless the engine shares links. */
-static void add_contention(ms_node_builder *b, ms_walk *w)
+/* Adds the seconds by which the gather of the next unit lasts longer beside the current
+ * unit's own communication, unless the engine shares links. */
+static void add_contention(ms_node_builder *b, ms_walk *w, ms_walk_unit unit)
 {
     const ms_actors *actors = b->s.actors;
     ms_interference at = interference_of(w);
-    double seconds = b->shares ? 0.0 : ms_contention_s(b->s.planned, &at);
+    double seconds = b->shares ? 0.0 : unit.num * ms_contention_s(b->s.planned, &at);
     if (seconds <= 0.0)
         return;
     /* no traffic of any rank: the gather itself is listed with its own seconds */
@@ -256,21 +312,23 @@ static void add_contention(ms_node_builder *b, ms_walk *w)
     }
 }
 
-/* ZeRO-3: waits for the current block's parameter gather, which started with the block
- * before, and starts the next block's gather. A forward's first gather overlaps nothing;
- * that of a backward starts with the last block of the rank's previous action. */
-static void gather_for_block(ms_node_builder *b, ms_walk *w)
+/* ZeRO-3: waits for the current unit's parameter gather, which started with the unit
+ * before, and starts the next unit's gather. A forward's first gather overlaps nothing;
+ * that of a backward starts with the last unit of the rank's previous action. */
+static void gather_for_unit(ms_node_builder *b, ms_walk *w)
 {
     bool forward = w->pass == MS_BILL_FORWARD;
+    ms_walk_unit unit = ms_walk_unit_at(w, w->block),
+                 next = ms_walk_unit_at(w, w->block + unit.num);
     if (!b->overlaps || (w->block == 0 && forward))
-        add_gather(b, w, ms_walk_block(w), w->ready, w->arrived, w->params);
+        add_gather(b, w, unit, w->ready, w->arrived, w->params);
     else if (w->block == 0)
-        add_gather(b, w, ms_walk_block(w), b->block_start, NULL, w->params);
+        add_gather(b, w, unit, b->block_start, NULL, w->params);
     ms_walk_wait(b, w, w->params);
-    if (!b->overlaps || w->block + 1 == w->blocks->num)
+    if (!b->overlaps || next.num == 0)
         return;
-    add_gather(b, w, ms_walk_neighbour(w, 1), w->ready, w->arrived, w->params);
-    add_contention(b, w);
+    add_gather(b, w, next, w->ready, w->arrived, w->params);
+    add_contention(b, w, unit);
 }
 
 /* Where the engine shares links, the host launches a block while its kernels, slowed by
@@ -306,11 +364,12 @@ void ms_state_begin_block(ms_node_builder *b, ms_walk *w)
     const ms_actors *actors = b->s.actors;
     ms_sharding sharding = b->s.planned->sharding;
     bool needs_params = w->pass == MS_BILL_FORWARD || w->inputs;
-    if (sharding == MS_ZERO_3 && needs_params)
-        gather_for_block(b, w);
+    if (sharding == MS_ZERO_3 && needs_params && begins_unit(w))
+        gather_for_unit(b, w);
     if (ms_step_gathers_once(&b->s) && w->first_forward)
         wait_for_gathered(b, w);
-    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++)
+    for (int i = actors->first_at[w->rank];
+         begins_unit(w) && i < actors->first_at[w->rank + 1]; i++)
         b->block_start[actors->at[i]] = w->ready[actors->at[i]];
     begin_launch(b, w);
 }
@@ -335,21 +394,22 @@ static ms_reduction_time reduces_when(const ms_node_builder *b, const ms_walk *w
 void ms_state_end_block(ms_node_builder *b, ms_walk *w)
 {
     ms_sharding sharding = b->s.planned->sharding;
-    const ms_block_ops *block = ms_walk_block(w);
+    ms_walk_unit unit = ms_walk_unit_at(w, w->block);
     ms_interference at = interference_of(w);
     double slowed_s = ms_interference_s(b->s.planned, &at, ms_step_gathers_once(&b->s));
     ms_add_interference(b, w, slowed_s);
     bool beside = b->shares && !at.in_pair;
     ms_add_host(b, w, beside ? 0.0 : ms_host_wait_s(&at, slowed_s), b->launched);
-    if (w->pass == MS_BILL_FORWARD || !w->weights)
+    if (w->pass == MS_BILL_FORWARD || !w->weights || !ends_unit(w))
         return;
     if (ms_shards_grads(sharding)) {
-        add_reduction(b, w, block, false);
-        if (!b->overlaps && block->reduce[0].seconds + block->reduce[1].seconds > 0.0)
+        add_reduction(b, w, unit, false);
+        if (!b->overlaps &&
+            unit.block->reduce[0].seconds + unit.block->reduce[1].seconds > 0.0)
             wait_for_reductions(b, w);
     }
     if (w->last_backward && reduces_when(b, w) == MS_REDUCE_BY_UNIT)
-        add_last_reductions(b, w, block);
+        add_last_reductions(b, w, unit);
 }
 
 /* Adds the gradient exchange between the two replicas of a stage that is placed twice. */
@@ -385,8 +445,10 @@ static void add_tp_sync(ms_node_builder *b, const ms_walk *w)
 
 static void reduce_stage(ms_node_builder *b, const ms_walk *w)
 {
-    for (int i = 0; i < w->blocks->num; i++)
-        add_last_reductions(b, w, w->blocks->blocks[i]);
+    ms_walk at = *w;
+    at.pass = MS_BILL_FORWARD;
+    for (int i = 0; i < at.blocks->num; i += ms_walk_unit_at(&at, i).num)
+        add_last_reductions(b, &at, ms_walk_unit_at(&at, i));
 }
 
 /* Calls `move` for all stages of a rank, after the rank's last backward. */

@@ -52,6 +52,7 @@ void ms_step_state_work(ms_step_builder *s, ms_block_ops *block)
     double grad_bytes = stack->grad_comm_bytes.value;
     for (int i = 0; i < 2; i++) {
         set_move_work(s, &block->gather[i], stack->param_comm_bytes.value);
+        set_move_work(s, &block->regather[i], stack->param_comm_bytes.value);
         set_move_work(s, &block->reduce[i], grad_bytes);
         set_move_work(s, &block->all_reduce[i], grad_bytes);
     }

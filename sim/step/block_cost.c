@@ -6,6 +6,7 @@
 #include "sim/step/message.h"
 #include "sim/step/offload.h"
 #include "sim/step/overlap.h"
+#include "sim/step/sync_units.h"
 
 #include <assert.h>
 
@@ -77,12 +78,25 @@ static double pass_exposed_s(const ms_workload *workload, const ms_bill *bill, i
     return seconds;
 }
 
-static double sync_s(const ms_collective_law laws[MS_NUM_SYNC_GROUPS],
-                     const ms_bill *bill, ms_sync_group dense, ms_sync_group expert,
-                     double bytes_per_param)
+/* A block and its place in transfers of parameters and gradients. */
+typedef struct moved_block {
+    const ms_workload *workload;
+    const ms_links *links;
+    const ms_bill *bill;
+    double unit_layers;
+} moved_block;
+
+/* Seconds of the collectives that move so many bytes of dense [0] and expert [1] states. */
+static double sync_s(const moved_block *b,
+                     const ms_collective_law laws[MS_NUM_SYNC_GROUPS],
+                     const ms_sync_group groups[2], const double bytes[2])
 {
-    return ms_collective_s(&laws[dense], bytes_per_param * bill->dense_params) +
-           ms_collective_s(&laws[expert], bytes_per_param * bill->expert_params);
+    double seconds = 0.0;
+    for (int i = 0; i < 2; i++)
+        seconds += ms_sync_s(&laws[groups[i]],
+                             ms_sync_split_of(b->workload->stack, b->bill, i == 1,
+                                              b->unit_layers, bytes[i]));
+    return seconds;
 }
 
 double ms_moved_dense_params(const ms_workload *workload, ms_sharding sharding,
@@ -123,42 +137,58 @@ double ms_accumulate_gradients_s(const ms_workload *workload, const ms_links *li
     return seconds + ms_stream_s(&workload->pricer, traffic_bytes * num_params);
 }
 
-/* Seconds to gather trained and frozen parameters. */
-static double gather_all_s(const ms_workload *workload, const ms_bill *bill,
-                           const ms_links *links)
+static const ms_sync_group shard_groups[2] = {MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP};
+
+static double quantize_s(const moved_block *b, const ms_sync_group groups[2])
 {
-    double bytes = workload->stack->param_comm_bytes.value;
-    return ms_collective_s(&links->gather[MS_SYNC_FSDP],
-                           bytes * bill->dense_params + bill->frozen.dense) +
-           ms_collective_s(&links->gather[MS_SYNC_EXPERT_FSDP],
-                           bytes * bill->expert_params + bill->frozen.expert);
+    return ms_quantize_gather_s(b->workload, b->links, groups[0], b->bill->dense_params) +
+           ms_quantize_gather_s(b->workload, b->links, groups[1], b->bill->expert_params);
 }
 
-static void price_sync(const ms_workload *workload, const ms_bill *bill,
-                       const ms_links *links, ms_block_cost *block)
+static void price_gathers(const moved_block *b, ms_block_cost *block)
 {
-    double grad_bytes = workload->stack->grad_comm_bytes.value;
-    block->gather_s = sync_s(links->gather, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP,
-                             workload->stack->param_comm_bytes.value);
+    static const ms_sync_group secondary[2] = {MS_SYNC_SECONDARY,
+                                               MS_SYNC_EXPERT_SECONDARY};
+    const ms_bill *bill = b->bill;
+    double bytes = b->workload->stack->param_comm_bytes.value;
+    const double trained[2] = {bytes * bill->dense_params, bytes * bill->expert_params};
+    const double all[2] = {trained[0] + bill->frozen.dense,
+                           trained[1] + bill->frozen.expert};
+    const ms_collective_law *laws = b->links->gather;
+    block->gather_s = sync_s(b, laws, shard_groups, trained);
+    block->frozen_gather_s = 0.0;
     if (bill->frozen.dense + bill->frozen.expert > 0.0)
-        block->frozen_gather_s = gather_all_s(workload, bill, links) - block->gather_s;
-    block->gather_s +=
-        ms_quantize_gather_s(workload, links, MS_SYNC_FSDP, bill->dense_params) +
-        ms_quantize_gather_s(workload, links, MS_SYNC_EXPERT_FSDP, bill->expert_params);
-    block->reduce_s =
-        sync_s(links->reduce, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP, grad_bytes);
+        block->frozen_gather_s = sync_s(b, laws, shard_groups, all) - block->gather_s;
+    block->gather_s += quantize_s(b, shard_groups);
+    if (b->links->has_secondary)
+        block->regather_saved_s = block->gather_s + block->frozen_gather_s -
+                                  sync_s(b, laws, secondary, all) -
+                                  quantize_s(b, secondary);
+}
+
+static void price_sync(const moved_block *b, ms_block_cost *block)
+{
+    static const ms_sync_group all_groups[2] = {MS_SYNC_ALL, MS_SYNC_EXPERT_ALL};
+    const ms_links *links = b->links;
+    const ms_bill *bill = b->bill;
+    double grad_bytes = b->workload->stack->grad_comm_bytes.value;
+    const double bytes[2] = {grad_bytes * bill->dense_params,
+                             grad_bytes * bill->expert_params};
+    block->unit_layers = b->unit_layers;
+    price_gathers(b, block);
+    block->reduce_s = sync_s(b, links->reduce, shard_groups, bytes);
     block->reduce_s +=
-        ms_accumulate_gradients_s(workload, links, MS_SYNC_FSDP, bill->dense_params) +
-        ms_accumulate_gradients_s(workload, links, MS_SYNC_EXPERT_FSDP,
+        ms_accumulate_gradients_s(b->workload, links, MS_SYNC_FSDP, bill->dense_params) +
+        ms_accumulate_gradients_s(b->workload, links, MS_SYNC_EXPERT_FSDP,
                                   bill->expert_params);
-    block->all_reduce_s =
-        sync_s(links->all_reduce, bill, MS_SYNC_ALL, MS_SYNC_EXPERT_ALL, grad_bytes);
+    block->all_reduce_s = sync_s(b, links->all_reduce, all_groups, bytes);
     double shard_bytes =
         grad_bytes *
         (bill->dense_params / (double)links->sync_span[MS_SYNC_FSDP].size +
          bill->expert_params / (double)links->sync_span[MS_SYNC_EXPERT_FSDP].size);
-    block->replicate_s =
-        ms_collective_s(&links->all_reduce[MS_SYNC_REPLICATE], shard_bytes);
+    block->replicate_s = ms_sync_s(
+        &links->all_reduce[MS_SYNC_REPLICATE],
+        ms_sync_split_of(b->workload->stack, bill, false, b->unit_layers, shard_bytes));
     block->tp_sync_s = ms_collective_s(&links->law[MS_BILL_TP][MS_ALL_REDUCE],
                                        grad_bytes * bill->tp_partial_params);
 }
@@ -266,9 +296,11 @@ static void price_halves(ms_block_cost *block, const ms_bill *bill, double input
 }
 
 /* Prices a block. `layers`: number of layers that keep the host as busy as the block. */
-static ms_block_cost price_block(const ms_workload *workload, const ms_bill *bill,
-                                 const ms_links *links, bool async_tp, double layers)
+static ms_block_cost price_block(const moved_block *b, bool async_tp, double layers)
 {
+    const ms_workload *workload = b->workload;
+    const ms_bill *bill = b->bill;
+    const ms_links *links = b->links;
     ms_block_cost block = {.dense_params = bill->dense_params,
                            .expert_params = bill->expert_params,
                            .frozen = bill->frozen,
@@ -300,7 +332,7 @@ static ms_block_cost price_block(const ms_workload *workload, const ms_bill *bil
                                exchange_s(bill, links, MS_EXCHANGE_COMBINE);
     block.exchange_backward_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE_BACKWARD) +
                                 exchange_s(bill, links, MS_EXCHANGE_DISPATCH_BACKWARD);
-    price_sync(workload, bill, links, &block);
+    price_sync(b, &block);
     price_contention(workload, bill, links, &block);
     return block;
 }
@@ -346,16 +378,17 @@ double ms_shared_head_params(const ms_workload *workload, const ms_bill *head)
 
 /* Costs of a head without the weights that it shares with an embedding on its rank: the
  * embedding's block gathers and reduces those. */
-static ms_block_cost head_without_shared(const ms_workload *workload, const ms_bill *head,
-                                         const ms_links *links, ms_block_cost block)
+static ms_block_cost head_without_shared(const moved_block *head, ms_block_cost block)
 {
-    ms_bill rest = *head;
-    rest.dense_params -= ms_shared_head_params(workload, head);
-    if (workload->model->tied_embeddings)
-        rest.frozen.dense -= head->frozen_head_bytes;
+    ms_bill rest = *head->bill;
+    rest.dense_params -= ms_shared_head_params(head->workload, head->bill);
+    if (head->workload->model->tied_embeddings)
+        rest.frozen.dense -= head->bill->frozen_head_bytes;
     block.dense_params = rest.dense_params;
     block.frozen = rest.frozen;
-    price_sync(workload, &rest, links, &block);
+    moved_block moved = *head;
+    moved.bill = &rest;
+    price_sync(&moved, &block);
     return block;
 }
 
@@ -376,18 +409,20 @@ void ms_block_costs_price(const ms_workload *workload, const ms_bill_set *bills,
 {
     bool async_tp = plan->async_tp;
     const ms_bill *layer = layer_of(bills, modes);
-    out->embed = price_block(workload, &bills->embed, links, async_tp,
-                             ms_host_layers(&bills->embed, layer));
-    out->head = price_block(workload, &bills->head, links, async_tp,
-                            ms_host_layers(&bills->head, layer));
+    const moved_block embed = {workload, links, &bills->embed, 1.0};
+    const moved_block head = {workload, links, &bills->head, 1.0};
+    out->embed = price_block(&embed, async_tp, ms_host_layers(&bills->embed, layer));
+    out->head = price_block(&head, async_tp, ms_host_layers(&bills->head, layer));
     if (ms_head_shares_weights(workload))
-        out->tied_head = head_without_shared(workload, &bills->head, links, out->head);
+        out->tied_head = head_without_shared(&head, out->head);
     for (int mode = 0; mode < MS_NUM_LAYER_MODES; mode++) {
         if ((modes >> mode & 1U) == 0)
             continue;
         for (int kind = 0; kind < workload->model->num_kinds; kind++) {
             const ms_bill *bill = bills->layer[kind][mode];
-            out->layer[kind][mode] = price_block(workload, bill, links, async_tp, 1.0);
+            const moved_block moved = {workload, links, bill,
+                                       ms_unit_layers(workload, bill, kind)};
+            out->layer[kind][mode] = price_block(&moved, async_tp, 1.0);
             price_pair(bill, links, &out->layer[kind][mode],
                        &out->pair_forward[kind][mode], &out->pair_backward[kind][mode]);
         }

@@ -54,6 +54,10 @@ typedef struct ms_block_cost {
     double dense_params, expert_params;
     ms_frozen_bytes frozen;
     double frozen_gather_s; /* seconds that frozen parameters add to gather_s, ZeRO-3 */
+    /* seconds by which a gather for a backward is shorter: it is over fewer ranks */
+    double regather_saved_s;
+    double unit_layers; /* blocks that move together (ms_unit_layers), 0: 1; gather_s and
+                           the other seconds of transfers are a block's share */
     const ms_update_cost *update; /* costs of its parameters' update, the bill's */
     ms_bill_memory memory;
 } ms_block_cost;

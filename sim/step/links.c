@@ -36,6 +36,48 @@ static const group_axes whole_experts[MS_NUM_SPANS] = {
         MS_SYNC_EXPERT_ALL] = {false, {"dp_replicate", "dp_shard", "cp", "tp"}},
 };
 
+static long common_divisor(long a, long b)
+{
+    while (b != 0) {
+        long rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The `size` innermost ranks of a group, whose size that divides. */
+static ms_group inner_group(const ms_group *of, long size)
+{
+    ms_group out = *of;
+    long left = size;
+    out.size = size;
+    for (int i = of->num_modes - 1; i >= 0; i--) {
+        out.modes[i].size = common_divisor(of->modes[i].size, left);
+        left /= out.modes[i].size;
+    }
+    int num = 0;
+    for (int i = 0; i < of->num_modes; i++)
+        if (out.modes[i].size > 1)
+            out.modes[num++] = out.modes[i];
+    out.num_modes = num;
+    return out;
+}
+
+/* Sets the groups over which ZeRO-3 shards parameters after forward. Experts have as many
+ * ranks of such a group as share them, at least one. */
+static void set_secondary_groups(const ms_plan *plan, ms_plan_groups *out)
+{
+    long secondary = ms_plan_secondary_shards(plan);
+    const ms_group *dense = &out->group[MS_NUM_BILL_AXES + MS_SYNC_FSDP];
+    const ms_group *expert = &out->group[MS_NUM_BILL_AXES + MS_SYNC_EXPERT_FSDP];
+    long inner = secondary > 0 ? secondary * expert->size / dense->size : 1;
+    out->group[MS_NUM_BILL_AXES + MS_SYNC_SECONDARY] =
+        inner_group(dense, secondary > 0 ? secondary : 1);
+    out->group[MS_NUM_BILL_AXES + MS_SYNC_EXPERT_SECONDARY] =
+        inner_group(expert, inner > 1 ? common_divisor(expert->size, inner) : 1);
+}
+
 ms_plan_groups ms_plan_groups_of(const ms_plan *plan)
 {
     bool has_experts = plan->ep * plan->etp > 1;
@@ -53,6 +95,7 @@ ms_plan_groups ms_plan_groups_of(const ms_plan *plan)
         }
         out.group[i] = ms_mesh_group(mesh, axes, num_axes);
     }
+    set_secondary_groups(plan, &out);
     return out;
 }
 
@@ -106,11 +149,12 @@ static void make_bill_laws(ms_links *links, const ms_cluster *cluster,
 }
 
 static ms_links laws_of(const ms_span spans[MS_NUM_SPANS], const ms_cluster *cluster,
-                        const ms_profile *profile)
+                        const ms_profile *profile, bool has_secondary)
 {
     ms_links links = {0};
     memcpy(links.span, spans, sizeof links.span);
     memcpy(links.sync_span, spans + MS_NUM_BILL_AXES, sizeof links.sync_span);
+    links.has_secondary = has_secondary;
     links.pipeline_span = spans[MS_NUM_SPANS - 2];
     links.world_span = spans[MS_NUM_SPANS - 1];
     make_bill_laws(&links, cluster, profile);
@@ -172,7 +216,8 @@ ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan)
 {
     ms_span spans[MS_NUM_SPANS];
     ms_links_spans(plan, workload->cluster, spans);
-    ms_links links = laws_of(spans, workload->cluster, workload->profile);
+    ms_links links = laws_of(spans, workload->cluster, workload->profile,
+                             ms_plan_secondary_shards(plan) > 0);
     const ms_span *experts = &links.span[MS_BILL_EP];
     if (experts->size > 1 && workload->stack->shares_token_copies)
         links.law[MS_BILL_EP][MS_ALL_TO_ALL] = exchange_law(workload, experts);
@@ -274,7 +319,8 @@ ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan)
         if (cluster->levels[0].topology == MS_TORUS && spans[i].size > 1)
             spans[i].torus = ms_torus_span_least(&cluster->levels[0], spans[i].size);
     }
-    ms_links links = laws_of(spans, cluster, workload->profile);
+    ms_links links =
+        laws_of(spans, cluster, workload->profile, ms_plan_secondary_shards(plan) > 0);
     links.alone = true;
     relax_all_reduces(workload, &links);
     const ms_span *experts = &links.span[MS_BILL_EP];

@@ -14,6 +14,11 @@ typedef enum ms_sync_group {
     MS_SYNC_REPLICATE,   /* ranks with equal shards: dp_replicate */
     MS_SYNC_ALL,         /* all data-parallel ranks: dp_replicate x dp_shard x cp */
     MS_SYNC_EXPERT_ALL,  /* all ranks with the same experts: dp_replicate x efsdp */
+    /* ranks that shard a copy of the parameters between forward and backward, the inner
+     * ones of MS_SYNC_FSDP and of MS_SYNC_EXPERT_FSDP (ms_plan_secondary_shards); only
+     * gathered over. Without such a copy groups of one rank */
+    MS_SYNC_SECONDARY,
+    MS_SYNC_EXPERT_SECONDARY,
     MS_NUM_SYNC_GROUPS
 } ms_sync_group;
 
@@ -22,6 +27,7 @@ typedef struct ms_links {
     ms_span span[MS_NUM_BILL_AXES];
     /* cost formulas: [mesh axis][collective in the group of that axis] */
     ms_collective_law law[MS_NUM_BILL_AXES][MS_NUM_COLLECTIVES];
+    bool has_secondary; /* backward gathers over the secondary groups */
     ms_span sync_span[MS_NUM_SYNC_GROUPS];
     ms_collective_law gather[MS_NUM_SYNC_GROUPS], reduce[MS_NUM_SYNC_GROUPS],
         all_reduce[MS_NUM_SYNC_GROUPS];

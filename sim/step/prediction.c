@@ -200,9 +200,17 @@ static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
 
 /* Communication groups in the order in which a prediction lists them. */
 static const ms_traffic_group listed[MS_MAX_AXIS_PREDICTIONS] = {
-    MS_TRAFFIC_TP,         MS_TRAFFIC_CP,          MS_TRAFFIC_EP,
-    MS_TRAFFIC_FSDP,       MS_TRAFFIC_EXPERT_FSDP, MS_TRAFFIC_ALL,
-    MS_TRAFFIC_EXPERT_ALL, MS_TRAFFIC_REPLICATE,   MS_TRAFFIC_PP};
+    MS_TRAFFIC_TP,
+    MS_TRAFFIC_CP,
+    MS_TRAFFIC_EP,
+    MS_TRAFFIC_FSDP,
+    MS_TRAFFIC_EXPERT_FSDP,
+    MS_TRAFFIC_SECONDARY,
+    MS_TRAFFIC_EXPERT_SECONDARY,
+    MS_TRAFFIC_ALL,
+    MS_TRAFFIC_EXPERT_ALL,
+    MS_TRAFFIC_REPLICATE,
+    MS_TRAFFIC_PP};
 
 static int sum_axis(const ms_planned *p, const ms_traffic *traffic,
                     ms_traffic_group group, ms_axis_prediction *out)

@@ -34,7 +34,7 @@ typedef struct ms_axis_prediction {
     double exposed_s; /* seconds of communication that compute waits for */
 } ms_axis_prediction;
 
-#define MS_MAX_AXIS_PREDICTIONS 9
+#define MS_MAX_AXIS_PREDICTIONS 11
 
 typedef struct ms_prediction {
     ms_engine engine; /* engine that computed step_s and its parts */

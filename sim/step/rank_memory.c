@@ -143,6 +143,8 @@ ms_shard_sizes ms_shard_sizes_of(const ms_links *links, long num_microbatches)
                             .num_communicators = links->world_span.size > 1,
                             .data_parallel = links->sync_span[MS_SYNC_ALL].size > 1,
                             .pipeline = links->pipeline_span.size > 1};
+    for (int i = 0; i < 2 && links->has_secondary; i++)
+        sizes.secondary[i] = (double)links->sync_span[(int)MS_SYNC_SECONDARY + i].size;
     sizes.num_losses = sizes.pipeline && num_microbatches > 1 ? 2 : 1;
     for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++)
         sizes.num_communicators += links->span[axis].size > 1;
@@ -164,7 +166,8 @@ double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
 }
 
 /* Bytes of whole parameters and gradients that exist besides the shards. ZeRO-3:
- * parameters of two blocks (the current and the prefetched one), gradients of one. */
+ * parameters of two units (the current and the prefetched one), gradients of one, and the
+ * copy for backward of fewer shards (hpZ of ZeRO++, Wang et al. 2023, section 3.2). */
 static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
                              ms_sharding sharding, const ms_shard_sizes *shards)
 {
@@ -183,6 +186,9 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
             continue;
         if (ms_shards_grads(sharding))
             total += units[i] * grad_bytes;
+        if (sharding == MS_ZERO_3 && shards->secondary[i] > 0.0)
+            total += (whole[i] * stack->param_comm_bytes.value + frozen[i]) /
+                     shards->secondary[i];
         if (sharding == MS_ZERO_3)
             total += 2.0 * ms_max(units[i] * param_bytes, load->unit_gathered_bytes[i]);
         else if (sharding == MS_ZERO_3_NO_RESHARD)

@@ -105,6 +105,9 @@ ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_rank_class *run,
  * the plan opens: one for all ranks and one per group; none on one GPU. */
 typedef struct ms_shard_sizes {
     double dense, expert;
+    /* (dense, expert) ranks that shard a copy of the parameters from forward to backward
+     * if ZeRO-3 reshards; 0: none */
+    double secondary[2];
     int num_communicators;
     /* true: more than one data-parallel rank; more than one pipeline rank */
     bool data_parallel, pipeline;

@@ -112,6 +112,7 @@ static void add_block(const ms_workload *workload, ms_stage *stage,
     sum->frozen.dense += count * block->frozen.dense;
     sum->frozen.expert += count * block->frozen.expert;
     sum->frozen_gather_s += count * block->frozen_gather_s;
+    sum->regather_saved_s += count * block->regather_saved_s;
     if (workload->updates_matrices)
         ms_update_cost_sum(&stage->update, block->update, count);
     add_bytes(&sum->memory.saved, &block->memory.saved, count);
@@ -119,15 +120,18 @@ static void add_block(const ms_workload *workload, ms_stage *stage,
     sum->memory.host_bytes += count * block->memory.host_bytes;
 }
 
-/* Raises the bytes of the largest gathered block, trained and frozen parameters. */
-static void raise_gathered(const ms_workload *workload, const ms_block_cost *block,
-                           ms_stage *stage)
+/* Raises the size of the stage's largest unit to that of a unit of up to `count` blocks. */
+static void raise_unit(const ms_workload *workload, const ms_block_cost *block,
+                       double count, ms_stage *to)
 {
     double trained = workload->stack->param_comm_bytes.value;
+    double n = ms_min(ms_max(block->unit_layers, 1.0), count);
     const double bytes[2] = {trained * block->dense_params + block->frozen.dense,
                              trained * block->expert_params + block->frozen.expert};
+    to->unit_dense_params = ms_max(to->unit_dense_params, n * block->dense_params);
+    to->unit_expert_params = ms_max(to->unit_expert_params, n * block->expert_params);
     for (int i = 0; i < 2; i++)
-        stage->unit_gathered_bytes[i] = ms_max(stage->unit_gathered_bytes[i], bytes[i]);
+        to->unit_gathered_bytes[i] = ms_max(to->unit_gathered_bytes[i], n * bytes[i]);
 }
 
 static void add_layers(const ms_workload *workload, const ms_block_costs *blocks,
@@ -141,10 +145,7 @@ static void add_layers(const ms_workload *workload, const ms_block_costs *blocks
             continue;
         const ms_block_cost *block = &blocks->layer[kind][mode];
         add_block(workload, stage, block, (double)count);
-        stage->unit_dense_params = ms_max(stage->unit_dense_params, block->dense_params);
-        stage->unit_expert_params =
-            ms_max(stage->unit_expert_params, block->expert_params);
-        raise_gathered(workload, block, stage);
+        raise_unit(workload, block, (double)count, stage);
     }
 }
 
@@ -379,13 +380,10 @@ static void note_end_units(const ms_workload *workload, const ms_block_costs *bl
 {
     if (!workload->stack->fixed_unit_buffers)
         return;
-    double embed = layout->has_embedding ? blocks->embed.dense_params : 0.0;
-    double head = layout->has_head ? blocks->head.dense_params : 0.0;
-    stage->unit_dense_params = ms_max(stage->unit_dense_params, ms_max(embed, head));
     if (layout->has_embedding)
-        raise_gathered(workload, &blocks->embed, stage);
+        raise_unit(workload, &blocks->embed, 1.0, stage);
     if (layout->has_head)
-        raise_gathered(workload, &blocks->head, stage);
+        raise_unit(workload, &blocks->head, 1.0, stage);
 }
 
 static void add_head(const ms_workload *workload, const ms_block_costs *blocks,
@@ -395,6 +393,7 @@ static void add_head(const ms_workload *workload, const ms_block_costs *blocks,
     const ms_block_cost *moved = moved_head(workload, blocks, layout);
     stage->tied_gather_s =
         moved->gather_s + moved->frozen_gather_s - head->gather_s - head->frozen_gather_s;
+    stage->tied_regather_saved_s = moved->regather_saved_s - head->regather_saved_s;
     stage->tied_reduce_s = moved->reduce_s - head->reduce_s;
     add_block(workload, stage, head, 1.0);
     if (workload->updates_matrices)
@@ -531,13 +530,15 @@ static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
                                         double reduce_s, ms_stage_times *t)
 {
     const ms_unit_times *by_unit = &stage->by_unit;
-    double gather_s =
-        stage->sum.gather_s + stage->sum.frozen_gather_s + stage->tied_gather_s;
+    const ms_block_cost *sum = &stage->sum;
+    double gather_s = sum->gather_s + sum->frozen_gather_s + stage->tied_gather_s;
+    double regather_s = gather_s - sum->regather_saved_s - stage->tied_regather_saved_s;
     t->forward_s = overlaps ? by_unit->forward_s : t->forward_s + gather_s;
     t->first_forward_s = t->forward_s;
-    t->backward_s = overlaps ? by_unit->backward_s : t->backward_s + gather_s + reduce_s;
+    t->backward_s =
+        overlaps ? by_unit->backward_s : t->backward_s + regather_s + reduce_s;
     t->last_backward_s = overlaps ? by_unit->last_backward_s : t->backward_s;
-    t->input_s = overlaps ? by_unit->input_s : t->input_s + gather_s;
+    t->input_s = overlaps ? by_unit->input_s : t->input_s + regather_s;
     t->weight_s = overlaps ? by_unit->weight_s : t->weight_s + reduce_s;
     t->last_weight_s = overlaps ? by_unit->last_weight_s : t->weight_s;
     t->reduce_s = t->reduce_tail_s = t->weight_tail_s = stage->sum.replicate_s;
@@ -548,7 +549,7 @@ static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
     t->reduce_s += reduce_s;
     t->reduce_tail_s = by_unit->tail_s;
     t->weight_tail_s = by_unit->weight_tail_s;
-    if (gather_s > 0.0) {
+    if (regather_s > 0.0) {
         t->pending_s = t->reduce_tail_s;
         t->weight_pending_s = t->weight_tail_s;
         t->reduced_s = reduce_s;

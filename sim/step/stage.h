@@ -27,7 +27,7 @@ typedef struct ms_stage {
     ms_unit_times by_unit;
     /* seconds of one more gather and reduction of the matrix that a head shares with the
      * embedding on its rank, if blocks move one by one (ms_moved_dense_params) */
-    double tied_gather_s, tied_reduce_s;
+    double tied_gather_s, tied_regather_saved_s, tied_reduce_s;
     double unit_dense_params, unit_expert_params; /* parameters of the largest block */
     /* (dense, expert) bytes of the largest block, frozen parameters included */
     double unit_gathered_bytes[2];

@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "sim/step/host_time.h"
+#include "sim/step/sync_units.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,6 +35,8 @@ const char *ms_traffic_group_name(const ms_plan *plan, ms_traffic_group group)
         [MS_TRAFFIC_EXPERT_FSDP] = "efsdp",
         [MS_TRAFFIC_REPLICATE] = "dp_replicate",
         [MS_TRAFFIC_EXPERT_ALL] = "edp",
+        [MS_TRAFFIC_SECONDARY] = "hpz",
+        [MS_TRAFFIC_EXPERT_SECONDARY] = "ehpz",
         [MS_TRAFFIC_PP] = "pp",
         [MS_TRAFFIC_WORLD] = "world"};
     bool cp = plan->size[MS_CP] > 1;
@@ -67,6 +70,7 @@ typedef struct list {
     const ms_planned *planned;
     ms_traffic *traffic;
     double num_microbatches;
+    bool expert; /* the states are those of experts */
 } list;
 
 /* Adds an entry, whose group, collective, size and count are set, with bytes and seconds,
@@ -161,6 +165,13 @@ ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool s
     return apart ? MS_TRAFFIC_EXPERT_ALL : MS_TRAFFIC_ALL;
 }
 
+ms_traffic_group ms_traffic_regather_group(const ms_planned *planned, bool expert)
+{
+    if (planned->links.has_secondary)
+        return expert ? MS_TRAFFIC_EXPERT_SECONDARY : MS_TRAFFIC_SECONDARY;
+    return ms_traffic_state_group(planned->plan, expert, true);
+}
+
 /* Adds a collective outside of layer programs, which runs per_step times a step: for each
  * of the equal blocks `block`, or for the rank if `block` is NULL. */
 static void add(list *l, const ms_held_block *block, ms_traffic_cause cause,
@@ -195,6 +206,19 @@ static void add(list *l, const ms_held_block *block, ms_traffic_cause cause,
     append(l, entry);
 }
 
+/* Adds the collectives that move `bytes` of a block's states, per_step times a step. */
+static void add_split(list *l, const ms_held_block *block, ms_traffic_cause cause,
+                      ms_traffic_group group, double bytes, double per_step)
+{
+    const ms_planned *p = l->planned;
+    double layers = block->block == MS_BLOCK_LAYER
+                        ? p->blocks.layer[block->kind][block->mode].unit_layers
+                        : 1.0;
+    ms_sync_split split =
+        ms_sync_split_of(p->workload->stack, block->bill, l->expert, layers, bytes);
+    add(l, block, cause, group, split.size_bytes, split.per_block * per_step);
+}
+
 /* Adds gathers and reductions of a block's dense or expert states (docs/formulas 5.2). */
 static void add_states(list *l, const ms_held_block *block, bool expert)
 {
@@ -212,13 +236,17 @@ static void add_states(list *l, const ms_held_block *block, bool expert)
     if (p->sharding >= MS_ZERO_3)
         gather_bytes += expert ? block->frozen.expert : block->frozen.dense;
     double m = l->num_microbatches;
+    l->expert = expert;
     ms_traffic_group group = ms_traffic_state_group(p->plan, expert, sharded);
     if (sharded)
-        add(l, block, MS_CAUSE_GATHER_FORWARD, group, gather_bytes, always ? m : 1.0);
+        add_split(l, block, MS_CAUSE_GATHER_FORWARD, group, gather_bytes,
+                  always ? m : 1.0);
     if (always)
-        add(l, block, MS_CAUSE_GATHER_BACKWARD, group, gather_bytes, m);
-    add(l, block, sharded ? MS_CAUSE_REDUCE_SCATTER : MS_CAUSE_ALL_REDUCE, group,
-        stack->grad_comm_bytes.value * params[1], ms_shards_grads(p->sharding) ? m : 1.0);
+        add_split(l, block, MS_CAUSE_GATHER_BACKWARD,
+                  ms_traffic_regather_group(p, expert), gather_bytes, m);
+    add_split(l, block, sharded ? MS_CAUSE_REDUCE_SCATTER : MS_CAUSE_ALL_REDUCE, group,
+              stack->grad_comm_bytes.value * params[1],
+              ms_shards_grads(p->sharding) ? m : 1.0);
 }
 
 /* Adds the reductions of a block that run once per step: of gradient shards over
@@ -230,8 +258,10 @@ static void add_rest(list *l, const ms_held_block *block)
     double shard =
         block->dense_params / (double)p->links.sync_span[MS_SYNC_FSDP].size +
         block->bill->expert_params / (double)p->links.sync_span[MS_SYNC_EXPERT_FSDP].size;
+    l->expert = false;
     if (p->sharding != MS_ZERO_0)
-        add(l, block, MS_CAUSE_REPLICATE, MS_TRAFFIC_REPLICATE, grad_bytes * shard, 1.0);
+        add_split(l, block, MS_CAUSE_REPLICATE, MS_TRAFFIC_REPLICATE, grad_bytes * shard,
+                  1.0);
     add(l, block, MS_CAUSE_TP_PARTIAL, MS_TRAFFIC_TP,
         grad_bytes * block->bill->tp_partial_params, 1.0);
 }
@@ -312,8 +342,10 @@ ms_traffic ms_traffic_make(ms_ctx *cx, const ms_planned *planned, int rank)
     ms_traffic traffic = {.rank = rank,
                           .entries = MS_NEW_ARRAY(cx->arena, most_entries(held, num_held),
                                                   ms_traffic_entry)};
-    list l = {planned, &traffic,
-              (double)ms_schedule_stage_microbatches(&planned->pipeline.shape)};
+    list l = {.planned = planned,
+              .traffic = &traffic,
+              .num_microbatches =
+                  (double)ms_schedule_stage_microbatches(&planned->pipeline.shape)};
     for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++)
         for (int i = 0; i < num_held; i++)
             add_program(&l, &held[i], pass);

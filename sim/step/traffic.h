@@ -15,6 +15,8 @@ typedef enum ms_traffic_group {
     MS_TRAFFIC_REPLICATE = MS_NUM_BILL_AXES + MS_SYNC_REPLICATE,
     MS_TRAFFIC_ALL = MS_NUM_BILL_AXES + MS_SYNC_ALL,
     MS_TRAFFIC_EXPERT_ALL = MS_NUM_BILL_AXES + MS_SYNC_EXPERT_ALL,
+    MS_TRAFFIC_SECONDARY = MS_NUM_BILL_AXES + MS_SYNC_SECONDARY,
+    MS_TRAFFIC_EXPERT_SECONDARY = MS_NUM_BILL_AXES + MS_SYNC_EXPERT_SECONDARY,
     MS_TRAFFIC_PP,
     MS_TRAFFIC_WORLD,
     MS_NUM_TRAFFIC_GROUPS
@@ -96,12 +98,16 @@ const ms_collective_law *ms_traffic_law(const ms_links *links, ms_traffic_group 
  * same group if both are placed alike. */
 ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool sharded);
 
+/* The group over which a backward gathers parameters. */
+ms_traffic_group ms_traffic_regather_group(const ms_planned *planned, bool expert);
+
 /* How a group maps to the network levels. */
 const ms_span *ms_traffic_span(const ms_planned *planned, ms_traffic_group group);
 
 /* Name of a group: "tp", "cp", "ep", "pp", "world", "dp_replicate"; if parameters are
  * sharded "dp_shard" ("fsdp" if cp is included) and "efsdp" (experts); if they are not
- * "dp" ("dp_cp" if cp is included) and "edp" (experts). */
+ * "dp" ("dp_cp" if cp is included) and "edp" (experts); "hpz" and "ehpz" (experts): of
+ * parameters sharded between forward and backward. */
 const char *ms_traffic_group_name(const ms_plan *plan, ms_traffic_group group);
 
 #endif

@@ -40,10 +40,16 @@ static void pass_lane(ms_lane *lane, double work_s, double moved_s, double count
     lane->moved_s = ms_max(first_s + count * moved_s, lane->worked_s + moved_s);
 }
 
-/* Seconds in which the last backward of a step reduces a block's gradients. */
+static ms_work times(double blocks, ms_work w)
+{
+    return (ms_work){blocks * w.busy_s, blocks * w.host_s, blocks * w.contended_s};
+}
+
+/* Seconds in which the last backward of a step reduces a unit's gradients. */
 static double last_reduce_s(const ms_moved_unit *unit)
 {
-    return unit->reduce_s + (unit->block != NULL ? unit->block->replicate_s : 0.0);
+    return unit->reduce_s +
+           (unit->block != NULL ? unit->blocks * unit->block->replicate_s : 0.0);
 }
 
 /* Adds transfers of the current blocks that delay no block's compute. */
@@ -51,13 +57,15 @@ static void add_transfers(ms_unit_overlap *walk, ms_work forward, ms_work whole,
                           ms_work weight, const ms_moved_unit *before, double count)
 {
     const ms_block_cost *block = walk->at.block;
-    double shards_s = block->reduce_s + block->replicate_s, before_s = before->reduce_s;
+    double blocks = walk->at.blocks, before_s = before->reduce_s;
+    double replicate_s = blocks * block->replicate_s;
+    double shards_s = blocks * block->reduce_s + replicate_s;
     pass_lane(&walk->whole, slowed_s(walk, whole, before_s), walk->at.reduce_s, count);
     pass_lane(&walk->weight, slowed_s(walk, weight, before_s), walk->at.reduce_s, count);
     pass_lane(&walk->last_weight, slowed_s(walk, weight, last_reduce_s(before)),
-              walk->at.reduce_s + block->replicate_s, count);
-    const double moved_s[] = {
-        [MS_REDUCES_SHARDS] = shards_s, [MS_REDUCES_WHOLE] = block->all_reduce_s};
+              walk->at.reduce_s + replicate_s, count);
+    const double moved_s[] = {[MS_REDUCES_SHARDS] = shards_s,
+                              [MS_REDUCES_WHOLE] = blocks * block->all_reduce_s};
     for (int i = 0; i < MS_NUM_STEP_REDUCTIONS; i++) {
         pass_lane(&walk->last[i], lengthened_s(whole, walk->slow_backward_frac[i]),
                   moved_s[i], count);
@@ -66,8 +74,8 @@ static void add_transfers(ms_unit_overlap *walk, ms_work forward, ms_work whole,
         walk->out->last_unit_s[i] = moved_s[i];
     }
     pass_lane(&walk->gathers, lengthened_s(forward, walk->slow_forward_frac),
-              block->gather_s, count);
-    walk->out->first_gather_s = block->gather_s;
+              blocks * block->gather_s, count);
+    walk->out->first_gather_s = blocks * block->gather_s;
 }
 
 /* Adds `count` blocks to a step's last backward. The next block's gather comes after the
@@ -99,34 +107,37 @@ static void add_ends(ms_unit_overlap *walk)
     t->forward_s += at->gather_s;
 }
 
-/* Adds the times of `count` current blocks. A backward runs `before`, the current blocks,
+/* Adds the times of `count` current units. A backward runs `before`, the current units,
  * then `after`; a forward runs them in the reverse order. */
 static void add_blocks(ms_unit_overlap *walk, const ms_moved_unit *before,
                        const ms_moved_unit *after, double count)
 {
     const ms_block_cost *block = walk->at.block;
+    double n = walk->at.blocks, regather_s = walk->at.regather_s;
     ms_unit_times *t = walk->out;
-    ms_work forward = {block->forward_s, block->forward_host_s,
-                       block->contended_forward_s},
-            whole = {block->backward_s, block->backward_host_s,
-                     block->contended_backward_s},
-            weight = {block->weight_s, block->weight_host_s, block->contended_weight_s},
-            input = {block->input_s, block->input_host_s, block->contended_input_s};
-    /* the stage's last block: the backward gathers it again */
+    ms_work forward = times(n, (ms_work){block->forward_s, block->forward_host_s,
+                                         block->contended_forward_s}),
+            whole = times(n, (ms_work){block->backward_s, block->backward_host_s,
+                                       block->contended_backward_s}),
+            weight = times(n, (ms_work){block->weight_s, block->weight_host_s,
+                                        block->contended_weight_s}),
+            input = times(n, (ms_work){block->input_s, block->input_host_s,
+                                       block->contended_input_s});
+    /* the stage's last unit: the backward gathers it again */
     if (before->block == NULL) {
-        double forward_s = slowed_s(walk, forward, walk->at.gather_s);
-        double exposed_s = ms_max(walk->at.gather_s - forward_s, 0.0);
+        double forward_s = slowed_s(walk, forward, regather_s);
+        double exposed_s = ms_max(regather_s - forward_s, 0.0);
         t->forward_s += forward_s;
-        t->regather_s = walk->at.gather_s;
+        t->regather_s = regather_s;
         t->late_gather_s = exposed_s;
     } else {
         t->forward_s += count * overlapped_s(walk, forward, before->gather_s);
     }
     t->backward_s +=
-        count * overlapped_s(walk, whole, before->reduce_s + after->gather_s);
-    t->input_s += count * overlapped_s(walk, input, after->gather_s);
+        count * overlapped_s(walk, whole, before->reduce_s + after->regather_s);
+    t->input_s += count * overlapped_s(walk, input, after->regather_s);
     add_transfers(walk, forward, whole, weight, before, count);
-    add_last_backward(walk, whole, last_reduce_s(before), after->gather_s, count);
+    add_last_backward(walk, whole, last_reduce_s(before), after->regather_s, count);
     if (after->block == NULL)
         add_ends(walk);
 }
@@ -144,14 +155,31 @@ static void add_current_blocks(ms_unit_overlap *walk, const ms_moved_unit *next)
         add_blocks(walk, at, next, 1.0);
 }
 
-void ms_unit_overlap_pass(ms_unit_overlap *walk, const ms_block_cost *block,
-                          const ms_block_cost *moved, double count)
+/* Adds `count` equal units of so many equal blocks. */
+static void pass_units(ms_unit_overlap *walk, const ms_block_cost *block,
+                       const ms_block_cost *moved, double blocks, double count)
 {
-    ms_moved_unit next = {block, moved->gather_s + moved->frozen_gather_s,
-                          moved->reduce_s, count};
+    double gather_s = blocks * (moved->gather_s + moved->frozen_gather_s);
+    ms_moved_unit next = {.block = block,
+                          .blocks = blocks,
+                          .gather_s = gather_s,
+                          .regather_s = gather_s - blocks * moved->regather_saved_s,
+                          .reduce_s = blocks * moved->reduce_s,
+                          .count = count};
     add_current_blocks(walk, &next);
     walk->before = walk->at;
     walk->at = next;
+}
+
+void ms_unit_overlap_pass(ms_unit_overlap *walk, const ms_block_cost *block,
+                          const ms_block_cost *moved, double count)
+{
+    double blocks = ms_max(block->unit_layers, 1.0), units = floor(count / blocks);
+    double rest = count - units * blocks;
+    if (rest > 0.0)
+        pass_units(walk, block, moved, rest, 1.0);
+    if (units > 0.0)
+        pass_units(walk, block, moved, blocks, units);
 }
 
 /* ---- periods ---- */
@@ -210,7 +238,8 @@ static bool gathers_any(const ms_block_group *groups, int num)
 {
     bool any = false;
     for (int i = 0; i < num; i++)
-        any = any || groups[i].block->gather_s > 0.0;
+        any = any || groups[i].block->gather_s + groups[i].block->frozen_gather_s >
+                         groups[i].block->regather_saved_s;
     return any;
 }
 

@@ -44,11 +44,12 @@ typedef struct ms_work {
     double busy_s, host_s, contended_s;
 } ms_work;
 
-/* One or more equal blocks, with the gather and reduction seconds of one. */
+/* One or more equal units of equal blocks, with the gather and reduction seconds of one. */
 typedef struct ms_moved_unit {
     const ms_block_cost *block; /* costs of one of the blocks; NULL: no block */
-    double gather_s, reduce_s;
-    double count;
+    double blocks;              /* blocks of a unit */
+    double gather_s, regather_s, reduce_s;
+    double count; /* units */
 } ms_moved_unit;
 
 /* Seconds at which compute of the blocks added so far ends, and their transfers end. */
@@ -80,8 +81,9 @@ typedef struct ms_block_group {
     double count;
 } ms_block_group;
 
-/* Adds `count` equal blocks, from a stage's last to its first. `moved`: a block that has
- * the gather and reduction seconds of each. */
+/* Adds `count` equal blocks, from a stage's last to its first; their last unit may have
+ * fewer blocks than the others. `moved`: a block that has the gather and reduction seconds
+ * of each. */
 void ms_unit_overlap_pass(ms_unit_overlap *walk, const ms_block_cost *block,
                           const ms_block_cost *moved, double count);
 /* Adds a period of `num` groups of equal blocks, `times` times (at least 1), at once. The

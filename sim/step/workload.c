@@ -75,6 +75,7 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
     out.expert_excess_frac = ms_expert_excess_frac(&workload->expert_fill, key->ep);
     out.recompute = (unsigned char)ms_layer_mode_recompute(which.recompute);
     out.reruns_layer = workload->stack->reruns_layers;
+    out.partitions_inputs = workload->stack->partitions_inputs;
     out.lora = workload->lora;
     out.lora_joined = workload->stack->fuses_projections;
     out.core_attention = workload->stack->selective_is_core_attention;

@@ -239,6 +239,14 @@ static bool wrong_states(const ms_launch *a)
                                      (whole || a->plan->optimizer != MS_OPTIMIZER_ADAMW));
 }
 
+/* --distribute-saved-activations */
+static bool wrong_partition(const ms_launch *a)
+{
+    return a->plan->partition_activations &&
+           (a->tp == 1 || a->recompute != MS_RECOMPUTE_FULL ||
+            a->plan->sequence_parallel);
+}
+
 static bool wrong_recipe(const ms_launch *a)
 {
     return ms_launch_computes_in(a, MS_FP8) && a->plan->recipe == MS_RECIPE_ROWWISE;
@@ -280,5 +288,7 @@ const ms_framework_rule ms_megatron_rules[] = {
     {"M21 states: fp32, or with the distributed optimizer of Adam 16 and 8 bits",
      wrong_states},
     {"M0 optimizer: adam, sgd, since 0.15 muon", wrong_optimizer},
+    {"M20 partition_activations: with tp > 1, full recomputation, no sequence parallelism",
+     wrong_partition},
     {0},
 };

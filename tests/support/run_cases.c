@@ -59,6 +59,17 @@ static int num_axes(const ms_plan *plan)
     return num;
 }
 
+/* Partitions saved layer inputs of every second plan, where that is legal, and cuts
+ * all-reduces of gradients of every third one into buckets. */
+static void share_out(long number, const ms_model *model, ms_plan *plan)
+{
+    plan->partition_activations = number % 2 == 0;
+    if (ms_plan_refusal(plan, model) != MS_LEGAL)
+        plan->partition_activations = false;
+    if (number % 3 == 0 && plan->zero == 0)
+        plan->bucket_bytes = 1000.0;
+}
+
 ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t seed,
                              long number, long gpus)
 {
@@ -75,6 +86,7 @@ ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t s
            (composed && num_axes(&c.plan) < 4));
     ms_widen_plan(cx, &rng, c.model, &c.plan);
     c.stack = stacks[ms_rng_below(&rng, sizeof stacks / sizeof *stacks)];
+    share_out(number, c.model, &c.plan);
     return c;
 }
 

@@ -18,6 +18,7 @@ static ms_plan full_plan(void)
     plan.schedule = MS_INTERLEAVED;
     plan.virtual_stages = 2;
     plan.recompute = MS_RECOMPUTE_FULL;
+    plan.sequence_parallel = false;
     plan.lora_rank = 4;
     plan.ep = 4;
     plan.expert_capacity = 1.25;

@@ -29,7 +29,11 @@ static void open_forward(bench *b)
                  .next = {.gather_s = 5}};
     b->workload.stack = &b->stack;
     b->planned = (ms_planned){.workload = &b->workload, .sharding = MS_ZERO_3};
-    b->at = (ms_interference){.block = &b->block, .next = &b->next, .forward = true};
+    b->at = (ms_interference){.block = &b->block,
+                              .next = &b->next,
+                              .before_blocks = 1,
+                              .next_blocks = 1,
+                              .forward = true};
 }
 
 static double contention_s(const bench *b)
