@@ -11,6 +11,7 @@
 /* A block's operations in one pass (forward or backward), while they are collected. */
 typedef struct op_list {
     const ms_planned *planned;
+    const ms_prices *prices; /* of the stage's devices */
     const ms_bill *bill;
     const ms_program *program;
     int pass; /* MS_BILL_FORWARD or MS_BILL_BACKWARD */
@@ -45,16 +46,17 @@ static const ms_bill_comm *find_entry(const op_list *l, const ms_bill_comm *one)
 static void add_collective(op_list *l, ms_block_op op, const ms_bill_comm *one)
 {
     const ms_planned *p = l->planned;
+    const ms_links *links = l->prices->links;
     const ms_bill_comm *entry = find_entry(l, one);
     assert(entry != NULL); /* the layer program's costs include all collectives */
     double share = (double)one->count / entry->count;
     double all_s =
         entry->count *
-        ms_collective_s(&p->links.law[one->axis][one->collective], one->size_bytes);
+        ms_collective_s(&links->law[one->axis][one->collective], one->size_bytes);
     double exposed_s =
-        ms_comm_exposed_s(p->workload, entry, &p->links, p->plan->async_tp);
+        ms_comm_exposed_s(l->prices->workload, entry, links, p->plan->async_tp);
     bool overlaps = entry->ring || entry->beside_s > 0.0 ||
-                    ms_comm_is_async(entry, &p->links, p->plan->async_tp);
+                    ms_comm_is_async(entry, links, p->plan->async_tp);
     double interference = overlaps ? p->workload->stack->interference_frac.value : 0.0;
     double hidden_s =
         interference < 1.0 ? (all_s - exposed_s) / (1.0 - interference) : 0.0;
@@ -79,7 +81,7 @@ static void add_collective(op_list *l, ms_block_op op, const ms_bill_comm *one)
 static void add_redistribution(op_list *l, ms_block_op op, const ms_node *node)
 {
     ms_bill_comm one;
-    if (ms_node_bill_comm(l->program, &l->planned->workload->pricer, node, &one))
+    if (ms_node_bill_comm(l->program, &l->prices->workload->pricer, node, &one))
         add_collective(l, op, &one);
 }
 
@@ -87,7 +89,7 @@ static void add_redistribution(op_list *l, ms_block_op op, const ms_node *node)
  * attention kernel, and after that kernel one operation for their exposed seconds. */
 static void add_ring(op_list *l, ms_block_op op, const ms_node *node)
 {
-    const ms_pricer *pricer = &l->planned->workload->pricer;
+    const ms_pricer *pricer = &l->prices->workload->pricer;
     ms_ring_transfer transfers[MS_MAX_RING_TRANSFERS];
     int num = ms_ring_transfers(l->program, node, transfers);
     double seconds = ms_attention_s(pricer, ms_node_attention(l->program, node));
@@ -216,7 +218,7 @@ static void add_node(op_list *l, const ms_node *node)
         add_redistribution(l, op, node);
         return;
     }
-    op.compute_s = ms_node_compute_s(l->program, node, &l->planned->workload->pricer);
+    op.compute_s = ms_node_compute_s(l->program, node, &l->prices->workload->pricer);
     if (op.compute_s > 0.0)
         l->ops[l->num++] = op;
     if (ms_node_is_ring(l->program, node))
@@ -226,7 +228,7 @@ static void add_node(op_list *l, const ms_node *node)
 /* Adds the sums of gradients of a backward in a stack that makes them apart. */
 static void add_accumulation(op_list *l)
 {
-    const ms_workload *workload = l->planned->workload;
+    const ms_workload *workload = l->prices->workload;
     double accumulate_bytes = workload->stack->accumulate_bytes.value *
                               (l->bill->dense_params + l->bill->expert_params);
     double seconds = ms_stream_s(&workload->pricer, accumulate_bytes);
@@ -238,20 +240,33 @@ static void add_accumulation(op_list *l)
                                      .compute_s = seconds};
 }
 
+/* The blocks of stages on devices of one set of kinds, made as they are needed. */
+typedef struct collection {
+    ms_arena *arena;
+    const ms_planned *planned;
+    ms_prices prices; /* of these stages */
+    ms_block_ops *embed, *head, *tied_head;
+    ms_block_ops *layer[MS_MAX_LAYER_KINDS][MS_NUM_LAYER_MODES];
+} collection;
+
 /* Maximum operations besides one per node: ring transfers, gradient sums. */
 #define MORE_OPS (4 * (MS_MAX_RING_TRANSFERS + 1) + 1)
 
-static void collect_ops(ms_arena *arena, const ms_planned *planned,
-                        const ms_held_block *held, ms_block_ops *out)
+static void collect_ops(const collection *c, const ms_held_block *held,
+                        ms_block_ops *out)
 {
+    ms_arena *arena = c->arena;
     const ms_program *program = out->program;
     for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
         bool forward = pass == MS_BILL_FORWARD;
         int first = forward ? 0 : program->num_forward_nodes;
         int last = forward ? program->num_forward_nodes : program->num_nodes;
-        op_list l = {planned, held->bill,
-                     program, pass,
-                     0,       MS_NEW_ARRAY(arena, last - first + MORE_OPS, ms_block_op)};
+        op_list l = {.planned = c->planned,
+                     .prices = &c->prices,
+                     .bill = held->bill,
+                     .program = program,
+                     .pass = pass,
+                     .ops = MS_NEW_ARRAY(arena, last - first + MORE_OPS, ms_block_op)};
         for (int n = first; n < last; n++)
             if (program->nodes[n].pass != MS_PASS_OPTIMIZER)
                 add_node(&l, &program->nodes[n]);
@@ -273,9 +288,11 @@ static ms_state_move move_of(ms_traffic_group group, ms_collective collective,
                            .seconds = ms_collective_s(law, size_bytes)};
 }
 
-static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops *out)
+static void collect_moves(const collection *c, const ms_bill *bill, ms_block_ops *out)
 {
-    const ms_links *links = &p->links;
+    const ms_planned *p = c->planned;
+    const ms_workload *workload = c->prices.workload;
+    const ms_links *links = c->prices.links;
     double param_bytes = p->workload->stack->param_comm_bytes.value;
     double grad_bytes = p->workload->stack->grad_comm_bytes.value, shard_params = 0.0;
     for (int expert = 0; expert < 2; expert++) {
@@ -297,11 +314,11 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops
         out->gather[expert] =
             move_of(group, MS_ALL_GATHER, gather_bytes, &links->gather[shards]);
         out->gather[expert].seconds +=
-            ms_quantize_gather_s(p->workload, links, (ms_sync_group)shards, params[0]);
+            ms_quantize_gather_s(workload, links, (ms_sync_group)shards, params[0]);
         out->reduce[expert] = move_of(group, MS_REDUCE_SCATTER, grad_bytes * params[1],
                                       &links->reduce[shards]);
         out->reduce[expert].seconds += ms_accumulate_gradients_s(
-            p->workload, links, (ms_sync_group)shards, params[1]);
+            workload, links, (ms_sync_group)shards, params[1]);
         out->all_reduce[expert] =
             move_of(ms_traffic_state_group(p->plan, expert, false), MS_ALL_REDUCE,
                     grad_bytes * kept, &links->all_reduce[all]);
@@ -316,21 +333,15 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops
 
 /* ---- stages ---- */
 
-typedef struct collection {
-    ms_arena *arena;
-    const ms_planned *planned;
-    ms_block_ops *embed, *head, *tied_head;
-    ms_block_ops *layer[MS_MAX_LAYER_KINDS][MS_NUM_LAYER_MODES];
-} collection;
-
 static ms_block_ops *make_block(const collection *c, const ms_block_cost *block,
                                 ms_held_block held)
 {
     ms_block_ops *out = MS_NEW(c->arena, ms_block_ops);
     out->block = block;
+    held.workload = c->prices.workload;
     out->program = ms_planned_program(c->arena, c->planned, &held);
-    collect_ops(c->arena, c->planned, &held, out);
-    collect_moves(c->planned, held.bill, out);
+    collect_ops(c, &held, out);
+    collect_moves(c, held.bill, out);
     return out;
 }
 
@@ -342,11 +353,11 @@ static ms_block_ops *layer_of(collection *c, int stage, long layer)
     ms_layer_mode mode = ms_planned_mode(p, layer);
     ms_block_ops **made = &c->layer[kind][mode];
     if (*made == NULL) {
-        *made = make_block(c, &p->blocks.layer[kind][mode],
+        *made = make_block(c, &c->prices.blocks->layer[kind][mode],
                            (ms_held_block){.block = MS_BLOCK_LAYER,
                                            .kind = kind,
                                            .mode = mode,
-                                           .bill = p->bills->layer[kind][mode]});
+                                           .bill = c->prices.bills->layer[kind][mode]});
     }
     return *made;
 }
@@ -364,17 +375,19 @@ static ms_block_ops *end_block_of(ms_block_ops **made, const collection *c,
 
 /* Costs of a head that shares its matrix with the embedding on the same rank. In a stack
  * with fixed_unit_buffers the head gathers and reduces that matrix once more. */
-static const ms_block_cost *tied_head(ms_arena *arena, const ms_planned *p)
+static const ms_block_cost *tied_head(const collection *c)
 {
-    ms_block_cost *block = MS_NEW(arena, ms_block_cost);
-    *block = p->blocks.tied_head;
+    const ms_planned *p = c->planned;
+    const ms_block_costs *blocks = c->prices.blocks;
+    ms_block_cost *block = MS_NEW(c->arena, ms_block_cost);
+    *block = blocks->tied_head;
     if (p->workload->stack->fixed_unit_buffers && p->sharding == MS_ZERO_3) {
-        block->gather_s = p->blocks.head.gather_s;
-        block->frozen_gather_s = p->blocks.head.frozen_gather_s;
-        block->frozen = p->blocks.head.frozen;
+        block->gather_s = blocks->head.gather_s;
+        block->frozen_gather_s = blocks->head.frozen_gather_s;
+        block->frozen = blocks->head.frozen;
     }
     if (p->workload->stack->fixed_unit_buffers && ms_shards_grads(p->sharding))
-        block->reduce_s = p->blocks.head.reduce_s;
+        block->reduce_s = blocks->head.reduce_s;
     return block;
 }
 
@@ -389,26 +402,34 @@ static ms_stage_blocks stage_of(collection *c, int stage)
     ms_stage_blocks out = {
         0, MS_NEW_ARRAY(c->arena, split->layers[stage] + 2, ms_block_ops *)};
     if (layout.has_embedding)
-        out.blocks[out.num++] = end_block_of(&c->embed, c, &p->blocks.embed,
-                                             MS_BLOCK_EMBED, &p->bills->embed);
+        out.blocks[out.num++] = end_block_of(&c->embed, c, &c->prices.blocks->embed,
+                                             MS_BLOCK_EMBED, &c->prices.bills->embed);
     for (long i = 0; i < split->layers[stage]; i++)
         out.blocks[out.num++] = layer_of(c, stage, i);
     if (layout.has_head) {
         out.blocks[out.num++] =
             end_block_of(tied ? &c->tied_head : &c->head, c,
-                         tied ? tied_head(c->arena, p) : &p->blocks.head, MS_BLOCK_HEAD,
-                         &p->bills->head);
+                         tied ? tied_head(c) : &c->prices.blocks->head, MS_BLOCK_HEAD,
+                         &c->prices.bills->head);
     }
     return out;
 }
 
 ms_stage_blocks *ms_stage_blocks_make(ms_arena *arena, const ms_planned *planned)
 {
-    collection c = {.arena = arena, .planned = planned};
+    collection *of_kinds[MS_NUM_KIND_SETS] = {NULL};
     int num_stages = planned->pipeline.split->num_stages;
     ms_stage_blocks *out = MS_NEW_ARRAY(arena, num_stages, ms_stage_blocks);
-    for (int s = 0; s < num_stages; s++)
-        out[s] = stage_of(&c, s);
+    for (int s = 0; s < num_stages; s++) {
+        collection **c = &of_kinds[ms_split_kinds(planned->pipeline.split, s)];
+        if (*c == NULL) {
+            *c = MS_NEW(arena, collection);
+            (*c)->arena = arena;
+            (*c)->planned = planned;
+            (*c)->prices = ms_planned_prices(planned, s);
+        }
+        out[s] = stage_of(*c, s);
+    }
     return out;
 }
 
