@@ -84,6 +84,14 @@ void ms_explore_open_priced(ms_explorer *explorer, ms_priced_blocks *priced, boo
     priced->known = NULL; /* its stages are not told apart by devices */
     priced->mixed = MS_NEW(explorer->scratch, ms_mixed_blocks);
     priced->mixed->ideal = ideal;
+    priced->mixed->num_sets = 1 << explorer->workload->cluster->num_kinds;
+    /* not cleared: they are large */
+    priced->mixed->of = ms_arena_take(
+        explorer->scratch, (size_t)priced->mixed->num_sets * sizeof(ms_kind_blocks));
+    for (int i = 0; i < priced->mixed->num_sets; i++) {
+        priced->mixed->of[i].workload = NULL;
+        priced->mixed->of[i].modes = 0;
+    }
 }
 
 void ms_explore_forget_prices(ms_priced_blocks *priced)
@@ -91,18 +99,16 @@ void ms_explore_forget_prices(ms_priced_blocks *priced)
     priced->modes = 0;
     if (priced->known != NULL)
         ms_known_stages_forget(priced->known);
-    for (int i = 0; priced->mixed != NULL && i < MS_NUM_KIND_SETS; i++)
-        if (priced->mixed->of[i] != NULL)
-            priced->mixed->of[i]->modes = 0;
+    for (int i = 0; priced->mixed != NULL && i < priced->mixed->num_sets; i++)
+        priced->mixed->of[i].modes = 0;
 }
 
 /* Adds missing modes to the costs on one set of kinds. */
 static void price_set(ms_explore_level *l, ms_kind_set kinds, unsigned modes)
 {
     ms_mixed_blocks *mixed = l->priced->mixed;
-    ms_kind_blocks *own = mixed->of[kinds];
-    if (own == NULL) {
-        own = mixed->of[kinds] = MS_NEW(l->explorer->scratch, ms_kind_blocks);
+    ms_kind_blocks *own = &mixed->of[kinds];
+    if (own->workload == NULL) {
         own->workload = ms_workload_of_kinds(l->explorer->workload, kinds);
         own->links = mixed->ideal ? ms_links_ideal(own->workload, &l->plan)
                                   : ms_links_make(own->workload, &l->plan);

@@ -16,7 +16,7 @@ typedef struct ms_priced_blocks {
 
 /* The same on the devices of one set of kinds. */
 typedef struct ms_kind_blocks {
-    ms_workload *workload;
+    ms_workload *workload; /* NULL: nothing is priced yet */
     ms_links links;
     ms_block_costs blocks;
     unsigned modes;
@@ -25,7 +25,8 @@ typedef struct ms_kind_blocks {
 /* Costs of blocks on each set of kinds of devices that a stage has, made when needed. */
 typedef struct ms_mixed_blocks {
     bool ideal; /* on ideal links */
-    ms_kind_blocks *of[MS_NUM_KIND_SETS];
+    int num_sets;
+    ms_kind_blocks *of; /* [ms_kind_set], num_sets of them */
     ms_prices prices[MS_NUM_KIND_SETS]; /* for ms_pipeline.of_kinds */
 } ms_mixed_blocks;
 
