@@ -191,7 +191,9 @@ static ms_status read_between(ms_ctx *cx, ms_jval root, ms_cluster *out)
     ms_jval value = ms_json_element(cx, levels, 0);
     ms_level *level = MS_NEW(cx->arena, ms_level);
     MS_TRY(ms_level_read(cx, value, level));
-    if (level->gpus_per_domain != 0 || level->topology != MS_SWITCH || level->rails != 0)
+    ms_jval rails;
+    if (level->gpus_per_domain != 0 || level->topology != MS_SWITCH ||
+        ms_json_member(cx, value, "rails", &rails))
         return ms_json_fail(cx, value,
                             "the network between groups holds everything, without "
                             "gpus_per_domain, topology or rails");

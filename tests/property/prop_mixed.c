@@ -16,10 +16,10 @@
 
 static const search_case cases[] = {
     {"llama-3.2-1b", "megatron", MIXED, 16, 16, 0, 1.0, {"tp<=2", NULL}},
-    {"8b", "megatron", MIXED, 16, 32, 7, 0.6, {NULL}},
-    {"8b", "generic", SMALL, 16, 16, 3, 0.4, {"cp=1", NULL}},
-    {"qwen3-30b-a3b", "generic", MIXED, 16, 16, 5, 0.4, {"cp=1", NULL}},
-    {"8b", "generic", MIXED, 16, 16, 11, 0.4, {"device_order=reversed", "cp=1", NULL}},
+    {"8b", "megatron", MIXED, 16, 32, 0, 1.0, {"pp>=2", "mbs<=2", NULL}},
+    {"8b", "generic", SMALL, 16, 16, 0, 1.0, {"cp=1", "mbs=1", "pp>=2", NULL}},
+    {"qwen3-30b-a3b", "megatron", MIXED, 16, 16, 0, 1.0, {"cp=1", "pp>=2", NULL}},
+    {"8b", "generic", MIXED, 16, 16, 0, 1.0, {"device_order=reversed", "cp=1", "mbs=1", NULL}},
 };
 #define NUM_CASES (sizeof cases / sizeof *cases)
 
@@ -27,7 +27,7 @@ static void search_equals_brute_force(void **state)
 {
     (void)state;
     for (size_t i = 0; i < NUM_CASES; i += TEST_CASES(1, 2))
-        assert_true(compare_with_brute_force(&cases[i], 2) > 100);
+        assert_true(compare_with_brute_force(&cases[i], 2) > 50000);
 }
 
 /* Plans that a search finds are predicted alike by themselves, and fit each device. */

@@ -152,7 +152,7 @@ static void wrong_mixed_files_are_refused_where_they_are_wrong(void **state)
     expect_file_error("hgx-a100-80g", MIXED, "has devices of several kinds");
     expect_file_error("\"nodes\": [1]", "\"nodes\": [2]", "cluster \"m\" has 2 nodes");
     expect_file_error("\"nodes\": [1]", "\"nodes\": []", "array of numbers of nodes");
-    expect_file_error("\"compute_frac\": 0.5", "\"compute_frac\": 0", "m.json:4:30");
+    expect_file_error("\"compute_frac\": 0.5", "\"compute_frac\": 0", "m.json:4:42");
     expect_file_error("\"compute_frac\": 0.5", "\"compute_frac\": 1", "below 1");
     expect_file_error("\"latency\": \"1 us\"", "\"latency\": \"1 us\", \"rails\": 8",
                       "holds everything");
