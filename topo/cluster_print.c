@@ -107,8 +107,8 @@ static void print_kinds(FILE *out, const ms_cluster *cluster)
     }
     ms_arena_close(scratch);
     if (cluster->between != NULL)
-        ms_print(out, "device and network below are the least that all groups have, but "
-                      "for rates: those of the first\n");
+        ms_print(out, "below: the least memory and network of all groups, and the rates "
+                      "of the first group's device\n");
 }
 
 void ms_cluster_print(FILE *out, const ms_cluster *cluster)
