@@ -171,7 +171,8 @@ static ms_status read_groups(ms_ctx *cx, ms_jval groups, group_list *list)
 {
     int num = ms_json_is_array(groups) ? ms_json_length(groups) : 0;
     if (num < 2 || num > MS_MAX_DEVICE_KINDS)
-        return ms_json_fail(cx, groups, "device_groups must be an array of 2 to %d groups",
+        return ms_json_fail(cx, groups,
+                            "device_groups must be an array of 2 to %d groups",
                             MS_MAX_DEVICE_KINDS);
     list->kinds = MS_NEW_ARRAY(cx->arena, num, ms_device_kind);
     list->ranges = MS_NEW_ARRAY(cx->arena, num, ms_kind_range);
@@ -205,7 +206,8 @@ static const char *device_names(ms_arena *arena, const group_list *list)
 {
     const char *names = list->kinds[0].like->device.name;
     for (int i = 1; i < list->num; i++)
-        names = ms_arena_printf(arena, "%s + %s", names, list->kinds[i].like->device.name);
+        names =
+            ms_arena_printf(arena, "%s + %s", names, list->kinds[i].like->device.name);
     return names;
 }
 

@@ -121,7 +121,8 @@ const char *ms_kind_text(ms_arena *arena, const ms_cluster *cluster, int kind)
         name = ms_arena_printf(arena, "%s at %g %% of its speed", name,
                                100.0 * k->compute_frac);
     if (k->link_frac < 1.0)
-        name = ms_arena_printf(arena, "%s with links at %g %%", name, 100.0 * k->link_frac);
+        name =
+            ms_arena_printf(arena, "%s with links at %g %%", name, 100.0 * k->link_frac);
     return name;
 }
 
@@ -140,8 +141,8 @@ const char *ms_kinds_text(ms_arena *arena, const ms_cluster *cluster, ms_kind_se
 /* Lowers a level to what `other` has, too. */
 static void meet_level(ms_level *level, const ms_level *other, double link_frac)
 {
-    level->bandwidth_bytes_per_s = ms_min(level->bandwidth_bytes_per_s,
-                                          other->bandwidth_bytes_per_s * link_frac);
+    level->bandwidth_bytes_per_s =
+        ms_min(level->bandwidth_bytes_per_s, other->bandwidth_bytes_per_s * link_frac);
     level->latency_s = ms_max(level->latency_s, other->latency_s);
     level->oversubscription = ms_max(level->oversubscription, other->oversubscription);
     level->nics_per_gpu = ms_min(level->nics_per_gpu, other->nics_per_gpu);

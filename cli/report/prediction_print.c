@@ -169,8 +169,7 @@ static void print_devices(FILE *out, ms_arena *arena, const ms_prediction *p)
     for (int i = 0, first = 0; i < p->num_stages; i++) {
         const ms_stage_prediction *stage = &p->stages[i];
         busiest = stage->busy_s > p->stages[busiest].busy_s ? i : busiest;
-        bool more = i + 1 < p->num_stages &&
-                    strcmp(stage[1].device, stage->device) == 0;
+        bool more = i + 1 < p->num_stages && strcmp(stage[1].device, stage->device) == 0;
         if (more)
             continue;
         const char *ranks = first == i ? ms_arena_printf(arena, "%d", i)

@@ -202,9 +202,9 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
             cluster->device.hbm_bytes_per_s * profile->hbm_frac.value / slowdown,
         .attention_small_head_frac = attention->small_head_frac.value,
         .attention_half_sequence = attention->half_sequence.value,
-        .attention_overhead_s =
-            isnan(attention->overhead_s.value) ? 0.0
-                                               : attention->overhead_s.value * slowdown,
+        .attention_overhead_s = isnan(attention->overhead_s.value)
+                                    ? 0.0
+                                    : attention->overhead_s.value * slowdown,
         .attention_fused = kernel != MS_ATTENTION_UNFUSED,
         .wide_domain = domain_gpus == 0 || domain_gpus > 8,
         .attention_one_head_dim = kernel <= MS_ATTENTION_FA2,
@@ -269,8 +269,7 @@ static double fitted_product_s(const ms_pricer *pricer, const ms_gemm_shape *sha
     double z = gemm->depth_s.value * pricer->slowdown * shape->k;
     y *= y;
     z *= z;
-    return gemm->overhead_s.value * pricer->slowdown +
-           sqrt(sqrt(x * x + y * y + z * z));
+    return gemm->overhead_s.value * pricer->slowdown + sqrt(sqrt(x * x + y * y + z * z));
 }
 
 double ms_gemm_kernel_s(const ms_pricer *pricer, ms_gemm_shape shape)

@@ -119,8 +119,7 @@ static void make_shape(ms_explore_level *l)
 {
     ms_workload *workload = l->explorer->workload;
     l->shape = ms_workload_shape(workload, l->bills, &l->plan);
-    const unsigned char *kinds =
-        ms_plan_kinds(l->explorer->scratch, &l->plan, workload);
+    const unsigned char *kinds = ms_plan_kinds(l->explorer->scratch, &l->plan, workload);
     l->split = ms_workload_split(workload, l->bills, &l->shape, kinds);
 }
 

@@ -86,8 +86,8 @@ void ms_explore_open_priced(ms_explorer *explorer, ms_priced_blocks *priced, boo
     priced->mixed->ideal = ideal;
     priced->mixed->num_sets = 1 << explorer->workload->cluster->num_kinds;
     /* not cleared: they are large */
-    priced->mixed->of = ms_arena_take(
-        explorer->scratch, (size_t)priced->mixed->num_sets * sizeof(ms_kind_blocks));
+    priced->mixed->of = ms_arena_take(explorer->scratch, (size_t)priced->mixed->num_sets *
+                                                             sizeof(ms_kind_blocks));
     for (int i = 0; i < priced->mixed->num_sets; i++) {
         priced->mixed->of[i].workload = NULL;
         priced->mixed->of[i].modes = 0;

@@ -9,8 +9,8 @@
  * of axes, shared by all schedules. */
 typedef struct ms_priced_blocks {
     ms_block_costs blocks;
-    unsigned modes;         /* bit mask of the ms_layer_mode that are priced */
-    ms_known_stages *known; /* cache of stages with these costs; NULL: none */
+    unsigned modes;                /* bit mask of the ms_layer_mode that are priced */
+    ms_known_stages *known;        /* cache of stages with these costs; NULL: none */
     struct ms_mixed_blocks *mixed; /* costs by kinds of devices; NULL: all are alike */
 } ms_priced_blocks;
 
@@ -26,7 +26,7 @@ typedef struct ms_kind_blocks {
 typedef struct ms_mixed_blocks {
     bool ideal; /* on ideal links */
     int num_sets;
-    ms_kind_blocks *of; /* [ms_kind_set], num_sets of them */
+    ms_kind_blocks *of;                 /* [ms_kind_set], num_sets of them */
     ms_prices prices[MS_NUM_KIND_SETS]; /* for ms_pipeline.of_kinds */
 } ms_mixed_blocks;
 

@@ -50,9 +50,8 @@ static void add_collective(op_list *l, ms_block_op op, const ms_bill_comm *one)
     const ms_bill_comm *entry = find_entry(l, one);
     assert(entry != NULL); /* the layer program's costs include all collectives */
     double share = (double)one->count / entry->count;
-    double all_s =
-        entry->count *
-        ms_collective_s(&links->law[one->axis][one->collective], one->size_bytes);
+    double all_s = entry->count * ms_collective_s(&links->law[one->axis][one->collective],
+                                                  one->size_bytes);
     double exposed_s =
         ms_comm_exposed_s(l->prices->workload, entry, links, p->plan->async_tp);
     bool overlaps = entry->ring || entry->beside_s > 0.0 ||
@@ -252,8 +251,7 @@ typedef struct collection {
 /* Maximum operations besides one per node: ring transfers, gradient sums. */
 #define MORE_OPS (4 * (MS_MAX_RING_TRANSFERS + 1) + 1)
 
-static void collect_ops(const collection *c, const ms_held_block *held,
-                        ms_block_ops *out)
+static void collect_ops(const collection *c, const ms_held_block *held, ms_block_ops *out)
 {
     ms_arena *arena = c->arena;
     const ms_program *program = out->program;
@@ -317,8 +315,8 @@ static void collect_moves(const collection *c, const ms_bill *bill, ms_block_ops
             ms_quantize_gather_s(workload, links, (ms_sync_group)shards, params[0]);
         out->reduce[expert] = move_of(group, MS_REDUCE_SCATTER, grad_bytes * params[1],
                                       &links->reduce[shards]);
-        out->reduce[expert].seconds += ms_accumulate_gradients_s(
-            workload, links, (ms_sync_group)shards, params[1]);
+        out->reduce[expert].seconds +=
+            ms_accumulate_gradients_s(workload, links, (ms_sync_group)shards, params[1]);
         out->all_reduce[expert] =
             move_of(ms_traffic_state_group(p->plan, expert, false), MS_ALL_REDUCE,
                     grad_bytes * kept, &links->all_reduce[all]);

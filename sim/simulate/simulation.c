@@ -69,8 +69,8 @@ static ms_status open_uses(ms_ctx *cx, const ms_planned *planned,
                            const ms_simulate_options *options, ms_link_uses **out)
 {
     bool is_mixed = planned->workload->cluster->num_kinds > 0;
-    bool shares = options->engine == MS_ENGINE_EVENT && !options->unshared &&
-                  !is_mixed && options->detail == MS_DETAIL_NODE;
+    bool shares = options->engine == MS_ENGINE_EVENT && !options->unshared && !is_mixed &&
+                  options->detail == MS_DETAIL_NODE;
     if (!shares && has_slow_link(options)) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                 "a slow link has no effect where links are not shared");

@@ -227,8 +227,8 @@ int ms_planned_held(const ms_planned *p, int rank, ms_held_block out[MS_MAX_HELD
     int num = 0, last = split->num_stages - 1;
     if (ms_split_holds(split, rank, 0))
         out[num++] = (ms_held_block){
-            MS_BLOCK_EMBED,      0,             MS_RECOMPUTE_NONE, 1.0, embed,
-            embed->dense_params, embed->frozen, NULL};
+            MS_BLOCK_EMBED, 0,   MS_RECOMPUTE_NONE, 1.0, embed, embed->dense_params,
+            embed->frozen,  NULL};
     for (int chunk = 0; chunk < split->num_chunks; chunk++) {
         int s = ms_split_stage(split, rank, chunk);
         for (long i = 0; i < split->layers[s]; i++)
@@ -246,9 +246,8 @@ int ms_planned_held(const ms_planned *p, int rank, ms_held_block out[MS_MAX_HELD
         params -= ms_shared_head_params(p->workload, head);
         frozen.dense -= p->workload->model->tied_embeddings ? head->frozen_head_bytes : 0;
     }
-    out[num++] =
-        (ms_held_block){MS_BLOCK_HEAD, 0,      MS_RECOMPUTE_NONE, 1.0, head,
-                        params,        frozen, own.workload};
+    out[num++] = (ms_held_block){MS_BLOCK_HEAD, 0,      MS_RECOMPUTE_NONE, 1.0, head,
+                                 params,        frozen, own.workload};
     return num;
 }
 

@@ -143,8 +143,7 @@ static double all_peaks_flop_per_s(const ms_planned *p, double *measured)
     ms_count_kinds(workload->cluster, p->plan->device_order == MS_DEVICES_REVERSED,
                    p->plan->gpus, counts);
     for (int k = 0; k < workload->cluster->num_kinds; k++)
-        sum += (double)counts[k] *
-               workload->of_kinds[1U << k]->pricer.peak_flop_per_s;
+        sum += (double)counts[k] * workload->of_kinds[1U << k]->pricer.peak_flop_per_s;
     return sum;
 }
 

@@ -390,7 +390,8 @@ bool ms_split_ends_meet(const ms_split *split)
 
 ms_kind_set ms_split_kinds(const ms_split *split, int stage)
 {
-    return split->kinds == NULL ? 0 : split->kinds[ms_schedule_rank(&split->shape, stage)];
+    return split->kinds == NULL ? 0
+                                : split->kinds[ms_schedule_rank(&split->shape, stage)];
 }
 
 long ms_split_most_layers(const ms_split *split)

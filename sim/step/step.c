@@ -59,9 +59,8 @@ double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
 {
     double most = -1.0;
     for (int i = 0; i < pipeline->split->num_runs; i++) {
-        double seconds =
-            ms_rank_update_s(pipeline, pipeline->split->runs[i].first_rank,
-                             &pipeline->loads[i], sharding);
+        double seconds = ms_rank_update_s(pipeline, pipeline->split->runs[i].first_rank,
+                                          &pipeline->loads[i], sharding);
         if (seconds > most) {
             most = seconds;
             *slowest_rank = pipeline->split->runs[i].first_rank;
@@ -193,8 +192,8 @@ static ms_step_time longest_span(const ms_pipeline *pipeline, ms_sharding shardi
     ms_step_time longest = {.step_s = -1.0};
     for (int i = 0; i < pipeline->split->num_runs; i++) {
         const ms_rank_class *run = &pipeline->split->runs[i];
-        double optimizer_s = ms_rank_update_s(pipeline, run->first_rank,
-                                              &pipeline->loads[i], sharding);
+        double optimizer_s =
+            ms_rank_update_s(pipeline, run->first_rank, &pipeline->loads[i], sharding);
         for (int r = run->first_rank; r < run->first_rank + run->num_ranks; r++) {
             double span_s = result->end_s[r] - result->start_s[r] + optimizer_s;
             if (span_s > longest.step_s)
@@ -247,9 +246,8 @@ static double same_room_bytes(const ms_pipeline *pipeline, const ms_workload *ow
                               double peak_bytes)
 {
     const ms_memory_limit *limit = &pipeline->workload->memory;
-    double outside_bytes =
-        ms_rank_outside_bytes(own, &pipeline->shards) -
-        ms_rank_outside_bytes(pipeline->workload, &pipeline->shards);
+    double outside_bytes = ms_rank_outside_bytes(own, &pipeline->shards) -
+                           ms_rank_outside_bytes(pipeline->workload, &pipeline->shards);
     double less_bytes = limit->limit_bytes - own->memory.limit_bytes;
     return peak_bytes + (outside_bytes + less_bytes) / limit->peak_factor;
 }
@@ -261,8 +259,9 @@ double ms_step_peak_bytes(const ms_pipeline *pipeline, ms_sharding sharding,
     for (int i = 0; i < pipeline->split->num_runs; i++) {
         double parts[MS_NUM_MEMORY_CATEGORIES], total = 0.0;
         const ms_workload *own =
-            ms_pipeline_prices(pipeline, pipeline->split->stage_of_class
-                                             [pipeline->split->runs[i].classes[0]])
+            ms_pipeline_prices(
+                pipeline,
+                pipeline->split->stage_of_class[pipeline->split->runs[i].classes[0]])
                 .workload;
         ms_rank_memory(own, &pipeline->loads[i], sharding, &pipeline->shards, parts);
         for (int j = 0; j < MS_NUM_MEMORY_CATEGORIES; j++)

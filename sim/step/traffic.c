@@ -40,7 +40,9 @@ const char *ms_traffic_tier(const ms_planned *planned, int rank, ms_traffic_grou
                             ? ms_all_kinds(split->kinds, split->num_ranks)
                             : ms_split_kinds(split, ms_split_stage(split, rank, 0));
     const ms_span *span = ms_traffic_span(planned, rank, group);
-    return ms_workload_of_kinds(planned->workload, kinds)->cluster->levels[span->tier].name;
+    return ms_workload_of_kinds(planned->workload, kinds)
+        ->cluster->levels[span->tier]
+        .name;
 }
 
 const char *ms_traffic_group_name(const ms_plan *plan, ms_traffic_group group)

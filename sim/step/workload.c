@@ -360,8 +360,7 @@ ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_s
 
 static bool same_kinds(const unsigned char *a, const unsigned char *b, int num_ranks)
 {
-    return a == b ||
-           (a != NULL && b != NULL && memcmp(a, b, (size_t)num_ranks) == 0);
+    return a == b || (a != NULL && b != NULL && memcmp(a, b, (size_t)num_ranks) == 0);
 }
 
 static bool is_split_of(const ms_split *split, const ms_schedule_shape *shape,

@@ -19,7 +19,14 @@ static const search_case cases[] = {
     {"8b", "megatron", MIXED, 16, 32, 0, 1.0, {"pp>=2", "mbs<=2", NULL}},
     {"8b", "generic", SMALL, 16, 16, 0, 1.0, {"cp=1", "mbs=1", "pp>=2", NULL}},
     {"qwen3-30b-a3b", "megatron", MIXED, 16, 16, 0, 1.0, {"cp=1", "pp>=2", NULL}},
-    {"8b", "generic", MIXED, 16, 16, 0, 1.0, {"device_order=reversed", "cp=1", "mbs=1", NULL}},
+    {"8b",
+     "generic",
+     MIXED,
+     16,
+     16,
+     0,
+     1.0,
+     {"device_order=reversed", "cp=1", "mbs=1", NULL}},
 };
 #define NUM_CASES (sizeof cases / sizeof *cases)
 
@@ -45,8 +52,7 @@ static void found_plans_are_predicted_alike(void **state)
             ASSERT_OK(ms_predict(cx, workload, &result.found[k].plan, &is), cx);
             ASSERT_NEAR(result.found[k].step_s, is.replay_step_s, 1e-9);
             assert_true(is.fits);
-            num_reversed +=
-                result.found[k].plan.device_order == MS_DEVICES_REVERSED;
+            num_reversed += result.found[k].plan.device_order == MS_DEVICES_REVERSED;
             for (int s = 0; s < is.num_stages; s++)
                 assert_true(is.stages[s].peak_bytes <= is.stages[s].capacity_bytes);
         }
@@ -105,9 +111,9 @@ static void no_split_has_a_faster_slowest_stage(void **state)
         for (long a = 1; a < 14; a++)
             for (long b = 1; a + b < 15; b++)
                 for (long c = 1; a + b + c < 16; c++)
-                    least_s = fmin(least_s, largest_s(cx, workload, plan,
-                                                      (const long[]){a, b, c,
-                                                                     16 - a - b - c}));
+                    least_s =
+                        fmin(least_s, largest_s(cx, workload, plan,
+                                                (const long[]){a, b, c, 16 - a - b - c}));
         ASSERT_NEAR(got_s, least_s, 1e-9);
         long fast = is.layers_per_stage[0] + is.layers_per_stage[1];
         assert_true(reversed ? fast < 8 : fast > 8);

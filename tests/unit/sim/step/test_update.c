@@ -73,8 +73,8 @@ static void muon_multiplies_each_matrix(void **state)
     /* AdamW moves 32 bytes, with one moment less 24 */
     double streams_s = ms_stream_s(pricer, 24.0 * PARAMS + 8.0 * VECTORS);
     ms_rank_load load = ms_planned_load(cx, p, 0);
-    ASSERT_NEAR(ms_rank_update_s(&p->pipeline, 0, &load, MS_ZERO_0), products_s + streams_s,
-                1e-9);
+    ASSERT_NEAR(ms_rank_update_s(&p->pipeline, 0, &load, MS_ZERO_0),
+                products_s + streams_s, 1e-9);
     /* one rank of endlessly many multiplies the largest matrix, and none is gathered */
     ms_pipeline many = p->pipeline;
     many.shards.dense = 1e12;
