@@ -98,7 +98,7 @@ void ms_count_kinds(const ms_cluster *cluster, bool reversed, long num_ranks,
     }
 }
 
-/* ---- what they see ---- */
+/* ---- clusters of kinds ---- */
 
 static const ms_cluster *like_of(const ms_cluster *cluster, int kind)
 {

@@ -37,7 +37,7 @@ ms_cluster *ms_cluster_of_kinds(ms_arena *arena, const ms_cluster *cluster,
 /* Slow nodes, by their numbers in the file. */
 typedef struct ms_slow_nodes {
     long first, last;
-    double compute_frac, link_frac; /* as in ms_device_kind, at most 1 */
+    double compute_frac, link_frac; /* speeds as in ms_device_kind, at most 1 */
 } ms_slow_nodes;
 /* Least fraction of its listed speed at which a slow node can run. */
 #define MS_LEAST_SLOW_FRAC 0.01

@@ -81,7 +81,7 @@ void ms_explore_open_priced(ms_explorer *explorer, ms_priced_blocks *priced, boo
     priced->mixed = NULL;
     if (!ms_explore_is_mixed(explorer))
         return;
-    priced->known = NULL; /* its stages are not told apart by devices */
+    priced->known = NULL; /* the cache does not tell devices apart */
     priced->mixed = MS_NEW(explorer->scratch, ms_mixed_blocks);
     priced->mixed->ideal = ideal;
     priced->mixed->num_sets = 1 << explorer->workload->cluster->num_kinds;

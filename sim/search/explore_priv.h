@@ -14,7 +14,7 @@ typedef struct ms_priced_blocks {
     struct ms_mixed_blocks *mixed; /* costs by kinds of devices; NULL: all are alike */
 } ms_priced_blocks;
 
-/* The same on the devices of one set of kinds. */
+/* Costs of blocks on the devices of one set of kinds. */
 typedef struct ms_kind_blocks {
     ms_workload *workload; /* NULL: nothing is priced yet */
     ms_links links;

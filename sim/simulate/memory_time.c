@@ -4,7 +4,7 @@
 
 typedef struct track {
     const ms_planned *planned;
-    const ms_workload *workload; /* of the rank's devices */
+    const ms_workload *workload; /* the one of the rank's devices */
     /* parameters and buffers of the rank; each sample sets activations and logits */
     ms_rank_load load;
     const ms_rank_class *run;

@@ -7,7 +7,7 @@
 #include "sim/step/block_cost.h"
 #include "topo/device_kinds.h"
 
-/* What a stage of a plan is priced with. */
+/* Rates, links and costs with which a stage of a plan is priced. */
 typedef struct ms_prices {
     const ms_workload *workload;
     const ms_bill_set *bills;

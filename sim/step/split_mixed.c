@@ -77,7 +77,7 @@ static double least_limit_s(const stage_costs *c, ms_arena *arena)
     return best_s[c->num_layers];
 }
 
-/* Of the splits without a longer stage the one with the least sum of squared times. */
+/* Finds the split with the least sum of squared times, of those without a longer stage. */
 static void most_even(const stage_costs *c, double limit_s, ms_arena *arena, long *layers)
 {
     long width = c->num_layers + 1;

@@ -11,7 +11,7 @@
 /* A pipeline ready to be evaluated with several shardings. */
 typedef struct ms_pipeline {
     const ms_workload *workload;
-    const ms_links *links; /* of groups with all ranks, and if devices are alike of all */
+    const ms_links *links;     /* groups of all ranks; all groups if devices are alike */
     const ms_prices *of_kinds; /* [ms_kind_set]; NULL: all devices are alike */
     ms_schedule_shape shape;
     const ms_split *split;

@@ -42,7 +42,7 @@ static void ranks_take_groups_in_order_or_reversed(void **state)
     ASSERT_INT(counts[1], 8);
 }
 
-/* With 4 ranks in each node of 8 GPUs, rank 4 is in the second node. */
+/* Rank 4 is in the second node if each node of 8 GPUs holds 4 ranks. */
 static void ranks_per_domain_are_placed_by_nodes(void **state)
 {
     (void)state;
@@ -67,7 +67,8 @@ static void ranks_of_both_groups_see_the_slower_link_and_less_memory(void **stat
     const ms_cluster *slow = ms_cluster_of_kinds(arena, c, 4, 2);
     ASSERT_NEAR(slow->device.compute_frac, 0.75, 0);
     ASSERT_INT(slow->num_kinds, 0);
-    ASSERT_NEAR(slow->levels[1].bandwidth_bytes_per_s, 25e9, 0); /* its own NICs */
+    ASSERT_NEAR(slow->levels[1].bandwidth_bytes_per_s, 25e9,
+                0); /* the rate of its own NICs */
 }
 
 static const ms_cluster *slowed(ms_ctx *cx, const char *text)
