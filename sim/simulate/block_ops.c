@@ -11,7 +11,7 @@
 /* A block's operations in one pass (forward or backward), while they are collected. */
 typedef struct op_list {
     const ms_planned *planned;
-    const ms_prices *prices; /* those of the stage's devices */
+    const ms_prices *prices; /* prices on the stage's devices */
     const ms_bill *bill;
     const ms_program *program;
     int pass; /* MS_BILL_FORWARD or MS_BILL_BACKWARD */
@@ -243,7 +243,7 @@ static void add_accumulation(op_list *l)
 typedef struct collection {
     ms_arena *arena;
     const ms_planned *planned;
-    ms_prices prices; /* those of these stages */
+    ms_prices prices; /* prices on the devices of these stages */
     ms_block_ops *embed, *head, *tied_head;
     ms_block_ops *layer[MS_MAX_LAYER_KINDS][MS_NUM_LAYER_MODES];
 } collection;
