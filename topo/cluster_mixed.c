@@ -119,24 +119,23 @@ static ms_status check_like(ms_ctx *cx, ms_loc loc, const ms_cluster *like,
                             const ms_cluster *first)
 {
     const ms_level *inner = &like->levels[0];
-    if (like->num_levels < 2 || inner->topology != MS_SWITCH)
+    if (like->num_levels < 2 || inner->topology != MS_SWITCH) {
         return ms_fail(cx, MS_EINPUT, loc,
                        "cluster \"%s\" has %s, a group of a mixed cluster needs NICs and "
                        "a switch inside its innermost level",
                        like->name,
                        like->num_levels < 2 ? "one level of network"
                                             : ms_topology_names[inner->topology]);
+    }
     if (inner->gpus_per_domain != first->levels[0].gpus_per_domain ||
-        like->gpus_per_node != first->gpus_per_node)
+        like->gpus_per_node != first->gpus_per_node) {
         return ms_fail(cx, MS_EINPUT, loc,
                        "nodes of \"%s\" have %ld GPUs in domains of %ld, those of \"%s\" "
                        "%ld in domains of %ld: all groups need the same",
                        like->name, like->gpus_per_node, inner->gpus_per_domain,
                        first->name, first->gpus_per_node,
                        first->levels[0].gpus_per_domain);
-    if (inner->gpus_per_domain % like->gpus_per_node != 0)
-        return ms_fail(cx, MS_EINPUT, loc, "domains of \"%s\" hold no whole nodes",
-                       like->name);
+    }
     return MS_OK;
 }
 
@@ -204,10 +203,11 @@ static ms_status read_between(ms_ctx *cx, ms_jval root, ms_cluster *out)
 
 static const char *device_names(ms_arena *arena, const group_list *list)
 {
-    const char *names = list->kinds[0].like->device.name;
-    for (int i = 1; i < list->num; i++)
-        names =
-            ms_arena_printf(arena, "%s + %s", names, list->kinds[i].like->device.name);
+    const char *names = NULL;
+    for (int i = 0; i < list->num; i++) {
+        const char *name = list->kinds[i].like->device.name;
+        names = names == NULL ? name : ms_arena_printf(arena, "%s + %s", names, name);
+    }
     return names;
 }
 

@@ -225,11 +225,12 @@ static void append_range(cutter *c, long num_gpus, int kind)
 static int slow_kind(cutter *c, const ms_device_kind *from)
 {
     int k = 0;
-    for (; k < c->num_kinds; k++)
+    for (; k < c->num_kinds; k++) {
         if (c->kinds[k].group == from->group &&
             c->kinds[k].compute_frac == c->slow->compute_frac &&
             c->kinds[k].link_frac == c->slow->link_frac)
             return k;
+    }
     if (k == MS_MAX_DEVICE_KINDS)
         return -1;
     c->kinds[c->num_kinds++] = (ms_device_kind){
