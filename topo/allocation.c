@@ -55,6 +55,20 @@ static ms_status check_ranks(ms_ctx *cx, const ms_cluster *cluster, long num_gpu
     return ms_hint(cx, "--ranks-per-domain %ld", below > 0 ? below : unit);
 }
 
+/* Lets the clusters that kinds of devices are like see the same number of ranks. */
+static ms_status kinds_for_job(ms_ctx *cx, long num_gpus, long ranks, ms_cluster *job)
+{
+    ms_device_kind *kinds = MS_NEW_ARRAY(cx->arena, job->num_kinds, ms_device_kind);
+    for (int k = 0; k < job->num_kinds; k++) {
+        kinds[k] = job->kinds[k];
+        if (kinds[k].like != NULL)
+            MS_TRY(
+                ms_cluster_for_job(cx, kinds[k].like, num_gpus, ranks, &kinds[k].like));
+    }
+    job->kinds = kinds;
+    return MS_OK;
+}
+
 ms_status ms_cluster_for_job(ms_ctx *cx, const ms_cluster *cluster, long num_gpus,
                              long ranks, const ms_cluster **out)
 {
@@ -74,7 +88,7 @@ ms_status ms_cluster_for_job(ms_ctx *cx, const ms_cluster *cluster, long num_gpu
         level->gpus_per_domain = level->whole_gpus / whole * ranks;
     }
     *out = job;
-    return MS_OK;
+    return kinds_for_job(cx, num_gpus, ranks, job);
 }
 
 ms_status ms_cluster_load_for_job(ms_ctx *cx, const char *name_or_path, long num_gpus,

@@ -3,6 +3,7 @@
 
 #include "base/paths.h"
 #include "base/units.h"
+#include "topo/cluster_priv.h"
 
 #include <math.h>
 #include <string.h>
@@ -48,6 +49,7 @@ static const ms_field cluster_fields[] = {
      .help = "copies between devices and host memory; absent: unknown"},
     {MS_FIELD_NUMBER, "usd_per_gpu_hour", AT(usd_per_gpu_hour), .nullable = true,
      .low = 0, .high = 1e6, .help = "price of one GPU for an hour"},
+    {MS_FIELD_ANY, "slow", 0, .help = "nodes that are slower than the others"},
     {0}};
 
 #undef AT
@@ -319,14 +321,19 @@ static ms_status check_topology(ms_ctx *cx, ms_jval value, const ms_cluster *clu
     return MS_OK;
 }
 
-static ms_status read_level(ms_ctx *cx, ms_jval value, ms_cluster *cluster, int index)
+ms_status ms_level_read(ms_ctx *cx, ms_jval value, ms_level *level)
 {
-    ms_level *level = &cluster->levels[index];
     level->oversubscription = 1.0;
     level->wrap = 1;
     MS_TRY(ms_json_read(cx, value, level_fields, level));
     MS_TRY(check_bandwidth(cx, value, "bandwidth", level->bandwidth_bytes_per_s));
-    MS_TRY(check_most(cx, value, "latency", level->latency_s, MS_UNIT_SECONDS));
+    return check_most(cx, value, "latency", level->latency_s, MS_UNIT_SECONDS);
+}
+
+static ms_status read_level(ms_ctx *cx, ms_jval value, ms_cluster *cluster, int index)
+{
+    ms_level *level = &cluster->levels[index];
+    MS_TRY(ms_level_read(cx, value, level));
     MS_TRY(read_dims(cx, value, level));
     MS_TRY(read_optional(cx, value, "wrap", MS_MAX_TORUS_SIDES, &level->wrap));
     MS_TRY(read_optional(cx, value, "rails", MAX_RAILS, &level->rails));
@@ -379,7 +386,10 @@ static ms_status read_host(ms_ctx *cx, ms_jval root, ms_host_link *host)
 
 ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out)
 {
+    ms_jval groups;
     *out = (ms_cluster){.usd_per_gpu_hour = NAN};
+    if (ms_json_member(cx, root, "device_groups", &groups))
+        return ms_cluster_read_mixed(cx, root, groups, out);
     MS_TRY(ms_json_read(cx, root, cluster_fields, out));
     ms_jval device = root;
     ms_jval levels = root;
@@ -390,7 +400,7 @@ ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out)
         status = MS_EINPUT;
     if (read_levels(cx, levels, out) != MS_OK || check_node(cx, root, out) != MS_OK)
         status = MS_EINPUT;
-    return status;
+    return status == MS_OK ? ms_cluster_read_slow(cx, root, out) : status;
 }
 
 ms_status ms_cluster_check_levels(ms_ctx *cx, const ms_cluster *cluster)

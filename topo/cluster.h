@@ -1,5 +1,6 @@
-/* A cluster: one kind of device, and the levels of the network from the innermost.
- * Numbers are from configs/clusters/, with source and date; NaN if unknown. */
+/* A cluster: one kind of device, and the levels of the network from the innermost; a mixed
+ * cluster has several kinds (topo/device_kinds.h). Numbers are from configs/clusters/,
+ * with source and date; NaN if unknown. */
 #ifndef MS_TOPO_CLUSTER_H
 #define MS_TOPO_CLUSTER_H
 
@@ -36,6 +37,8 @@ typedef struct ms_device {
     ms_loc peak_loc; /* where the file states the peaks */
     long num_sms;    /* streaming multiprocessors */
     double tdp_w;    /* power limit; NaN: unknown */
+    /* speed of every kernel / that of a device as listed: below 1 in slow nodes; 0: 1 */
+    double compute_frac;
 } ms_device;
 
 /* Bandwidths of copies between devices and host memory. NaN: unknown. */
@@ -87,6 +90,24 @@ long ms_level_gpus(const ms_level *level);
 
 #define MS_MAX_LEVELS 4
 
+/* Most kinds of devices in a cluster. */
+#define MS_MAX_DEVICE_KINDS 4
+
+/* Devices of one group of a cluster that are equally fast. */
+typedef struct ms_device_kind {
+    /* the cluster file whose device, node and network they have; NULL: the cluster's own */
+    const struct ms_cluster *like;
+    int group; /* number of the group, in the order of the file */
+    /* speed of kernels, and bandwidth of links, in slow nodes / as listed; otherwise 1 */
+    double compute_frac, link_frac;
+} ms_device_kind;
+
+/* Consecutive GPUs of one kind. */
+typedef struct ms_kind_range {
+    long num_gpus; /* LONG_MAX: all that follow */
+    int kind;
+} ms_kind_range;
+
 typedef struct ms_cluster {
     const char *name;
     const char *description;
@@ -100,6 +121,14 @@ typedef struct ms_cluster {
     int num_levels;
     ms_level levels[MS_MAX_LEVELS]; /* levels, innermost first */
     double usd_per_gpu_hour;        /* price; NaN: unknown */
+    /* kinds of devices, if they are not all alike; `device` and `levels` are then what
+     * all devices have at least, but for its profile and rates: those of kind 0 */
+    int num_kinds; /* 0: all devices are alike */
+    const ms_device_kind *kinds;
+    int num_ranges;
+    const ms_kind_range *ranges; /* kinds of the GPUs, in the order of the groups */
+    const ms_level *between;     /* network between groups; NULL: one group */
+    const char *slowed_by; /* text of ms_cluster_slow_down_by; NULL: it was not called */
 } ms_cluster;
 
 /* Loads a cluster by name, alias ("h100") or path into cx->arena. MS_EINPUT for unknown

@@ -2,6 +2,9 @@
 #include "base/print.h"
 #include "base/units.h"
 #include "topo/cluster.h"
+#include "topo/device_kinds.h"
+
+#include <limits.h>
 
 #include <math.h>
 
@@ -72,6 +75,42 @@ static void print_level(FILE *out, const ms_level *level)
     fputc('\n', out);
 }
 
+/* Number of GPUs of a kind; LONG_MAX: not limited. */
+static long gpus_of_kind(const ms_cluster *cluster, int kind)
+{
+    long num_gpus = 0;
+    for (int i = 0; i < cluster->num_ranges; i++) {
+        const ms_kind_range *range = &cluster->ranges[i];
+        if (range->kind != kind)
+            continue;
+        if (range->num_gpus == LONG_MAX)
+            return LONG_MAX;
+        num_gpus += range->num_gpus;
+    }
+    return num_gpus;
+}
+
+static void print_kinds(FILE *out, const ms_cluster *cluster)
+{
+    if (cluster->num_kinds == 0)
+        return;
+    ms_print(out, "\ngroups and slow nodes\n");
+    ms_arena *scratch = ms_arena_open();
+    for (int k = 0; k < cluster->num_kinds; k++) {
+        const ms_cluster *like = cluster->kinds[k].like;
+        long num_gpus = gpus_of_kind(cluster, k);
+        ms_print(out, "  %-18s %s%s%s\n",
+                 num_gpus == LONG_MAX ? "all other GPUs"
+                                      : ms_arena_printf(scratch, "%ld GPUs", num_gpus),
+                 ms_kind_text(scratch, cluster, k), like != NULL ? ", like " : "",
+                 like != NULL ? like->name : "");
+    }
+    ms_arena_close(scratch);
+    if (cluster->between != NULL)
+        ms_print(out, "below: the least memory and network of all groups, and the rates "
+                      "of the first group's device\n");
+}
+
 void ms_cluster_print(FILE *out, const ms_cluster *cluster)
 {
     ms_print(out, "cluster %s\n", cluster->name);
@@ -82,6 +121,7 @@ void ms_cluster_print(FILE *out, const ms_cluster *cluster)
         ms_print(out, "  %-18s %ld\n", "GPUs at most", cluster->max_gpus);
     if (!isnan(cluster->usd_per_gpu_hour))
         ms_print(out, "  %-18s %.2f USD\n", "GPU hour", cluster->usd_per_gpu_hour);
+    print_kinds(out, cluster);
     print_device(out, &cluster->device);
     print_host(out, &cluster->host);
     ms_print(out, "\nnetwork %s, innermost level first\n", cluster->network);
@@ -141,6 +181,26 @@ static void write_level(ms_jout *out, const ms_level *level)
     ms_jout_end_object(out);
 }
 
+static void write_kinds(ms_jout *out, const ms_cluster *cluster)
+{
+    if (cluster->num_kinds == 0)
+        return;
+    ms_jout_begin_array_field(out, "device_kinds");
+    for (int k = 0; k < cluster->num_kinds; k++) {
+        const ms_device_kind *kind = &cluster->kinds[k];
+        long num_gpus = gpus_of_kind(cluster, k);
+        ms_jout_begin_object(out);
+        ms_jout_number_field(out, "group", kind->group);
+        ms_jout_text_field(out, "like", kind->like == NULL ? NULL : kind->like->name);
+        ms_jout_text_field(out, "device", ms_kind_device(cluster, k)->name);
+        write_count(out, "gpus", num_gpus == LONG_MAX ? 0 : num_gpus);
+        ms_jout_number_field(out, "compute_frac", kind->compute_frac);
+        ms_jout_number_field(out, "link_frac", kind->link_frac);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_array(out);
+}
+
 void ms_cluster_write_json(ms_jout *out, const ms_cluster *cluster)
 {
     ms_jout_begin_object(out);
@@ -158,5 +218,6 @@ void ms_cluster_write_json(ms_jout *out, const ms_cluster *cluster)
         write_level(out, &cluster->levels[i]);
     ms_jout_end_array(out);
     ms_jout_number_field(out, "usd_per_gpu_hour", cluster->usd_per_gpu_hour);
+    write_kinds(out, cluster);
     ms_jout_end_object(out);
 }

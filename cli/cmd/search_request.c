@@ -36,7 +36,8 @@ static ms_choice kept_choice(const char *text)
     size_t length = strcspn(text, "=");
     for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++) {
         bool is_name = i == MS_CHOOSE_STACK || i == MS_CHOOSE_RANKS_PER_DOMAIN;
-        if (!is_name && text[length] != '\0' &&
+        bool is_kept = ms_plan_fields[i].search == MS_SEARCH_KEEPS;
+        if (is_kept && !is_name && text[length] != '\0' &&
             strlen(ms_plan_fields[i].name) == length &&
             strncasecmp(ms_plan_fields[i].name, text, length) == 0)
             return i;

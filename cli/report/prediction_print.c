@@ -6,6 +6,7 @@
 #include "sim/step/prediction_text.h"
 
 #include <math.h>
+#include <string.h>
 
 #define BAR_WIDTH 40
 
@@ -161,6 +162,34 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_prediction *p)
     ms_table_print(table, out);
 }
 
+/* In a mixed cluster: the devices of each pipeline rank, and which rank is busiest. */
+static void print_devices(FILE *out, ms_arena *arena, const ms_prediction *p)
+{
+    if (p->stages[0].device == NULL)
+        return;
+    ms_table *table = MS_TABLE(arena, "lrl", "pipeline ranks", "memory (GiB)", "devices");
+    int busiest = 0;
+    for (int i = 0, first = 0; i < p->num_stages; i++) {
+        const ms_stage_prediction *stage = &p->stages[i];
+        busiest = stage->busy_s > p->stages[busiest].busy_s ? i : busiest;
+        bool more = i + 1 < p->num_stages && strcmp(stage[1].device, stage->device) == 0;
+        if (more)
+            continue;
+        const char *ranks = first == i ? ms_arena_printf(arena, "%d", i)
+                                       : ms_arena_printf(arena, "%d to %d", first, i);
+        ms_table_cells(table, "%s\t%.1f\t%s", ranks, ms_gib(stage->capacity_bytes),
+                       stage->device);
+        first = i + 1;
+    }
+    fputc('\n', out);
+    ms_table_print(table, out);
+    const ms_stage_prediction *stage = &p->stages[busiest];
+    ms_print(out,
+             "pipeline rank %d is busiest, %.1f %% of the step, on %s; the least room is "
+             "on rank %d\n",
+             busiest, 100.0 * stage->busy_s / p->step_s, stage->device, p->worst_rank);
+}
+
 static void print_stages(FILE *out, ms_arena *arena, const ms_prediction *p)
 {
     ms_table *table = MS_TABLE(arena, "rrrrrrrrr", "pipeline rank", "layers",
@@ -172,7 +201,8 @@ static void print_stages(FILE *out, ms_arena *arena, const ms_prediction *p)
                        stage->rank, stage->num_layers, 1e3 * stage->forward_s,
                        1e3 * stage->backward_s, ms_decimals(p->step_s), stage->busy_s,
                        100.0 * stage->busy_s / p->step_s, ms_gib(stage->peak_bytes),
-                       ms_gib(ms_prediction_free_bytes(p, stage->peak_bytes)),
+                       ms_gib(ms_prediction_free_bytes(p, stage->peak_bytes) +
+                              stage->capacity_bytes - p->capacity_bytes),
                        stage->live_microbatches);
     }
     fputc('\n', out);
@@ -208,5 +238,6 @@ void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,
     print_times(out, arena, prediction);
     print_memory(out, arena, prediction);
     print_stages(out, arena, prediction);
+    print_devices(out, arena, prediction);
     print_axes(out, arena, prediction);
 }

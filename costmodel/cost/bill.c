@@ -98,7 +98,8 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     if (node->op == MS_OP_ADAM)
         return ms_update_s(pricer, ms_tensor_local_elements(program, node->in[0]));
     if (pointwise != NULL)
-        return ms_pointwise_s(pointwise, ms_node_pointwise_bytes(program, node));
+        return pricer->slowdown *
+               ms_pointwise_s(pointwise, ms_node_pointwise_bytes(program, node));
     if (stack->fuses_projections && ms_node_sums_joined(program, node))
         return 0.0;
     switch (node->op) {
@@ -126,7 +127,7 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
         return ms_stream_s(pricer, ms_node_traffic_bytes(program, node) *
                                        (1.0 + unfused_passes(op) *
                                                   stack->unfused_traffic.value)) +
-               routing_share(node) * stack->routing_s.value;
+               routing_share(node) * stack->routing_s.value * pricer->slowdown;
     }
 }
 

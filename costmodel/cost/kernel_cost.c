@@ -136,12 +136,14 @@ static void set_products(ms_pricer *pricer, ms_dtype compute)
     const ms_gemm_profile *gemm = &profile->gemm[compute];
     pricer->compute = compute;
     pricer->peak_flop_per_s = device->peak_flop_per_s[compute];
+    double hbm_bytes_per_s = device->hbm_bytes_per_s / pricer->slowdown;
     pricer->gemm_flop_per_s =
-        ms_gemm_flop_per_s(device, gemm, ms_flop_per_joule(profile, compute), compute);
+        ms_gemm_flop_per_s(device, gemm, ms_flop_per_joule(profile, compute), compute) /
+        pricer->slowdown;
     pricer->gemm_hbm_bytes_per_s =
-        device->hbm_bytes_per_s *
+        hbm_bytes_per_s *
         (gemm->hbm_frac.value > 0.0 ? gemm->hbm_frac : profile->hbm_frac).value;
-    pricer->quantize_bytes_per_s = device->hbm_bytes_per_s * gemm->quantize_frac.value;
+    pricer->quantize_bytes_per_s = hbm_bytes_per_s * gemm->quantize_frac.value;
 }
 
 /* Rate of attention in the compute type / the profile's, which is of another type: the
@@ -164,9 +166,9 @@ static void set_attention(ms_pricer *pricer, const ms_attention_profile *attenti
     double most = limit > 0.0 ? limit : HUGE_VAL;
     double sustained = attention->sustained_frac.value * attention_type_frac(pricer);
     pricer->attention_forward_flop_per_s =
-        ms_min(attention->forward_flop_per_s.value * sustained, most);
+        ms_min(attention->forward_flop_per_s.value * sustained, most) / pricer->slowdown;
     pricer->attention_backward_flop_per_s =
-        ms_min(attention->backward_flop_per_s.value * sustained, most);
+        ms_min(attention->backward_flop_per_s.value * sustained, most) / pricer->slowdown;
 }
 
 ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute)
@@ -189,15 +191,20 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
     ms_attention_kernel kernel = choose_attention(profile, stack->attention);
     const ms_attention_profile *attention = &profile->attention[kernel];
     long domain_gpus = cluster->num_levels > 0 ? ms_level_gpus(&cluster->levels[0]) : 1;
+    double speed_frac = cluster->device.compute_frac;
+    double slowdown = speed_frac > 0.0 ? 1.0 / speed_frac : 1.0;
     *out = (ms_pricer){
         .device = &cluster->device,
         .profile = profile,
         .stack = stack,
-        .hbm_bytes_per_s = cluster->device.hbm_bytes_per_s * profile->hbm_frac.value,
+        .slowdown = slowdown,
+        .hbm_bytes_per_s =
+            cluster->device.hbm_bytes_per_s * profile->hbm_frac.value / slowdown,
         .attention_small_head_frac = attention->small_head_frac.value,
         .attention_half_sequence = attention->half_sequence.value,
-        .attention_overhead_s =
-            isnan(attention->overhead_s.value) ? 0.0 : attention->overhead_s.value,
+        .attention_overhead_s = isnan(attention->overhead_s.value)
+                                    ? 0.0
+                                    : attention->overhead_s.value * slowdown,
         .attention_fused = kernel != MS_ATTENTION_UNFUSED,
         .wide_domain = domain_gpus == 0 || domain_gpus > 8,
         .attention_one_head_dim = kernel <= MS_ATTENTION_FA2,
@@ -259,10 +266,10 @@ static double fitted_product_s(const ms_pricer *pricer, const ms_gemm_shape *sha
         shape->result_bytes * results;
     double x = compute_s * compute_s;
     double y = traffic_bytes / pricer->gemm_hbm_bytes_per_s;
-    double z = gemm->depth_s.value * shape->k;
+    double z = gemm->depth_s.value * pricer->slowdown * shape->k;
     y *= y;
     z *= z;
-    return gemm->overhead_s.value + sqrt(sqrt(x * x + y * y + z * z));
+    return gemm->overhead_s.value * pricer->slowdown + sqrt(sqrt(x * x + y * y + z * z));
 }
 
 double ms_gemm_kernel_s(const ms_pricer *pricer, ms_gemm_shape shape)
@@ -307,7 +314,9 @@ double ms_quantized_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape)
     double seconds = ms_gemm_kernel_s(pricer, shape);
     if (seconds <= 0.0 || pricer->quantize_bytes_per_s <= 0.0)
         return seconds;
-    return seconds + pricer->profile->gemm[pricer->compute].quantize_overhead_s.value +
+    return seconds +
+           pricer->profile->gemm[pricer->compute].quantize_overhead_s.value *
+               pricer->slowdown +
            cast_bytes(pricer, shape) / pricer->quantize_bytes_per_s;
 }
 
@@ -333,7 +342,8 @@ double ms_update_s(const ms_pricer *pricer, double num_params)
 {
     const ms_pointwise_profile *adam = ms_pricer_pointwise(pricer, MS_OP_ADAM);
     if (adam != NULL)
-        return ms_pointwise_s(adam, 7.0 * ms_stored_bytes(pricer->compute) * num_params);
+        return pricer->slowdown *
+               ms_pointwise_s(adam, 7.0 * ms_stored_bytes(pricer->compute) * num_params);
     return ms_stream_s(pricer, num_params * pricer->stack->optimizer_bytes.value);
 }
 

@@ -15,6 +15,9 @@ typedef struct ms_pricer {
     ms_dtype compute;
     /* listed peak of `compute`, or that of a faster measured kernel */
     double peak_flop_per_s;
+    /* seconds of a kernel / those at the device's listed speed; above 1 in slow nodes:
+     * all rates below are lower and overheads larger by it */
+    double slowdown;
     double gemm_flop_per_s; /* peak * efficiency * sustained, within the power limit */
     double gemm_hbm_bytes_per_s; /* listed HBM rate * gemm.hbm_frac */
     /* HBM rate of casts in the measured kernels' libraries; 0: casts take no time */

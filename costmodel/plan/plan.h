@@ -57,6 +57,14 @@ typedef enum ms_optimizer {
 /* "adamw" "adam8bit" "adafactor" "sgd" "lion" "muon", NULL */
 extern const char *const ms_optimizer_names[];
 
+/* Order in which ranks take the groups of a mixed cluster (topo/device_kinds.h). */
+typedef enum ms_device_order {
+    MS_DEVICES_LISTED, /* the first ranks, and so the first stages, on the first group */
+    MS_DEVICES_REVERSED
+} ms_device_order;
+/* "listed" "reversed", NULL */
+extern const char *const ms_device_order_names[];
+
 /* The choices of a plan, in the order of flags and of JSON:
  * costmodel/plan/plan_field.h. */
 typedef enum ms_choice {
@@ -119,6 +127,8 @@ typedef enum ms_choice {
     MS_CHOOSE_UNIT_LAYERS,
     MS_CHOOSE_RESHARD_RANKS,
     MS_CHOOSE_PARTITION_ACTIVATIONS,
+    MS_CHOOSE_SLOW_NODES,
+    MS_CHOOSE_DEVICE_ORDER,
     MS_NUM_CHOICES
 } ms_choice;
 
@@ -185,6 +195,8 @@ typedef struct ms_plan {
      * sharded (hpZ of ZeRO++); 0: those of the shards */
     long reshard_ranks;
     bool partition_activations; /* saved layer inputs are split over tp (ZeRO-R) */
+    const char *slow_nodes; /* nodes slower than listed (ms_cluster_slow_down_by); NULL */
+    ms_device_order device_order; /* in which ranks take the groups of a mixed cluster */
 } ms_plan;
 
 /* The adapters of a plan; rank 0 if it has none or its targets are unknown words. */

@@ -41,6 +41,8 @@ static bool find_cp_method(const char *text, int *index)
 const char *const ms_optimizer_names[] = {"adamw", "adam8bit", "adafactor", "sgd",
                                           "lion",  "muon",     NULL};
 
+const char *const ms_device_order_names[] = {"listed", "reversed", NULL};
+
 static bool find_optimizer(const char *text, int *index)
 {
     static const struct {
@@ -536,4 +538,15 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
          FLAG("--partition-activations", NULL,
               "split layer inputs saved for full recomputation over tp, without "
               "sequence parallelism (default off)")},
+    [MS_CHOOSE_SLOW_NODES] =
+        {TEXT(slow_nodes), JSON("devices", "slow_nodes"), .json_plain = MS_PLAIN_OMITTED,
+         FLAG("--slow-nodes", "NODES",
+              "nodes below their listed speed: 3:0.8 is node 3 at 0.8 of it, 3-5:1:0.5 "
+              "nodes 3 to 5 with links at half their bandwidth (default: none)")},
+    [MS_CHOOSE_DEVICE_ORDER] =
+        {WORD(device_order, "device_order", ms_device_order_names),
+         JSON("devices", "order"), .json_plain = MS_PLAIN_OMITTED,
+         .search = MS_SEARCH_TRIES, .in_table = true, .hidden = true,
+         FLAG("--device-order", NULL,
+              "order in which ranks take the groups of a mixed cluster (default listed)")},
 };

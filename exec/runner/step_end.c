@@ -155,7 +155,7 @@ static double update_s(const ms_rank_run *r)
 {
     const ms_planned *p = r->rank.planned;
     ms_rank_load load = ms_planned_load(r->rank.cx, p, r->pipeline_rank);
-    return ms_rank_update_s(&p->pipeline, &load, p->sharding);
+    return ms_rank_update_s(&p->pipeline, r->pipeline_rank, &load, p->sharding);
 }
 
 static ms_status end_on_clock(ms_rank_run *r)

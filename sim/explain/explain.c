@@ -223,8 +223,8 @@ static void add_causes(ms_ctx *cx, const ms_explanation *e, ms_explain_collectiv
     if (to->entry->cause == MS_CAUSE_NODES) {
         for (int i = 0; i < e->num_blocks; i++)
             if (same_block(&e->blocks[i].held, &to->entry->block))
-                add_node_causes(cx, e->blocks[i].program, &e->planned->workload->pricer,
-                                to);
+                add_node_causes(cx, e->blocks[i].program,
+                                &e->blocks[i].held.workload->pricer, to);
         return;
     }
     ms_explain_cause *cause = MS_NEW(cx->arena, ms_explain_cause);
@@ -240,7 +240,7 @@ static void add_collective(ms_ctx *cx, ms_explanation *e, const ms_traffic *traf
                            ms_explain_collective *collectives)
 {
     const ms_planned *p = e->planned;
-    const ms_span *span = ms_traffic_span(p, entry->group);
+    const ms_span *span = ms_traffic_span(p, traffic->rank, entry->group);
     ms_explain_collective *to = &collectives[e->num_collectives++];
     *to = (ms_explain_collective){
         .entry = entry,
@@ -248,7 +248,7 @@ static void add_collective(ms_ctx *cx, ms_explanation *e, const ms_traffic *traf
         .block = entry->has_block ? block_name(cx->arena, e, &entry->block) : NULL,
         .axis = ms_traffic_group_name(p->plan, entry->group),
         .span = span,
-        .tier = p->workload->cluster->levels[span->tier].name};
+        .tier = ms_traffic_tier(p, traffic->rank, entry->group)};
     add_causes(cx, e, to);
 }
 

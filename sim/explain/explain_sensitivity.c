@@ -203,8 +203,11 @@ ms_status ms_explain_list_figures(ms_ctx *cx, ms_explanation *e)
     for (int file = 0; file < NUM_FILES; file++)
         most += figures[file].num;
     s.list = MS_NEW_ARRAY(cx->arena, most, ms_explain_figure);
+    /* groups of a mixed cluster have files of their own, which are not changed */
+    bool has_groups = w->cluster->between != NULL;
     for (int file = 0; file < NUM_FILES; file++)
-        study_file(&s, (file_kind)file, &figures[file]);
+        if (file == STACK || !has_groups)
+            study_file(&s, (file_kind)file, &figures[file]);
     qsort(s.list, (size_t)s.num, sizeof *s.list, by_effect);
     e->figures = s.list;
     e->num_figures = s.num;

@@ -31,7 +31,7 @@ const char *ms_explain_state_axis(const ms_explanation *e, bool expert)
     ms_traffic_group group = expert && plan->ep * plan->etp * plan->size[MS_TP] > 1
                                  ? MS_TRAFFIC_EXPERT_FSDP
                                  : MS_TRAFFIC_FSDP;
-    if (plan->zero < 1 || ms_traffic_span(e->planned, group)->size <= 1)
+    if (plan->zero < 1 || ms_traffic_span(e->planned, e->rank, group)->size <= 1)
         return NULL;
     return ms_traffic_group_name(plan, group);
 }

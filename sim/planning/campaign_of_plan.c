@@ -35,6 +35,20 @@ static double tokens_of(const ms_campaign_question *question, const ms_workload 
     return given_or(question->given.tokens, question->flop / (6.0 * params.active));
 }
 
+/* Power limit of a device; on a mixed cluster the mean over the job's, in listed order. */
+static double mean_tdp_w(const ms_cluster *cluster, long gpus)
+{
+    long counts[MS_MAX_DEVICE_KINDS];
+    double sum_w = 0.0;
+    if (cluster->num_kinds == 0)
+        return cluster->device.tdp_w;
+    ms_count_kinds(cluster, false, gpus, counts);
+    for (int k = 0; k < cluster->num_kinds; k++)
+        sum_w +=
+            counts[k] > 0 ? (double)counts[k] * ms_kind_device(cluster, k)->tdp_w : 0.0;
+    return sum_w / (double)gpus;
+}
+
 ms_campaign_terms ms_campaign_terms_of(const ms_campaign_question *question,
                                        const ms_workload *workload, double gpus)
 {
@@ -43,7 +57,7 @@ ms_campaign_terms ms_campaign_terms_of(const ms_campaign_question *question,
     ms_campaign_terms t = *given;
     t.tokens = tokens_of(question, workload);
     t.gpu_hour_price = given_or(given->gpu_hour_price, cluster->usd_per_gpu_hour);
-    t.gpu_power_w = given_or(given->gpu_power_w, cluster->device.tdp_w);
+    t.gpu_power_w = given_or(given->gpu_power_w, mean_tdp_w(cluster, (long)gpus));
     t.pue = given_or(given->pue, 1.0);
     t.gpu_mean_s = given_or(given->gpu_mean_s, 3600.0 * LLAMA_3_GPU_HOURS);
     t.restart_s = given_or(given->restart_s, ASSUMED_RESTART_S);

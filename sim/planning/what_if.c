@@ -207,6 +207,14 @@ ms_status ms_what_if_find(ms_ctx *cx, const ms_what_if_question *question,
                         .job = *base,
                         .is_given = question->given != NULL};
     MS_TRY(ms_cluster_load(cx, base->cluster, &cluster));
+    if (cluster->between != NULL) {
+        ms_fail(
+            cx, MS_EINPUT, MS_NOWHERE,
+            "what-if changes the numbers of one kind of device, and cluster \"%s\" has "
+            "groups of several",
+            cluster->name);
+        return ms_hint(cx, "search copies of the cluster files with other numbers");
+    }
     MS_TRY(ms_workload_open(cx, base, &workload));
     out->profile = workload->profile->name;
     out->gpu_hour_price = isnan(question->gpu_hour_price) ? cluster->usd_per_gpu_hour

@@ -119,7 +119,8 @@ static void make_shape(ms_explore_level *l)
 {
     ms_workload *workload = l->explorer->workload;
     l->shape = ms_workload_shape(workload, l->bills, &l->plan);
-    l->split = ms_workload_split(workload, l->bills, &l->shape);
+    const unsigned char *kinds = ms_plan_kinds(l->explorer->scratch, &l->plan, workload);
+    l->split = ms_workload_split(workload, l->bills, &l->shape, kinds);
 }
 
 static void make_lists(ms_explore_level *l)
@@ -159,7 +160,7 @@ static void note_bound(const ms_explore_level *l, double bound_s)
 {
     ms_explorer *explorer = l->explorer;
     ms_schedule_bounds *noted = explorer->noted;
-    if (noted == NULL)
+    if (noted == NULL || ms_explore_is_mixed(explorer)) /* bounds differ by arrangement */
         return;
     MS_MAKE_ROOM(explorer->scratch, noted->of, noted->num, noted->capacity, 256);
     noted->of[noted->num++] = (ms_schedule_bound){bound_key(l), bound_s};
@@ -276,20 +277,6 @@ static bool next_batch(ms_explore_level *l, batches *b)
     return true;
 }
 
-/* Prepares costs of blocks, which are large: only those that are priced are written. */
-static void open_priced(ms_priced_blocks *priced, ms_known_stages *known)
-{
-    priced->modes = 0;
-    priced->known = known;
-}
-
-static void forget_prices(ms_priced_blocks *priced)
-{
-    priced->modes = 0;
-    if (priced->known != NULL)
-        ms_known_stages_forget(priced->known);
-}
-
 /* ---- bound of a mesh ---- */
 
 typedef struct mesh_bound {
@@ -325,25 +312,49 @@ int ms_explore_compare_bounds(const ms_mesh_choice *a, const ms_mesh_choice *b)
     return (more[i] > 0) - (more[i] < 0);
 }
 
+/* Bounds all plans of the chosen arrangement. */
+static void bound_arranged(ms_explore_level *l, mesh_bound *bound)
+{
+    bound->ideal = ms_links_ideal(ms_explore_all_kinds(l), &l->plan);
+    ms_explore_open_priced(l->explorer, &bound->priced, true, l->explorer->stages);
+    for (batches b = {0}; next_batch(l, &b);) {
+        ms_explore_forget_prices(&bound->priced);
+        for (schedules s = schedules_of(l); next_schedule(l, &s);)
+            bound_schedule(l, bound);
+    }
+}
+
+/* Bounds each arrangement of a mixed cluster. */
+static void bound_mixed(ms_explore_level *l, mesh_bound *bound)
+{
+    ms_explorer *explorer = l->explorer;
+    ms_orders *orders = MS_NEW(explorer->scratch, ms_orders);
+    ms_arrangements *arrangements = MS_NEW(explorer->scratch, ms_arrangements);
+    ms_space_orders(explorer->space, &l->plan, explorer->workload, orders);
+    arrangements->orders = orders;
+    while (ms_explore_next_arrangement(l, arrangements) != NULL)
+        bound_arranged(l, bound);
+}
+
 double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
                           ms_plan *least)
 {
     ms_explore_level l = {.explorer = explorer,
                           .plan = ms_space_plan(explorer->space, mesh),
                           .any_replicas = true};
+    ms_arena_mark mark = ms_arena_save(explorer->scratch);
     mesh_bound bound;
     bound.least_s = INFINITY;
     bound.least = l.plan;
-    open_priced(&bound.priced, explorer->stages);
     ms_counts counts = explorer->counts;
-    bound.ideal = ms_links_ideal(explorer->workload, &l.plan);
     if (explorer->noted != NULL)
         explorer->noted->num = 0;
     bool refused = ms_explore_breaks_rule(&l, MS_RULES_OF_MESH);
-    for (batches b = {0}; !refused && next_batch(&l, &b);) {
-        forget_prices(&bound.priced);
-        for (schedules s = schedules_of(&l); next_schedule(&l, &s);)
-            bound_schedule(&l, &bound);
+    if (!refused && ms_explore_is_mixed(explorer)) {
+        bound_mixed(&l, &bound);
+        ms_arena_rewind(explorer->scratch, mark);
+    } else if (!refused) {
+        bound_arranged(&l, &bound);
     }
     explorer->counts = counts;
     if (least != NULL)
@@ -354,20 +365,20 @@ double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
 double ms_explore_estimate_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
                              const ms_plan *like)
 {
-    ms_workload *workload = explorer->workload;
     ms_arena_mark mark = ms_arena_save(explorer->scratch);
     ms_explore_level l = {.explorer = explorer,
                           .plan = ms_space_plan(explorer->space, mesh)};
     ms_counts counts = explorer->counts;
     double estimate_s = INFINITY;
     ms_priced_blocks priced;
-    open_priced(&priced, NULL);
+    ms_explore_open_priced(explorer, &priced, false, NULL);
     l.plan.microbatch = like->microbatch;
+    l.plan.device_order = like->device_order;
     ms_space_copy(&explorer->space->layers, like, &l.plan);
     if (set_batch(&l)) {
         ms_space_copy(&explorer->space->prices, like, &l.plan);
         if (set_schedule(&l, like->schedule, like->virtual_stages)) {
-            ms_links links = ms_links_make(workload, &l.plan);
+            ms_links links = ms_links_make(ms_explore_all_kinds(&l), &l.plan);
             make_lists(&l);
             ms_explore_open(&l, &links, &priced);
             estimate_s = ms_explore_least_sharded_s(&l);
@@ -394,6 +405,20 @@ static long count_orders(ms_explore_level *l, const ms_orders *orders, bool one_
     return num_plans;
 }
 
+/* Number of plans of the chosen arrangement, in these orders of axes. */
+static long count_arranged(ms_explore_level *l, const ms_orders *orders)
+{
+    bool one_by_one = ms_explore_joins_order(l);
+    long num_plans = 0;
+    for (batches b = {0}; next_batch(l, &b);) {
+        for (schedules s = schedules_of(l); next_schedule(l, &s);) {
+            make_shape(l);
+            num_plans += count_orders(l, orders, one_by_one);
+        }
+    }
+    return num_plans;
+}
+
 long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
 {
     const ms_workload *workload = explorer->workload;
@@ -407,13 +432,11 @@ long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
     l.pipeline.shards = ms_shard_sizes_of(&links, 1);
     long num_plans = 0;
     bool refused = orders->num == 0 || ms_explore_breaks_rule(&l, MS_RULES_OF_MESH);
-    bool one_by_one = ms_explore_joins_order(&l);
-    for (batches b = {0}; !refused && next_batch(&l, &b);) {
-        for (schedules s = schedules_of(&l); next_schedule(&l, &s);) {
-            make_shape(&l);
-            num_plans += count_orders(&l, orders, one_by_one);
-        }
-    }
+    ms_arrangements *arrangements = MS_NEW(explorer->scratch, ms_arrangements);
+    arrangements->orders = orders;
+    const ms_orders *next;
+    while (!refused && (next = ms_explore_next_arrangement(&l, arrangements)) != NULL)
+        num_plans += count_arranged(&l, next);
     ms_arena_rewind(explorer->scratch, mark);
     return num_plans;
 }
@@ -491,23 +514,18 @@ static void explore_schedule(ms_explore_level *l, mesh_links *links)
 
 static void explore_batch(ms_explore_level *l, mesh_links *links)
 {
-    forget_prices(&links->ideal_priced);
+    ms_explore_forget_prices(&links->ideal_priced);
     for (int i = 0; i < links->num; i++)
-        forget_prices(&links->priced[i]);
+        ms_explore_forget_prices(&links->priced[i]);
     for (schedules s = schedules_of(l); next_schedule(l, &s);)
         explore_schedule(l, links);
 }
 
-void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
-                     double threshold_s)
+/* Explores the plans of the chosen arrangement, in these orders of axes. */
+static void explore_arranged(ms_explore_level *l, const ms_orders *orders)
 {
-    ms_workload *workload = explorer->workload;
-    ms_arena_mark mark = ms_arena_save(explorer->scratch);
-    ms_explore_level *l = MS_NEW(explorer->scratch, ms_explore_level);
-    ms_orders *orders = MS_NEW(explorer->scratch, ms_orders);
-    l->explorer = explorer;
-    l->plan = ms_space_plan(explorer->space, mesh);
-    ms_space_orders(explorer->space, &l->plan, workload, orders);
+    ms_explorer *explorer = l->explorer;
+    ms_workload *workload = ms_explore_all_kinds(l);
     mesh_links links;
     links.num = orders->num;
     links.orders = orders;
@@ -515,18 +533,38 @@ void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
     links.priced =
         ms_arena_take(explorer->scratch, (size_t)orders->num * sizeof *links.priced);
     links.ideal = ms_links_ideal(workload, &l->plan);
-    open_priced(&links.ideal_priced, explorer->stages);
+    ms_explore_open_priced(explorer, &links.ideal_priced, true, explorer->stages);
     for (int i = 0; i < orders->num; i++) {
-        open_priced(&links.priced[i], NULL);
+        ms_explore_open_priced(explorer, &links.priced[i], false, NULL);
         memcpy(l->plan.order, orders->order[i], sizeof l->plan.order);
         links.of_order[i] = ms_links_make(workload, &l->plan);
     }
     memcpy(l->plan.order, orders->order[0], sizeof l->plan.order);
+    for (batches b = {0}; next_batch(l, &b);)
+        explore_batch(l, &links);
+}
+
+void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
+                     double threshold_s)
+{
+    ms_arena_mark mark = ms_arena_save(explorer->scratch);
+    ms_explore_level *l = MS_NEW(explorer->scratch, ms_explore_level);
+    ms_orders *orders = MS_NEW(explorer->scratch, ms_orders);
+    l->explorer = explorer;
+    l->plan = ms_space_plan(explorer->space, mesh);
+    ms_space_orders(explorer->space, &l->plan, explorer->workload, orders);
+    memcpy(l->plan.order, orders->order[0], sizeof l->plan.order);
     explorer->num_found = explorer->num_passed = 0;
     explorer->threshold_s = threshold_s;
+    ms_arrangements *arrangements = MS_NEW(explorer->scratch, ms_arrangements);
+    arrangements->orders = orders;
     bool refused = ms_explore_breaks_rule(l, MS_RULES_OF_MESH) ||
                    ms_explore_count_rule(explorer, orders->broken);
-    for (batches b = {0}; !refused && next_batch(l, &b);)
-        explore_batch(l, &links);
+    const ms_orders *next;
+    while (!refused && (next = ms_explore_next_arrangement(l, arrangements)) != NULL) {
+        ms_arena_mark arranged = ms_arena_save(explorer->scratch);
+        explore_arranged(l, next);
+        ms_arena_rewind(explorer->scratch, arranged);
+    }
     ms_arena_rewind(explorer->scratch, mark);
 }

@@ -9,9 +9,26 @@
  * of axes, shared by all schedules. */
 typedef struct ms_priced_blocks {
     ms_block_costs blocks;
-    unsigned modes;         /* bit mask of the ms_layer_mode that are priced */
-    ms_known_stages *known; /* cache of stages with these costs; NULL: none */
+    unsigned modes;                /* bit mask of the ms_layer_mode that are priced */
+    ms_known_stages *known;        /* cache of stages with these costs; NULL: none */
+    struct ms_mixed_blocks *mixed; /* costs by kinds of devices; NULL: all are alike */
 } ms_priced_blocks;
+
+/* Costs of blocks on the devices of one set of kinds. */
+typedef struct ms_kind_blocks {
+    ms_workload *workload; /* NULL: nothing is priced yet */
+    ms_links links;
+    ms_block_costs blocks;
+    unsigned modes;
+} ms_kind_blocks;
+
+/* Costs of blocks on each set of kinds of devices that a stage has, made when needed. */
+typedef struct ms_mixed_blocks {
+    bool ideal; /* on ideal links */
+    int num_sets;
+    ms_kind_blocks *of;                 /* [ms_kind_set], num_sets of them */
+    ms_prices prices[MS_NUM_KIND_SETS]; /* for ms_pipeline.of_kinds */
+} ms_mixed_blocks;
 
 /* Recomputations that space and framework allow with the sharding of a plan. */
 typedef struct ms_legal_recompute {
@@ -56,6 +73,27 @@ typedef struct ms_explore_level {
     const ms_schedule *lists; /* schedule, or one of fewer micro-batches, as many alive */
     ms_rank_live *live;       /* (split->num_runs): live micro-batches by rank class */
 } ms_explore_level;
+
+bool ms_explore_is_mixed(const ms_explorer *explorer);
+
+/* Orders of a mesh's axes that are explored together. On a mixed cluster each order of
+ * axes and of devices is explored by itself, since it decides the kinds of each stage. */
+typedef struct ms_arrangements {
+    const ms_orders *orders;
+    int num_passed;
+    ms_orders one;
+} ms_arrangements;
+/* Sets the next arrangement in the plan, and returns its orders; NULL: there is none. */
+const ms_orders *ms_explore_next_arrangement(ms_explore_level *l, ms_arrangements *a);
+/* The workload for groups of all ranks of the plan, in its arrangement. */
+ms_workload *ms_explore_all_kinds(const ms_explore_level *l);
+
+/* Prepares costs of blocks, which are large: only those that are priced are written. */
+void ms_explore_open_priced(ms_explorer *explorer, ms_priced_blocks *priced, bool ideal,
+                            ms_known_stages *known);
+void ms_explore_forget_prices(ms_priced_blocks *priced);
+/* Adds missing layer modes to l->priced, on the devices of each stage. */
+void ms_explore_price(ms_explore_level *l, unsigned modes);
 
 /* Prepares l->pipeline for plans on `links`; schedule and split are chosen already. Block
  * costs on these links are added to `priced` where it lacks them. */

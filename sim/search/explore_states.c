@@ -19,28 +19,18 @@ typedef struct recomputed {
     bool knows_peaks;    /* `loads` include activations */
 } recomputed;
 
-static void price(ms_explore_level *l, unsigned modes)
-{
-    modes &= ~l->priced->modes;
-    if (modes == 0)
-        return;
-    ms_workload_add_modes(l->explorer->workload, l->bills, modes);
-    ms_block_costs_price(l->explorer->workload, l->bills, l->links, &l->plan, modes,
-                         &l->priced->blocks);
-    l->priced->modes |= modes;
-}
-
 static void make_stages(ms_explore_level *l, ms_layer_mode mode, long recompute_layers,
                         bool compute_alone, ms_stage *stages)
 {
     const ms_split *split = l->split;
-    price(l, 1U << mode | 1U << MS_RECOMPUTE_NONE);
+    ms_explore_price(l, 1U << mode | 1U << MS_RECOMPUTE_NONE);
     for (int i = 0; i < split->num_classes; i++) {
         int s = split->stage_of_class[i];
         ms_stage_layout layout = ms_split_layout(split, s, mode, recompute_layers);
         layout.compute_alone = compute_alone;
-        ms_known_stage_make(l->explorer->workload, &l->priced->blocks, &layout,
-                            l->priced->known, &stages[i]);
+        ms_prices own = ms_pipeline_prices(&l->pipeline, s);
+        ms_known_stage_make(own.workload, own.blocks, &layout, l->priced->known,
+                            &stages[i]);
     }
 }
 
@@ -561,10 +551,11 @@ void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_block
     ms_workload *workload = l->explorer->workload;
     l->links = links;
     l->priced = priced;
-    price(l, 1U << MS_RECOMPUTE_NONE);
+    ms_explore_price(l, 1U << MS_RECOMPUTE_NONE);
     l->pipeline = (ms_pipeline){
         .workload = workload,
         .links = links,
+        .of_kinds = priced->mixed == NULL ? NULL : priced->mixed->prices,
         .shape = l->shape,
         .split = l->split,
         .shards = ms_shard_sizes_of(links, l->shape.num_microbatches),

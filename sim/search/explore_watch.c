@@ -24,7 +24,8 @@ static bool is_followed(const ms_explore_level *l, depth made)
         like.recompute_layers = l->plan.recompute_layers;
     }
     if (made < SHARDING) {
-        memcpy(like.order, l->plan.order, sizeof like.order);
+        if (!ms_explore_is_mixed(l->explorer)) /* mixed: explored one by one */
+            memcpy(like.order, l->plan.order, sizeof like.order);
         like.zero = l->plan.zero;
         like.reshard_after_forward = l->plan.reshard_after_forward;
     }

@@ -334,7 +334,7 @@ static void make_classes(shared *s, ms_arena *arena)
     qsort(s->tasks, (size_t)s->num_tasks, sizeof *s->tasks, by_class);
     s->classes = MS_NEW_ARRAY(arena, s->num_tasks, task_class);
     for (int i = 0; i < s->num_tasks; i++) {
-        if (i == 0 ||
+        if (i == 0 || s->workload->cluster->num_kinds > 0 || /* dp decides devices, too */
             ms_explore_compare_bounds(&s->tasks[i - 1].mesh, &s->tasks[i].mesh) != 0)
             s->classes[s->num_classes++] = (task_class){.first = i};
         s->classes[s->num_classes - 1].num++;

@@ -101,7 +101,10 @@ void ms_space_list_orders(const ms_plan *plan, const ms_workload *workload,
             continue;
         sign(&variant, workload->cluster, &known[num_known]);
         int found = 0;
-        while (found < num_known && !same_signature(&known[found], &known[num_known]))
+        /* orders place stages on other devices of a mixed cluster */
+        bool is_mixed = workload->cluster->num_kinds > 0;
+        while (found < num_known &&
+               (is_mixed || !same_signature(&known[found], &known[num_known])))
             found++;
         if (found == num_known)
             first[num_known++] = i;

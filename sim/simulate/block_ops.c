@@ -11,6 +11,7 @@
 /* A block's operations in one pass (forward or backward), while they are collected. */
 typedef struct op_list {
     const ms_planned *planned;
+    const ms_prices *prices; /* prices on the stage's devices */
     const ms_bill *bill;
     const ms_program *program;
     int pass; /* MS_BILL_FORWARD or MS_BILL_BACKWARD */
@@ -45,16 +46,16 @@ static const ms_bill_comm *find_entry(const op_list *l, const ms_bill_comm *one)
 static void add_collective(op_list *l, ms_block_op op, const ms_bill_comm *one)
 {
     const ms_planned *p = l->planned;
+    const ms_links *links = l->prices->links;
     const ms_bill_comm *entry = find_entry(l, one);
     assert(entry != NULL); /* the layer program's costs include all collectives */
     double share = (double)one->count / entry->count;
-    double all_s =
-        entry->count *
-        ms_collective_s(&p->links.law[one->axis][one->collective], one->size_bytes);
+    double all_s = entry->count * ms_collective_s(&links->law[one->axis][one->collective],
+                                                  one->size_bytes);
     double exposed_s =
-        ms_comm_exposed_s(p->workload, entry, &p->links, p->plan->async_tp);
+        ms_comm_exposed_s(l->prices->workload, entry, links, p->plan->async_tp);
     bool overlaps = entry->ring || entry->beside_s > 0.0 ||
-                    ms_comm_is_async(entry, &p->links, p->plan->async_tp);
+                    ms_comm_is_async(entry, links, p->plan->async_tp);
     double interference = overlaps ? p->workload->stack->interference_frac.value : 0.0;
     double hidden_s =
         interference < 1.0 ? (all_s - exposed_s) / (1.0 - interference) : 0.0;
@@ -79,7 +80,7 @@ static void add_collective(op_list *l, ms_block_op op, const ms_bill_comm *one)
 static void add_redistribution(op_list *l, ms_block_op op, const ms_node *node)
 {
     ms_bill_comm one;
-    if (ms_node_bill_comm(l->program, &l->planned->workload->pricer, node, &one))
+    if (ms_node_bill_comm(l->program, &l->prices->workload->pricer, node, &one))
         add_collective(l, op, &one);
 }
 
@@ -87,7 +88,7 @@ static void add_redistribution(op_list *l, ms_block_op op, const ms_node *node)
  * attention kernel, and after that kernel one operation for their exposed seconds. */
 static void add_ring(op_list *l, ms_block_op op, const ms_node *node)
 {
-    const ms_pricer *pricer = &l->planned->workload->pricer;
+    const ms_pricer *pricer = &l->prices->workload->pricer;
     ms_ring_transfer transfers[MS_MAX_RING_TRANSFERS];
     int num = ms_ring_transfers(l->program, node, transfers);
     double seconds = ms_attention_s(pricer, ms_node_attention(l->program, node));
@@ -216,7 +217,7 @@ static void add_node(op_list *l, const ms_node *node)
         add_redistribution(l, op, node);
         return;
     }
-    op.compute_s = ms_node_compute_s(l->program, node, &l->planned->workload->pricer);
+    op.compute_s = ms_node_compute_s(l->program, node, &l->prices->workload->pricer);
     if (op.compute_s > 0.0)
         l->ops[l->num++] = op;
     if (ms_node_is_ring(l->program, node))
@@ -226,7 +227,7 @@ static void add_node(op_list *l, const ms_node *node)
 /* Adds the sums of gradients of a backward in a stack that makes them apart. */
 static void add_accumulation(op_list *l)
 {
-    const ms_workload *workload = l->planned->workload;
+    const ms_workload *workload = l->prices->workload;
     double accumulate_bytes = workload->stack->accumulate_bytes.value *
                               (l->bill->dense_params + l->bill->expert_params);
     double seconds = ms_stream_s(&workload->pricer, accumulate_bytes);
@@ -238,20 +239,32 @@ static void add_accumulation(op_list *l)
                                      .compute_s = seconds};
 }
 
+/* The blocks of stages on devices of one set of kinds, made as they are needed. */
+typedef struct collection {
+    ms_arena *arena;
+    const ms_planned *planned;
+    ms_prices prices; /* prices on the devices of these stages */
+    ms_block_ops *embed, *head, *tied_head;
+    ms_block_ops *layer[MS_MAX_LAYER_KINDS][MS_NUM_LAYER_MODES];
+} collection;
+
 /* Maximum operations besides one per node: ring transfers, gradient sums. */
 #define MORE_OPS (4 * (MS_MAX_RING_TRANSFERS + 1) + 1)
 
-static void collect_ops(ms_arena *arena, const ms_planned *planned,
-                        const ms_held_block *held, ms_block_ops *out)
+static void collect_ops(const collection *c, const ms_held_block *held, ms_block_ops *out)
 {
+    ms_arena *arena = c->arena;
     const ms_program *program = out->program;
     for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
         bool forward = pass == MS_BILL_FORWARD;
         int first = forward ? 0 : program->num_forward_nodes;
         int last = forward ? program->num_forward_nodes : program->num_nodes;
-        op_list l = {planned, held->bill,
-                     program, pass,
-                     0,       MS_NEW_ARRAY(arena, last - first + MORE_OPS, ms_block_op)};
+        op_list l = {.planned = c->planned,
+                     .prices = &c->prices,
+                     .bill = held->bill,
+                     .program = program,
+                     .pass = pass,
+                     .ops = MS_NEW_ARRAY(arena, last - first + MORE_OPS, ms_block_op)};
         for (int n = first; n < last; n++)
             if (program->nodes[n].pass != MS_PASS_OPTIMIZER)
                 add_node(&l, &program->nodes[n]);
@@ -264,10 +277,10 @@ static void collect_ops(ms_arena *arena, const ms_planned *planned,
 
 /* ---- parameters and gradients ---- */
 
-static ms_state_move move_of(const ms_planned *p, ms_traffic_group group,
+static ms_state_move move_of(const collection *c, ms_traffic_group group,
                              ms_collective collective, ms_sync_split split)
 {
-    const ms_collective_law *law = ms_traffic_law(&p->links, group, collective);
+    const ms_collective_law *law = ms_traffic_law(c->prices.links, group, collective);
     return (ms_state_move){.group = group,
                            .collective = collective,
                            .size_bytes = split.size_bytes * split.per_block,
@@ -275,34 +288,36 @@ static ms_state_move move_of(const ms_planned *p, ms_traffic_group group,
                            .seconds = ms_sync_s(law, split)};
 }
 
-static ms_sync_split split_of(const ms_planned *p, const ms_block_ops *ops,
+static ms_sync_split split_of(const collection *c, const ms_block_ops *ops,
                               const ms_bill *bill, bool expert, double bytes)
 {
-    return ms_sync_split_of(p->workload->stack, bill, expert, ops->block->unit_layers,
-                            bytes);
+    return ms_sync_split_of(c->prices.workload->stack, bill, expert,
+                            ops->block->unit_layers, bytes);
 }
 
-static void collect_gathers(const ms_planned *p, const ms_bill *bill, bool expert,
+static void collect_gathers(const collection *c, const ms_bill *bill, bool expert,
                             double num_params, ms_block_ops *out)
 {
+    const ms_planned *p = c->planned;
     double bytes = p->workload->stack->param_comm_bytes.value * num_params;
     if (p->sharding >= MS_ZERO_3)
         bytes += expert ? out->block->frozen.expert : out->block->frozen.dense;
-    ms_sync_split split = split_of(p, out, bill, expert, bytes);
+    ms_sync_split split = split_of(c, out, bill, expert, bytes);
     const ms_traffic_group groups[] = {ms_traffic_state_group(p->plan, expert, true),
                                        ms_traffic_regather_group(p, expert)};
     ms_state_move *moves[] = {&out->gather[expert], &out->regather[expert]};
     for (int again = 0; again < 2; again++) {
-        *moves[again] = move_of(p, groups[again], MS_ALL_GATHER, split);
-        moves[again]->seconds += ms_quantize_gather_s(
-            p->workload, &p->links, (ms_sync_group)(groups[again] - MS_TRAFFIC_FSDP),
-            num_params);
+        ms_sync_group sync = (ms_sync_group)(groups[again] - MS_TRAFFIC_FSDP);
+        *moves[again] = move_of(c, groups[again], MS_ALL_GATHER, split);
+        moves[again]->seconds += ms_quantize_gather_s(c->prices.workload, c->prices.links,
+                                                      sync, num_params);
     }
 }
 
-static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops *out)
+static void collect_moves(const collection *c, const ms_bill *bill, ms_block_ops *out)
 {
-    const ms_links *links = &p->links;
+    const ms_planned *p = c->planned;
+    const ms_links *links = c->prices.links;
     double grad_bytes = p->workload->stack->grad_comm_bytes.value, shard_params = 0.0;
     for (int expert = 0; expert < 2; expert++) {
         double params[2]; /* number of parameters gathered [0] and reduced [1] */
@@ -315,39 +330,33 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops
         int shards = expert ? MS_SYNC_EXPERT_FSDP : MS_SYNC_FSDP;
         double kept = expert ? out->block->expert_params : out->block->dense_params;
         shard_params += kept / (double)links->sync_span[shards].size;
-        collect_gathers(p, bill, expert, params[0], out);
+        collect_gathers(c, bill, expert, params[0], out);
         out->reduce[expert] =
-            move_of(p, ms_traffic_state_group(p->plan, expert, true), MS_REDUCE_SCATTER,
-                    split_of(p, out, bill, expert, grad_bytes * params[1]));
+            move_of(c, ms_traffic_state_group(p->plan, expert, true), MS_REDUCE_SCATTER,
+                    split_of(c, out, bill, expert, grad_bytes * params[1]));
         out->reduce[expert].seconds += ms_accumulate_gradients_s(
-            p->workload, links, (ms_sync_group)shards, params[1]);
+            c->prices.workload, links, (ms_sync_group)shards, params[1]);
         out->all_reduce[expert] =
-            move_of(p, ms_traffic_state_group(p->plan, expert, false), MS_ALL_REDUCE,
-                    split_of(p, out, bill, expert, grad_bytes * kept));
+            move_of(c, ms_traffic_state_group(p->plan, expert, false), MS_ALL_REDUCE,
+                    split_of(c, out, bill, expert, grad_bytes * kept));
     }
-    out->replicate = move_of(p, MS_TRAFFIC_REPLICATE, MS_ALL_REDUCE,
-                             split_of(p, out, bill, false, grad_bytes * shard_params));
-    out->tp_sync = move_of(p, MS_TRAFFIC_TP, MS_ALL_REDUCE,
+    out->replicate = move_of(c, MS_TRAFFIC_REPLICATE, MS_ALL_REDUCE,
+                             split_of(c, out, bill, false, grad_bytes * shard_params));
+    out->tp_sync = move_of(c, MS_TRAFFIC_TP, MS_ALL_REDUCE,
                            (ms_sync_split){grad_bytes * bill->tp_partial_params, 1.0});
 }
 
 /* ---- stages ---- */
-
-typedef struct collection {
-    ms_arena *arena;
-    const ms_planned *planned;
-    ms_block_ops *embed, *head, *tied_head;
-    ms_block_ops *layer[MS_MAX_LAYER_KINDS][MS_NUM_LAYER_MODES];
-} collection;
 
 static ms_block_ops *make_block(const collection *c, const ms_block_cost *block,
                                 ms_held_block held)
 {
     ms_block_ops *out = MS_NEW(c->arena, ms_block_ops);
     out->block = block;
+    held.workload = c->prices.workload;
     out->program = ms_planned_program(c->arena, c->planned, &held);
-    collect_ops(c->arena, c->planned, &held, out);
-    collect_moves(c->planned, held.bill, out);
+    collect_ops(c, &held, out);
+    collect_moves(c, held.bill, out);
     return out;
 }
 
@@ -359,11 +368,11 @@ static ms_block_ops *layer_of(collection *c, int stage, long layer)
     ms_layer_mode mode = ms_planned_mode(p, layer);
     ms_block_ops **made = &c->layer[kind][mode];
     if (*made == NULL) {
-        *made = make_block(c, &p->blocks.layer[kind][mode],
+        *made = make_block(c, &c->prices.blocks->layer[kind][mode],
                            (ms_held_block){.block = MS_BLOCK_LAYER,
                                            .kind = kind,
                                            .mode = mode,
-                                           .bill = p->bills->layer[kind][mode]});
+                                           .bill = c->prices.bills->layer[kind][mode]});
     }
     return *made;
 }
@@ -381,18 +390,20 @@ static ms_block_ops *end_block_of(ms_block_ops **made, const collection *c,
 
 /* Costs of a head that shares its matrix with the embedding on the same rank. In a stack
  * with fixed_unit_buffers the head gathers and reduces that matrix once more. */
-static const ms_block_cost *tied_head(ms_arena *arena, const ms_planned *p)
+static const ms_block_cost *tied_head(const collection *c)
 {
-    ms_block_cost *block = MS_NEW(arena, ms_block_cost);
-    *block = p->blocks.tied_head;
+    const ms_planned *p = c->planned;
+    const ms_block_costs *blocks = c->prices.blocks;
+    ms_block_cost *block = MS_NEW(c->arena, ms_block_cost);
+    *block = blocks->tied_head;
     if (p->workload->stack->fixed_unit_buffers && p->sharding == MS_ZERO_3) {
-        block->gather_s = p->blocks.head.gather_s;
-        block->frozen_gather_s = p->blocks.head.frozen_gather_s;
-        block->regather_saved_s = p->blocks.head.regather_saved_s;
-        block->frozen = p->blocks.head.frozen;
+        block->gather_s = blocks->head.gather_s;
+        block->frozen_gather_s = blocks->head.frozen_gather_s;
+        block->regather_saved_s = blocks->head.regather_saved_s;
+        block->frozen = blocks->head.frozen;
     }
     if (p->workload->stack->fixed_unit_buffers && ms_shards_grads(p->sharding))
-        block->reduce_s = p->blocks.head.reduce_s;
+        block->reduce_s = blocks->head.reduce_s;
     return block;
 }
 
@@ -407,26 +418,34 @@ static ms_stage_blocks stage_of(collection *c, int stage)
     ms_stage_blocks out = {
         0, MS_NEW_ARRAY(c->arena, split->layers[stage] + 2, ms_block_ops *)};
     if (layout.has_embedding)
-        out.blocks[out.num++] = end_block_of(&c->embed, c, &p->blocks.embed,
-                                             MS_BLOCK_EMBED, &p->bills->embed);
+        out.blocks[out.num++] = end_block_of(&c->embed, c, &c->prices.blocks->embed,
+                                             MS_BLOCK_EMBED, &c->prices.bills->embed);
     for (long i = 0; i < split->layers[stage]; i++)
         out.blocks[out.num++] = layer_of(c, stage, i);
     if (layout.has_head) {
         out.blocks[out.num++] =
             end_block_of(tied ? &c->tied_head : &c->head, c,
-                         tied ? tied_head(c->arena, p) : &p->blocks.head, MS_BLOCK_HEAD,
-                         &p->bills->head);
+                         tied ? tied_head(c) : &c->prices.blocks->head, MS_BLOCK_HEAD,
+                         &c->prices.bills->head);
     }
     return out;
 }
 
 ms_stage_blocks *ms_stage_blocks_make(ms_arena *arena, const ms_planned *planned)
 {
-    collection c = {.arena = arena, .planned = planned};
+    collection *of_kinds[MS_NUM_KIND_SETS] = {NULL};
     int num_stages = planned->pipeline.split->num_stages;
     ms_stage_blocks *out = MS_NEW_ARRAY(arena, num_stages, ms_stage_blocks);
-    for (int s = 0; s < num_stages; s++)
-        out[s] = stage_of(&c, s);
+    for (int s = 0; s < num_stages; s++) {
+        collection **c = &of_kinds[ms_split_kinds(planned->pipeline.split, s)];
+        if (*c == NULL) {
+            *c = MS_NEW(arena, collection);
+            (*c)->arena = arena;
+            (*c)->planned = planned;
+            (*c)->prices = ms_planned_prices(planned, s);
+        }
+        out[s] = stage_of(*c, s);
+    }
     return out;
 }
 

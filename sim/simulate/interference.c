@@ -126,9 +126,10 @@ long ms_pair_host_waits(ms_arena *arena, const ms_planned *planned, int f, int b
     long num = ms_num_layer_pairs(&forward, &backward);
     *forward_s = MS_NEW_ARRAY(arena, num, double);
     *backward_s = MS_NEW_ARRAY(arena, num, double);
+    ms_prices own = ms_planned_prices(planned, f);
     for (long i = 0; i < num; i++) {
-        double host_s = ms_layer_pair_host_s(planned->workload, &planned->blocks,
-                                             &forward, &backward, i);
+        double host_s =
+            ms_layer_pair_host_s(own.workload, own.blocks, &forward, &backward, i);
         (*forward_s)[i] = host_s / 3.0;
         (*backward_s)[i] = host_s - (*forward_s)[i];
     }

@@ -4,6 +4,7 @@
 
 typedef struct track {
     const ms_planned *planned;
+    const ms_workload *workload; /* the one of the rank's devices */
     /* parameters and buffers of the rank; each sample sets activations and logits */
     ms_rank_load load;
     const ms_rank_class *run;
@@ -21,6 +22,7 @@ static track open_track(ms_ctx *cx, const ms_planned *p, int rank)
     while (rank >= run->first_rank + run->num_ranks)
         run++;
     track t = {.planned = p,
+               .workload = ms_planned_prices(p, ms_split_stage(split, rank, 0)).workload,
                .load = ms_planned_load(cx, p, rank),
                .run = run,
                .counts = MS_NEW_ARRAY(cx->arena, 2 * run->num_distinct, int),
@@ -44,7 +46,7 @@ static void add_sample(track *t, double time_s, ms_live_bytes live, int task)
     t->load.activation_bytes = live.activation_bytes;
     t->load.logits_bytes = live.logits_bytes;
     t->load.head_grad_bytes = live.head_grad_bytes;
-    ms_rank_memory(t->planned->workload, &t->load, t->planned->sharding,
+    ms_rank_memory(t->workload, &t->load, t->planned->sharding,
                    &t->planned->pipeline.shards, sample->bytes);
     sample->bytes[MS_MEMORY_OPTIMIZER] -= t->moment_bytes;
     sample->bytes[MS_MEMORY_FRAGMENTATION] -=

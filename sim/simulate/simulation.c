@@ -68,7 +68,8 @@ static bool has_slow_link(const ms_simulate_options *options)
 static ms_status open_uses(ms_ctx *cx, const ms_planned *planned,
                            const ms_simulate_options *options, ms_link_uses **out)
 {
-    bool shares = options->engine == MS_ENGINE_EVENT && !options->unshared &&
+    bool is_mixed = planned->workload->cluster->num_kinds > 0;
+    bool shares = options->engine == MS_ENGINE_EVENT && !options->unshared && !is_mixed &&
                   options->detail == MS_DETAIL_NODE;
     if (!shares && has_slow_link(options)) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
@@ -370,6 +371,8 @@ ms_status ms_simulate(ms_ctx *cx, const ms_planned *planned,
     *out = (ms_simulation){.options = *options,
                            .planned = planned,
                            .optimizer_sync = planned->workload->stack->optimizer_sync};
+    /* one fabric, and one number of SMs, stands for all devices */
+    out->options.unshared |= planned->workload->cluster->num_kinds > 0;
     bool unfolded = options->unfolded || options->jitter_frac > 0.0;
     ms_link_uses *uses = NULL;
     MS_TRY(open_uses(cx, planned, options, &uses));

@@ -31,7 +31,8 @@ typedef struct ms_simulate_options {
     ms_engine engine;
     ms_detail detail;
     bool unfolded; /* simulates every rank instead of one per class of equal ranks */
-    /* tasks do not share links and SMs: the event engine gives the times of a replay */
+    /* tasks do not share links and SMs: the event engine gives the times of a replay; in
+     * mixed clusters they never do */
     bool unshared;
     bool rendezvous; /* sends wait for the receiver; false: eager sends */
     /* true: simulates the first step after initialisation, in which weights that ranks

@@ -20,7 +20,7 @@ static void make_spans(ms_step_builder *s)
 static double update_s(ms_ctx *cx, const ms_planned *p, int rank)
 {
     ms_rank_load load = ms_planned_load(cx, p, rank);
-    return ms_rank_update_s(&p->pipeline, &load, p->sharding);
+    return ms_rank_update_s(&p->pipeline, rank, &load, p->sharding);
 }
 
 static void place_ends(ms_step_builder *s)

@@ -362,7 +362,11 @@ double ms_step_floor_s(const ms_workload *workload, long gpus)
     double sequence_length = (double)workload->sequence_length;
     ms_flop_per_token flop = ms_workload_flop_per_token(workload);
     double tokens = (double)workload->global_batch * sequence_length;
-    double peak_flop_per_s = (double)gpus * workload->pricer.peak_flop_per_s;
+    double most_flop_per_s = workload->pricer.peak_flop_per_s;
+    for (int k = 0; k < workload->cluster->num_kinds; k++)
+        most_flop_per_s =
+            ms_max(most_flop_per_s, workload->of_kinds[1U << k]->pricer.peak_flop_per_s);
+    double peak_flop_per_s = (double)gpus * most_flop_per_s;
     return tokens * (flop.causal_flop - flop.vector_flop) / peak_flop_per_s *
            (1.0 - 1e-12);
 }

@@ -9,7 +9,7 @@ static bool has_own_split(ms_workload *workload, const ms_plan *plan)
     ms_bill_key key = ms_plan_bill_key(workload, plan);
     ms_bill_set *bills = ms_workload_bills(workload, &key);
     ms_schedule_shape shape = ms_workload_shape(workload, bills, plan);
-    const ms_split *split = ms_workload_split(workload, bills, &shape);
+    const ms_split *split = ms_workload_split(workload, bills, &shape, NULL);
     return split->num_stages == plan->num_stage_layers &&
            memcmp(split->layers, plan->layers_per_stage,
                   (size_t)plan->num_stage_layers * sizeof(long)) == 0;

@@ -2,24 +2,56 @@
 
 #include "sim/step/bill_key.h"
 
-static void open_bills(ms_planned *p)
+/* Prices the plan on the devices of `workload`; returns the bills. */
+static ms_bill_set *price(const ms_plan *plan, ms_workload *workload, ms_links *links,
+                          ms_block_costs *blocks)
 {
-    const ms_plan *plan = p->plan;
-    ms_bill_key key = ms_plan_bill_key(p->workload, plan);
+    ms_bill_key key = ms_plan_bill_key(workload, plan);
     unsigned modes = 1U << MS_RECOMPUTE_NONE | 1U << ms_plan_layer_mode(plan);
-    p->bills = ms_workload_bills(p->workload, &key);
-    ms_workload_add_modes(p->workload, p->bills, modes);
-    p->links = ms_links_make(p->workload, plan);
-    ms_block_costs_price(p->workload, p->bills, &p->links, plan, modes, &p->blocks);
+    ms_bill_set *bills = ms_workload_bills(workload, &key);
+    ms_workload_add_modes(workload, bills, modes);
+    *links = ms_links_make(workload, plan);
+    ms_block_costs_price(workload, bills, links, plan, modes, blocks);
+    return bills;
 }
 
-static const ms_split *split_of(ms_ctx *cx, const ms_planned *p)
+/* Prices the plan on the kinds of devices of each rank. */
+static const ms_prices *price_kinds(ms_ctx *cx, const ms_planned *p,
+                                    const unsigned char *kinds)
+{
+    ms_prices *prices = MS_NEW_ARRAY(cx->arena, MS_NUM_KIND_SETS, ms_prices);
+    for (long i = 0; i < p->plan->size[MS_PP]; i++) {
+        if (prices[kinds[i]].workload != NULL)
+            continue;
+        ms_workload *workload = ms_workload_of_kinds(p->workload, kinds[i]);
+        ms_links *links = MS_NEW(cx->arena, ms_links);
+        ms_block_costs *blocks = MS_NEW(cx->arena, ms_block_costs);
+        const ms_bill_set *bills = price(p->plan, workload, links, blocks);
+        prices[kinds[i]] = (ms_prices){workload, bills, links, blocks};
+    }
+    return prices;
+}
+
+static void open_bills(ms_planned *p, const unsigned char *kinds)
+{
+    int pp = (int)p->plan->size[MS_PP];
+    if (kinds != NULL)
+        price(p->plan, ms_workload_of_kinds(p->workload, ms_all_kinds(kinds, pp)),
+              &p->links, &p->blocks);
+    ms_bill_key key = ms_plan_bill_key(p->workload, p->plan);
+    p->bills = kinds == NULL ? price(p->plan, p->workload, &p->links, &p->blocks)
+                             : ms_workload_bills(p->workload, &key);
+}
+
+static const ms_split *split_of(ms_ctx *cx, const ms_planned *p,
+                                const unsigned char *kinds)
 {
     const ms_plan *plan = p->plan;
     ms_schedule_shape shape = ms_plan_shape(plan);
     if (plan->num_stage_layers == 0)
-        return ms_workload_split(p->workload, p->bills, &shape);
-    return ms_split_make(cx->arena, p->workload->model, plan->layers_per_stage, &shape);
+        return ms_workload_split(p->workload, p->bills, &shape, kinds);
+    return ms_split_make(cx->arena, p->workload->model, plan->layers_per_stage, &shape,
+                         kinds);
 }
 
 static void make_stages(ms_ctx *cx, ms_planned *p)
@@ -30,7 +62,8 @@ static void make_stages(ms_ctx *cx, ms_planned *p)
         int s = split->stage_of_class[i];
         ms_stage_layout layout = ms_split_layout(split, s, ms_plan_layer_mode(p->plan),
                                                  p->plan->recompute_layers);
-        ms_stage_make(p->workload, &p->blocks, &layout, &p->stages[i]);
+        ms_prices own = ms_planned_prices(p, s);
+        ms_stage_make(own.workload, own.blocks, &layout, &p->stages[i]);
     }
     p->pipeline.stages = p->stages;
 }
@@ -74,13 +107,15 @@ static void open_stages(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                         ms_planned *p)
 {
     *p = (ms_planned){.plan = plan, .workload = workload};
-    open_bills(p);
+    const unsigned char *kinds = ms_plan_kinds(cx->arena, plan, workload);
+    open_bills(p, kinds);
     p->sharding = ms_plan_sharding(plan);
-    const ms_split *split = split_of(cx, p);
+    const ms_split *split = split_of(cx, p, kinds);
     ms_schedule_shape shape = ms_workload_shape(workload, p->bills, plan);
     p->pipeline = (ms_pipeline){
         .workload = p->workload,
         .links = &p->links,
+        .of_kinds = kinds == NULL ? NULL : price_kinds(cx, p, kinds),
         .shape = shape,
         .split = split,
         .shards = ms_shard_sizes_of(&p->links, shape.num_microbatches),
@@ -138,6 +173,18 @@ const ms_stage *ms_planned_stage(const ms_planned *p, int stage)
     return &p->stages[p->pipeline.split->class_of_stage[stage]];
 }
 
+ms_prices ms_planned_prices(const ms_planned *p, int stage)
+{
+    if (p->pipeline.of_kinds == NULL)
+        return (ms_prices){p->workload, p->bills, &p->links, &p->blocks};
+    return ms_pipeline_prices(&p->pipeline, stage);
+}
+
+const ms_links *ms_planned_links(const ms_planned *p, int rank)
+{
+    return ms_planned_prices(p, ms_split_stage(p->pipeline.split, rank, 0)).links;
+}
+
 ms_layer_mode ms_planned_mode(const ms_planned *p, long layer_in_stage)
 {
     const ms_plan *plan = p->plan;
@@ -154,7 +201,8 @@ static int kind_of(const ms_planned *p, int stage, long layer)
 
 const ms_bill *ms_planned_layer_bill(const ms_planned *p, int stage, long layer)
 {
-    return p->bills->layer[kind_of(p, stage, layer)][ms_planned_mode(p, layer)];
+    const ms_bill_set *bills = ms_planned_prices(p, stage).bills;
+    return bills->layer[kind_of(p, stage, layer)][ms_planned_mode(p, layer)];
 }
 
 /* ---- blocks of a rank ---- */
@@ -168,26 +216,30 @@ static void add_layer(ms_held_block *held, int *num, int kind, ms_layer_mode mod
             return;
         }
     }
-    held[(*num)++] = (ms_held_block){MS_BLOCK_LAYER,     kind,        mode, 1.0, bill,
-                                     bill->dense_params, bill->frozen};
+    held[(*num)++] = (ms_held_block){MS_BLOCK_LAYER,     kind,         mode, 1.0, bill,
+                                     bill->dense_params, bill->frozen, NULL};
 }
 
 int ms_planned_held(const ms_planned *p, int rank, ms_held_block out[MS_MAX_HELD_BLOCKS])
 {
     const ms_split *split = p->pipeline.split;
-    const ms_bill *embed = &p->bills->embed, *head = &p->bills->head;
+    ms_prices own = ms_planned_prices(p, ms_split_stage(split, rank, 0));
+    const ms_bill *embed = &own.bills->embed, *head = &own.bills->head;
     int num = 0, last = split->num_stages - 1;
     if (ms_split_holds(split, rank, 0))
         out[num++] = (ms_held_block){
-            MS_BLOCK_EMBED, 0, MS_RECOMPUTE_NONE, 1.0, embed, embed->dense_params,
-            embed->frozen};
+            MS_BLOCK_EMBED, 0,   MS_RECOMPUTE_NONE, 1.0, embed, embed->dense_params,
+            embed->frozen,  NULL};
     for (int chunk = 0; chunk < split->num_chunks; chunk++) {
         int s = ms_split_stage(split, rank, chunk);
         for (long i = 0; i < split->layers[s]; i++)
             add_layer(out, &num, kind_of(p, s, i), ms_planned_mode(p, i),
                       ms_planned_layer_bill(p, s, i));
     }
-    if (!ms_split_holds(split, rank, last))
+    bool has_head = ms_split_holds(split, rank, last);
+    for (int i = 0; i < num; i++)
+        out[i].workload = own.workload;
+    if (!has_head)
         return num;
     double params = head->dense_params;
     ms_frozen_bytes frozen = head->frozen;
@@ -195,8 +247,8 @@ int ms_planned_held(const ms_planned *p, int rank, ms_held_block out[MS_MAX_HELD
         params -= ms_shared_head_params(p->workload, head);
         frozen.dense -= p->workload->model->tied_embeddings ? head->frozen_head_bytes : 0;
     }
-    out[num++] =
-        (ms_held_block){MS_BLOCK_HEAD, 0, MS_RECOMPUTE_NONE, 1.0, head, params, frozen};
+    out[num++] = (ms_held_block){MS_BLOCK_HEAD, 0,      MS_RECOMPUTE_NONE, 1.0, head,
+                                 params,        frozen, own.workload};
     return num;
 }
 
@@ -206,7 +258,7 @@ const ms_program *ms_planned_program(ms_arena *arena, const ms_planned *p,
     ms_program_key which = {.block = (unsigned char)held->block,
                             .kind = (unsigned char)held->kind,
                             .recompute = (unsigned char)held->mode};
-    return ms_workload_program(p->workload, arena, &p->bills->key, which,
+    return ms_workload_program(held->workload, arena, &p->bills->key, which,
                                ms_plan_data_parallel(p->plan));
 }
 

@@ -11,6 +11,7 @@ typedef struct ms_planned {
     const ms_plan *plan;
     ms_workload *workload;
     ms_bill_set *bills;
+    /* links and block costs of all ranks; those of a stage: ms_planned_prices */
     ms_links links;
     ms_block_costs blocks;
     ms_pipeline pipeline; /* points into this ms_planned */
@@ -39,6 +40,10 @@ double ms_planned_split_frac(const ms_planned *p, int rank);
 double ms_planned_host_s(const ms_planned *p, int rank);
 
 const ms_stage *ms_planned_stage(const ms_planned *p, int stage);
+/* The prices of a stage, on the devices that have it. */
+ms_prices ms_planned_prices(const ms_planned *p, int stage);
+/* The links of a pipeline rank's groups but pp and that of all ranks. */
+const ms_links *ms_planned_links(const ms_planned *p, int rank);
 
 /* Parameters, saved activations and buffers of a pipeline rank at its memory peak. */
 ms_rank_load ms_planned_load(ms_ctx *cx, const ms_planned *p, int rank);
@@ -57,6 +62,7 @@ typedef struct ms_held_block {
     /* per block; a head's without a matrix that an embedding on the rank has */
     double dense_params;
     ms_frozen_bytes frozen;
+    const ms_workload *workload; /* that priced the bill */
 } ms_held_block;
 
 #define MS_MAX_HELD_BLOCKS (2 + 2 * MS_MAX_LAYER_KINDS)

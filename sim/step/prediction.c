@@ -20,6 +20,15 @@ static void sum_rank(const ms_planned *p, int rank, ms_prediction *out)
     }
 }
 
+/* The kinds of devices of a rank's stages; NULL if the cluster's are all alike. */
+static const char *device_of(ms_ctx *cx, const ms_planned *p, int rank)
+{
+    const ms_split *split = p->pipeline.split;
+    return split->kinds == NULL
+               ? NULL
+               : ms_kinds_text(cx->arena, p->workload->cluster, split->kinds[rank]);
+}
+
 static void predict_stages(ms_ctx *cx, const ms_planned *p, const ms_stage_times *times,
                            const double *busy_s, ms_prediction *out)
 {
@@ -29,6 +38,7 @@ static void predict_stages(ms_ctx *cx, const ms_planned *p, const ms_stage_times
     for (int rank = 0; rank < ranks; rank++) {
         ms_stage_prediction *stage = &out->stages[rank];
         stage->rank = rank;
+        stage->device = device_of(cx, p, rank);
         stage->busy_s = busy_s[rank];
         for (int chunk = 0; chunk < p->schedule->num_chunks; chunk++) {
             int s = ms_schedule_stage(&p->pipeline.shape, rank, chunk);
@@ -106,7 +116,7 @@ static double executed_flop(const ms_planned *p)
             flop += bill->flop[MS_BILL_FORWARD] + bill->flop[MS_BILL_BACKWARD];
         }
     }
-    const ms_bill *ends[2] = {&p->bills->embed, &p->bills->head};
+    const ms_bill *ends[2] = {&p->bills->embed, &p->bills->head}; /* FLOP on any kind */
     for (int i = 0; i < 2; i++)
         flop += ends[i]->flop[MS_BILL_FORWARD] + ends[i]->flop[MS_BILL_BACKWARD];
     double pipelines = (double)plan->gpus / (double)plan->size[MS_PP];
@@ -123,6 +133,21 @@ static double peak_flop_per_s(const ms_workload *workload, double *measured)
     return peak;
 }
 
+/* FLOP/s of all devices of the plan, as listed. */
+static double all_peaks_flop_per_s(const ms_planned *p, double *measured)
+{
+    const ms_workload *workload = p->workload;
+    double first = peak_flop_per_s(workload, measured), sum = 0.0;
+    if (workload->cluster->num_kinds == 0)
+        return (double)p->plan->gpus * first;
+    long counts[MS_MAX_DEVICE_KINDS];
+    ms_count_kinds(workload->cluster, p->plan->device_order == MS_DEVICES_REVERSED,
+                   p->plan->gpus, counts);
+    for (int k = 0; k < workload->cluster->num_kinds; k++)
+        sum += (double)counts[k] * workload->of_kinds[1U << k]->pricer.peak_flop_per_s;
+    return sum;
+}
+
 static ms_error_interval interval_of(const ms_planned *p, const ms_error_spread *spread,
                                      long class_gpus)
 {
@@ -136,8 +161,7 @@ static void predict_rates(const ms_planned *p, ms_prediction *out)
 {
     const ms_plan *plan = p->plan;
     double tokens = (double)plan->global_batch * (double)plan->sequence_length;
-    double peak =
-        (double)plan->gpus * peak_flop_per_s(p->workload, &out->measured_peak_flop_per_s);
+    double peak = all_peaks_flop_per_s(p, &out->measured_peak_flop_per_s);
     ms_flop_per_token flop = ms_workload_flop_per_token(p->workload);
     out->unit = p->workload->cluster->device.unit;
     out->tokens_per_s = tokens / out->step_s;
@@ -154,9 +178,9 @@ double ms_prediction_free_bytes(const ms_prediction *prediction, double peak_byt
     return prediction->capacity_bytes - peak_bytes - prediction->outside_bytes;
 }
 
-static void predict_peak_interval(const ms_planned *p, ms_prediction *out)
+static void predict_peak_interval(const ms_planned *p, const ms_workload *workload,
+                                  ms_prediction *out)
 {
-    const ms_workload *workload = p->workload;
     out->peak_interval = interval_of(p, workload->peak_spread, MS_PEAK_CLASS_GPUS);
     out->peak_low_bytes = out->peak_bytes * out->peak_interval.low_frac;
     out->peak_high_bytes = out->peak_bytes * out->peak_interval.high_frac;
@@ -165,35 +189,53 @@ static void predict_peak_interval(const ms_planned *p, ms_prediction *out)
                             workload->memory.limit_bytes - out->outside_bytes);
 }
 
+/* The workload of the devices of a rank. */
+static const ms_workload *workload_of(const ms_planned *p, int rank)
+{
+    return ms_planned_prices(p, ms_split_stage(p->pipeline.split, rank, 0)).workload;
+}
+
+/* Bytes of a rank's devices that its peak leaves, as ms_fits_limit counts them. */
+static double room_bytes(const ms_planned *p, const ms_workload *own, double peak_bytes)
+{
+    double outside_bytes = ms_rank_outside_bytes(own, &p->pipeline.shards);
+    return own->memory.limit_bytes -
+           ms_needed_bytes(&own->memory, peak_bytes, outside_bytes);
+}
+
 static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
 {
-    out->capacity_bytes = p->workload->cluster->device.memory_bytes;
-    out->outside_bytes = ms_rank_outside_bytes(p->workload, &p->pipeline.shards);
-    out->peak_bytes = -1.0;
+    double least_room_bytes = INFINITY;
     for (int rank = 0; rank < out->num_stages; rank++) {
         ms_stage_prediction *stage = &out->stages[rank];
         ms_rank_load load = ms_planned_load(cx, p, rank);
-        ms_rank_memory(p->workload, &load, p->sharding, &p->pipeline.shards,
-                       stage->memory);
+        const ms_workload *own = workload_of(p, rank);
+        ms_rank_memory(own, &load, p->sharding, &p->pipeline.shards, stage->memory);
         for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++)
             stage->peak_bytes += stage->memory[i];
         for (int kind = 0; kind < MS_NUM_MEMORY_KINDS; kind++)
             stage->kind_bytes[kind] = ms_rank_memory_of_kind(
-                p->workload, &p->pipeline.shards, stage->memory, (ms_memory_kind)kind);
+                own, &p->pipeline.shards, stage->memory, (ms_memory_kind)kind);
+        stage->capacity_bytes = own->cluster->device.memory_bytes;
         stage->host_bytes =
-            ms_rank_host_bytes(p->workload, &load, p->sharding, &p->pipeline.shards);
+            ms_rank_host_bytes(own, &load, p->sharding, &p->pipeline.shards);
         out->host_bytes = ms_max(out->host_bytes, stage->host_bytes);
         stage->live_microbatches = ms_schedule_in_flight(p->schedule, rank);
-        if (stage->peak_bytes > out->peak_bytes) {
+        double left_bytes = room_bytes(p, own, stage->peak_bytes);
+        if (left_bytes < least_room_bytes) {
+            least_room_bytes = left_bytes;
             out->peak_bytes = stage->peak_bytes;
             out->worst_rank = rank;
             memcpy(out->memory, stage->memory, sizeof out->memory);
         }
     }
-    out->limit = p->workload->memory;
+    const ms_workload *worst = workload_of(p, out->worst_rank);
+    out->capacity_bytes = worst->cluster->device.memory_bytes;
+    out->outside_bytes = ms_rank_outside_bytes(worst, &p->pipeline.shards);
+    out->limit = worst->memory;
     out->needed_bytes = ms_needed_bytes(&out->limit, out->peak_bytes, out->outside_bytes);
     out->fits = ms_fits_limit(&out->limit, out->needed_bytes);
-    predict_peak_interval(p, out);
+    predict_peak_interval(p, worst, out);
 }
 
 /* ---- traffic per axis ---- */
@@ -215,14 +257,14 @@ static const ms_traffic_group listed[MS_MAX_AXIS_PREDICTIONS] = {
 static int sum_axis(const ms_planned *p, const ms_traffic *traffic,
                     ms_traffic_group group, ms_axis_prediction *out)
 {
-    const ms_span *span = ms_traffic_span(p, group);
+    const ms_span *span = ms_traffic_span(p, traffic->rank, group);
     ms_axis_prediction axis = {.group = group,
                                .axis = ms_traffic_group_name(p->plan, group),
                                .size = span->size,
                                .ranks_per_node = span->per_domain[0],
                                .nic_ranks = ms_span_nic_ranks(span),
                                .level = span->tier,
-                               .tier = p->workload->cluster->levels[span->tier].name};
+                               .tier = ms_traffic_tier(p, traffic->rank, group)};
     for (int i = 0; i < traffic->num_entries; i++) {
         const ms_traffic_entry *entry = &traffic->entries[i];
         if (entry->group != group || entry->phase == MS_TRAFFIC_OPTIMIZER)

@@ -10,6 +10,8 @@
 /* Prediction for one pipeline rank. */
 typedef struct ms_stage_prediction {
     int rank;
+    const char *device;    /* kinds of its devices; NULL if the cluster's are all alike */
+    double capacity_bytes; /* memory of a device of the rank */
     long num_layers;
     double forward_s, backward_s; /* seconds of a micro-batch in all chunks of the rank */
     double busy_s;                /* seconds of all forwards and backwards in the step */

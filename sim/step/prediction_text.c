@@ -217,14 +217,16 @@ static void write_stage(ms_jout *out, const ms_prediction *p,
     ms_jout_begin_object(out);
     ms_jout_number_field(out, "rank", stage->rank);
     ms_jout_number_field(out, "layers", (double)stage->num_layers);
+    if (stage->device != NULL)
+        ms_jout_text_field(out, "device", stage->device);
     ms_jout_number_field(out, "forward_s", stage->forward_s);
     ms_jout_number_field(out, "backward_s", stage->backward_s);
     ms_jout_number_field(out, "busy_s", stage->busy_s);
     ms_jout_number_field(out, "peak_in_flight", stage->live_microbatches);
     ms_jout_begin_object_field(out, "memory");
     ms_jout_bool_field(out, "fits",
-                       stage->peak_bytes + p->outside_bytes <= p->capacity_bytes);
-    ms_jout_number_field(out, "capacity_bytes", p->capacity_bytes);
+                       stage->peak_bytes + p->outside_bytes <= stage->capacity_bytes);
+    ms_jout_number_field(out, "capacity_bytes", stage->capacity_bytes);
     ms_jout_number_field(out, "peak_bytes", stage->peak_bytes);
     write_kinds(out, stage);
     ms_jout_number_field(out, "device_bytes", stage->peak_bytes + p->outside_bytes);

@@ -328,7 +328,8 @@ static bool stages_alike(const split_builder *b, int x, int y)
     const ms_split *split = b->split;
     int last = split->num_stages - 1;
     if (split->layers[x] != split->layers[y] || (x == 0) != (y == 0) ||
-        (x == last) != (y == last))
+        (x == last) != (y == last) ||
+        ms_split_kinds(split, x) != ms_split_kinds(split, y))
         return false;
     const unsigned char *kinds = b->model->kind_of_layer;
     return memcmp(kinds + split->first_layer[x], kinds + split->first_layer[y],
@@ -385,6 +386,12 @@ bool ms_split_ends_meet(const ms_split *split)
 {
     int first_rank = ms_schedule_rank(&split->shape, 0);
     return ms_split_holds(split, first_rank, split->num_stages - 1);
+}
+
+ms_kind_set ms_split_kinds(const ms_split *split, int stage)
+{
+    return split->kinds == NULL ? 0
+                                : split->kinds[ms_schedule_rank(&split->shape, stage)];
 }
 
 long ms_split_most_layers(const ms_split *split)
@@ -469,7 +476,7 @@ static void find_runs(split_builder *b, ms_arena *arena)
 }
 
 ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *layers,
-                        const ms_schedule_shape *shape)
+                        const ms_schedule_shape *shape, const unsigned char *kinds)
 {
     int num_ranks = shape->num_ranks, num_stages = ms_schedule_model_stages(shape);
     ms_split *split = MS_NEW(arena, ms_split);
@@ -482,6 +489,7 @@ ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *laye
     split->num_ranks = num_ranks;
     split->num_chunks = ms_schedule_chunks(shape);
     split->shape = *shape;
+    split->kinds = kinds;
     split->num_stages = num_stages;
     split->layers = layers;
     split->first_layer = first_layer;

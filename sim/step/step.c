@@ -4,6 +4,8 @@
 #include "sim/step/message.h"
 #include "sim/step/offload.h"
 
+#include <math.h>
+
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
                       const ms_block_costs *blocks, const ms_split *split)
 {
@@ -14,9 +16,16 @@ double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
                                                       blocks->head_params);
 }
 
+ms_prices ms_pipeline_prices(const ms_pipeline *pipeline, int stage)
+{
+    if (pipeline->of_kinds == NULL)
+        return (ms_prices){pipeline->workload, NULL, pipeline->links, pipeline->blocks};
+    return pipeline->of_kinds[ms_split_kinds(pipeline->split, stage)];
+}
+
 /* Seconds of an update beyond the streams of ms_update_s. */
-static double matrix_update_s(const ms_pipeline *pipeline, const ms_update_cost *update,
-                              ms_sharding sharding)
+static double matrix_update_s(const ms_pipeline *pipeline, const ms_links *links,
+                              const ms_update_cost *update, ms_sharding sharding)
 {
     if (sharding < MS_ZERO_1)
         return update->update_s[0] + update->update_s[1];
@@ -27,20 +36,21 @@ static double matrix_update_s(const ms_pipeline *pipeline, const ms_update_cost 
         own_s += update->update_s[i] / shards[i];
         if (update->matrix_params[i] > 0.0 && shards[i] > 1.0)
             gather_s +=
-                ms_collective_s(&pipeline->links->gather[groups[i]],
+                ms_collective_s(&links->gather[groups[i]],
                                 ms_dtype_bytes(MS_BF16) * update->matrix_params[i]);
     }
     return ms_max(own_s, update->longest_s) + gather_s;
 }
 
-double ms_rank_update_s(const ms_pipeline *pipeline, const ms_rank_load *load,
+double ms_rank_update_s(const ms_pipeline *pipeline, int rank, const ms_rank_load *load,
                         ms_sharding sharding)
 {
-    const ms_workload *workload = pipeline->workload;
+    ms_prices own =
+        ms_pipeline_prices(pipeline, ms_split_stage(pipeline->split, rank, 0));
     double params = ms_rank_params(load, &pipeline->shards, sharding >= MS_ZERO_1);
-    double seconds = ms_states_update_s(workload, pipeline->links, params);
-    return workload->updates_matrices
-               ? seconds + matrix_update_s(pipeline, &load->update, sharding)
+    double seconds = ms_states_update_s(own.workload, own.links, params);
+    return own.workload->updates_matrices
+               ? seconds + matrix_update_s(pipeline, own.links, &load->update, sharding)
                : seconds;
 }
 
@@ -49,7 +59,8 @@ double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
 {
     double most = -1.0;
     for (int i = 0; i < pipeline->split->num_runs; i++) {
-        double seconds = ms_rank_update_s(pipeline, &pipeline->loads[i], sharding);
+        double seconds = ms_rank_update_s(pipeline, pipeline->split->runs[i].first_rank,
+                                          &pipeline->loads[i], sharding);
         if (seconds > most) {
             most = seconds;
             *slowest_rank = pipeline->split->runs[i].first_rank;
@@ -85,8 +96,10 @@ ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding 
                                        int stage_class)
 {
     const ms_stage *stage = &pipeline->stages[stage_class];
+    ms_prices own =
+        ms_pipeline_prices(pipeline, pipeline->split->stage_of_class[stage_class]);
     ms_stage_times times =
-        ms_stage_durations(pipeline->workload, stage, sharding, pipeline->send_s);
+        ms_stage_durations(own.workload, stage, sharding, pipeline->send_s);
     hold_for_sends(pipeline, stage_class, &times);
     if (ms_schedule_placement(pipeline->shape.kind) == MS_PLACE_BOTH_WAYS)
         times.after_rank_s += ms_replica_s(pipeline, stage, sharding);
@@ -138,7 +151,8 @@ double ms_pipeline_pair_saved_s(const ms_pipeline *pipeline, int forward_stage,
                                         pipeline->recompute_layers);
     ms_stage_layout b = ms_split_layout(pipeline->split, backward_stage, pipeline->mode,
                                         pipeline->recompute_layers);
-    return ms_pair_saved_s(pipeline->workload, pipeline->blocks, &f, &b);
+    ms_prices own = ms_pipeline_prices(pipeline, forward_stage);
+    return ms_pair_saved_s(own.workload, own.blocks, &f, &b);
 }
 
 /* (num_chunks): [c]: seconds saved if `chunk`'s forward overlaps chunk c's backward. */
@@ -178,7 +192,8 @@ static ms_step_time longest_span(const ms_pipeline *pipeline, ms_sharding shardi
     ms_step_time longest = {.step_s = -1.0};
     for (int i = 0; i < pipeline->split->num_runs; i++) {
         const ms_rank_class *run = &pipeline->split->runs[i];
-        double optimizer_s = ms_rank_update_s(pipeline, &pipeline->loads[i], sharding);
+        double optimizer_s =
+            ms_rank_update_s(pipeline, run->first_rank, &pipeline->loads[i], sharding);
         for (int r = run->first_rank; r < run->first_rank + run->num_ranks; r++) {
             double span_s = result->end_s[r] - result->start_s[r] + optimizer_s;
             if (span_s > longest.step_s)
@@ -225,16 +240,34 @@ double ms_step_exact_s(const ms_pipeline *pipeline, ms_sharding sharding,
     return time.step_s;
 }
 
+/* Peak bytes that leave as much room on a device of the whole workload as `peak_bytes`
+ * leave on a device of `own`. */
+static double same_room_bytes(const ms_pipeline *pipeline, const ms_workload *own,
+                              double peak_bytes)
+{
+    const ms_memory_limit *limit = &pipeline->workload->memory;
+    double outside_bytes = ms_rank_outside_bytes(own, &pipeline->shards) -
+                           ms_rank_outside_bytes(pipeline->workload, &pipeline->shards);
+    double less_bytes = limit->limit_bytes - own->memory.limit_bytes;
+    return peak_bytes + (outside_bytes + less_bytes) / limit->peak_factor;
+}
+
 double ms_step_peak_bytes(const ms_pipeline *pipeline, ms_sharding sharding,
                           int *worst_rank)
 {
-    double peak = -1.0;
+    double peak = -INFINITY;
     for (int i = 0; i < pipeline->split->num_runs; i++) {
         double parts[MS_NUM_MEMORY_CATEGORIES], total = 0.0;
-        ms_rank_memory(pipeline->workload, &pipeline->loads[i], sharding,
-                       &pipeline->shards, parts);
+        const ms_workload *own =
+            ms_pipeline_prices(
+                pipeline,
+                pipeline->split->stage_of_class[pipeline->split->runs[i].classes[0]])
+                .workload;
+        ms_rank_memory(own, &pipeline->loads[i], sharding, &pipeline->shards, parts);
         for (int j = 0; j < MS_NUM_MEMORY_CATEGORIES; j++)
             total += parts[j];
+        if (pipeline->of_kinds != NULL)
+            total = same_room_bytes(pipeline, own, total);
         if (total > peak) {
             peak = total;
             *worst_rank = pipeline->split->runs[i].first_rank;

@@ -4,13 +4,15 @@
 #ifndef MS_SIM_STEP_STEP_H
 #define MS_SIM_STEP_STEP_H
 
+#include "sim/step/kind_prices.h"
 #include "sim/step/rank_memory.h"
 #include "sim/step/schedule_cache.h"
 
 /* A pipeline ready to be evaluated with several shardings. */
 typedef struct ms_pipeline {
     const ms_workload *workload;
-    const ms_links *links;
+    const ms_links *links;     /* groups of all ranks; all groups if devices are alike */
+    const ms_prices *of_kinds; /* [ms_kind_set]; NULL: all devices are alike */
     ms_schedule_shape shape;
     const ms_split *split;
     const ms_stage *stages;    /* (split->num_classes): one per stage class */
@@ -29,6 +31,9 @@ typedef struct ms_pipeline {
     double enough_s;
 } ms_pipeline;
 
+/* The prices of a stage, on the devices that have it; bills are NULL if all are alike. */
+ms_prices ms_pipeline_prices(const ms_pipeline *pipeline, int stage);
+
 /* Sets send_s and send_hold_s from the seconds of a message between stages. */
 void ms_pipeline_set_sends(ms_pipeline *pipeline, double message_s);
 
@@ -45,7 +50,7 @@ double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
 /* Seconds in which a rank updates the parameters that it owns (ms_update_s). Muon adds
  * the gather of sharded matrices in 16 bits and the products of its own ones, at least of
  * one matrix: Liu et al. 2025 (arXiv 2502.16982), section 2.3, distributed Muon. */
-double ms_rank_update_s(const ms_pipeline *pipeline, const ms_rank_load *load,
+double ms_rank_update_s(const ms_pipeline *pipeline, int rank, const ms_rank_load *load,
                         ms_sharding sharding);
 
 /* Seconds of the optimizer, world_sync_s included, on the slowest rank,
@@ -108,7 +113,9 @@ ms_step_time ms_step_time_of(const ms_pipeline *pipeline, ms_sharding sharding,
 double ms_step_exact_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        const ms_schedule *schedule, ms_arena *scratch);
 
-/* The largest memory peak of all ranks, in bytes; worst_rank: the first such rank. */
+/* The largest memory peak of all ranks, in bytes; worst_rank: the first such rank. In a
+ * mixed cluster the peak of the rank with the least room, as bytes on a device of the
+ * workload that leave as much room (ms_memory_limit). */
 double ms_step_peak_bytes(const ms_pipeline *pipeline, ms_sharding sharding,
                           int *worst_rank);
 

@@ -14,9 +14,17 @@ const char *const ms_traffic_phase_names[] = {"forward", "backward",  "stages", 
 
 /* ---- groups ---- */
 
-const ms_span *ms_traffic_span(const ms_planned *planned, ms_traffic_group group)
+/* Links of a group: between stages and of all ranks, or inside the stages of a rank. */
+static const ms_links *links_of(const ms_planned *planned, int rank,
+                                ms_traffic_group group)
 {
-    const ms_links *links = &planned->links;
+    return group >= MS_TRAFFIC_PP ? &planned->links : ms_planned_links(planned, rank);
+}
+
+const ms_span *ms_traffic_span(const ms_planned *planned, int rank,
+                               ms_traffic_group group)
+{
+    const ms_links *links = links_of(planned, rank, group);
     if (group < MS_TRAFFIC_FSDP)
         return &links->span[group];
     if (group == MS_TRAFFIC_PP)
@@ -24,6 +32,18 @@ const ms_span *ms_traffic_span(const ms_planned *planned, ms_traffic_group group
     if (group >= MS_TRAFFIC_WORLD)
         return &links->world_span;
     return &links->sync_span[group - MS_TRAFFIC_FSDP];
+}
+
+const char *ms_traffic_tier(const ms_planned *planned, int rank, ms_traffic_group group)
+{
+    const ms_split *split = planned->pipeline.split;
+    ms_kind_set kinds = group >= MS_TRAFFIC_PP
+                            ? ms_all_kinds(split->kinds, split->num_ranks)
+                            : ms_split_kinds(split, ms_split_stage(split, rank, 0));
+    const ms_span *span = ms_traffic_span(planned, rank, group);
+    return ms_workload_of_kinds(planned->workload, kinds)
+        ->cluster->levels[span->tier]
+        .name;
 }
 
 const char *ms_traffic_group_name(const ms_plan *plan, ms_traffic_group group)
@@ -78,17 +98,17 @@ typedef struct list {
 static void append(list *l, ms_traffic_entry entry)
 {
     const ms_planned *p = l->planned;
-    const ms_span *span = ms_traffic_span(p, entry.group);
+    const ms_links *links = links_of(p, l->traffic->rank, entry.group);
+    const ms_span *span = ms_traffic_span(p, l->traffic->rank, entry.group);
     if (span->size <= 1 || entry.size_bytes <= 0.0 || entry.count <= 0.0)
         return;
-    const ms_collective_law *law =
-        ms_traffic_law(&p->links, entry.group, entry.collective);
+    const ms_collective_law *law = ms_traffic_law(links, entry.group, entry.collective);
     bool chain = entry.group == MS_TRAFFIC_PP &&
                  p->pipeline.split->num_stages <= p->pipeline.split->num_ranks;
     entry.algorithm = ms_collective_algorithm(law, entry.size_bytes);
     entry.one_s = ms_collective_s(law, entry.size_bytes);
     if (entry.collective == MS_SEND && entry.group == MS_TRAFFIC_PP)
-        entry.one_s += ms_stall_s(p->workload->stack, &p->links);
+        entry.one_s += ms_stall_s(p->workload->stack, links);
     entry.wire_bytes =
         ms_collective_wire_bytes(entry.collective, span->size, entry.size_bytes);
     /* the last rank sends to the first: sends in a ring */
@@ -132,10 +152,11 @@ static bool add_to_entry(list *l, int first, const ms_bill *bill, int pass,
 static void add_program(list *l, const ms_held_block *block, int pass)
 {
     const ms_planned *p = l->planned;
+    const ms_links *links = ms_planned_links(p, l->traffic->rank);
     int first = l->traffic->num_entries;
     for (int i = 0; i < block->bill->num_comms[pass]; i++) {
         const ms_bill_comm *comm = &block->bill->comms[pass][i];
-        bool async = ms_comm_is_async(comm, &p->links, p->plan->async_tp);
+        bool async = ms_comm_is_async(comm, links, p->plan->async_tp);
         ms_traffic_entry entry = {
             .phase = pass == MS_BILL_FORWARD ? MS_TRAFFIC_FORWARD : MS_TRAFFIC_BACKWARD,
             .group = (ms_traffic_group)comm->axis,
@@ -145,12 +166,12 @@ static void add_program(list *l, const ms_held_block *block, int pass)
             .block = *block,
             .comm = i,
             .size_bytes = comm->size_bytes,
-            .num_chunks = async ? (int)p->links.span[comm->axis].size : 1,
+            .num_chunks = async ? (int)links->span[comm->axis].size : 1,
             .per_block = comm->count,
             .count = l->num_microbatches * block->count * comm->count,
             .exposed_s =
                 l->num_microbatches * block->count *
-                ms_comm_exposed_s(p->workload, comm, &p->links, p->plan->async_tp),
+                ms_comm_exposed_s(block->workload, comm, links, p->plan->async_tp),
         };
         if (!add_to_entry(l, first, block->bill, pass, &entry))
             append(l, entry);

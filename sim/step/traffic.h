@@ -101,8 +101,11 @@ ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool s
 /* The group over which a backward gathers parameters. */
 ms_traffic_group ms_traffic_regather_group(const ms_planned *planned, bool expert);
 
-/* How a group maps to the network levels. */
-const ms_span *ms_traffic_span(const ms_planned *planned, ms_traffic_group group);
+/* How a group of a pipeline rank maps to the network levels, and the name of the level
+ * that it spans. */
+const ms_span *ms_traffic_span(const ms_planned *planned, int rank,
+                               ms_traffic_group group);
+const char *ms_traffic_tier(const ms_planned *planned, int rank, ms_traffic_group group);
 
 /* Name of a group: "tp", "cp", "ep", "pp", "world", "dp_replicate"; if parameters are
  * sharded "dp_shard" ("fsdp" if cp is included) and "efsdp" (experts); if they are not

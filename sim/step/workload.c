@@ -359,9 +359,16 @@ ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_s
 
 /* ---- splits ---- */
 
-static bool is_split_of(const ms_split *split, const ms_schedule_shape *shape)
+static bool same_kinds(const unsigned char *a, const unsigned char *b, int num_ranks)
+{
+    return a == b || (a != NULL && b != NULL && memcmp(a, b, (size_t)num_ranks) == 0);
+}
+
+static bool is_split_of(const ms_split *split, const ms_schedule_shape *shape,
+                        const unsigned char *kinds)
 {
     return split->num_ranks == shape->num_ranks &&
+           same_kinds(split->kinds, kinds, shape->num_ranks) &&
            split->num_stages == ms_schedule_model_stages(shape) &&
            ms_schedule_placement(split->shape.kind) ==
                ms_schedule_placement(shape->kind) &&
@@ -369,23 +376,28 @@ static bool is_split_of(const ms_split *split, const ms_schedule_shape *shape)
 }
 
 static const ms_split *find_split(const ms_bill_set *bills,
-                                  const ms_schedule_shape *shape)
+                                  const ms_schedule_shape *shape,
+                                  const unsigned char *kinds)
 {
     const ms_split_entry *known =
         bills->splits[ms_schedule_model_stages(shape) % MS_SPLIT_BUCKETS];
-    while (known != NULL && !is_split_of(known->split, shape))
+    while (known != NULL && !is_split_of(known->split, shape, kinds))
         known = known->next;
     return known == NULL ? NULL : known->split;
 }
 
-/* A split as the key of a map: pipeline ranks, placement, table of actions, then the
- * number of layers of each stage. */
+/* A split as the key of a map: pipeline ranks, placement, table of actions, the number of
+ * layers of each stage, then the kinds of each rank's devices, if there are several. */
 #define NUM_SHAPE_WORDS 3
 
-static long *open_split_key(ms_arena *arena, const ms_schedule_shape *shape)
+static long *open_split_key(ms_arena *arena, const ms_schedule_shape *shape,
+                            const unsigned char *kinds)
 {
     int num_stages = ms_schedule_model_stages(shape);
-    long *key = MS_NEW_ARRAY(arena, NUM_SHAPE_WORDS + num_stages, long);
+    int num_kinds = kinds != NULL ? shape->num_ranks : 0;
+    long *key = MS_NEW_ARRAY(arena, NUM_SHAPE_WORDS + num_stages + num_kinds, long);
+    for (int i = 0; i < num_kinds; i++)
+        key[NUM_SHAPE_WORDS + num_stages + i] = kinds[i];
     key[0] = shape->num_ranks;
     key[1] = ms_schedule_placement(shape->kind);
     key[2] = (long)(intptr_t)shape->table;
@@ -394,50 +406,66 @@ static long *open_split_key(ms_arena *arena, const ms_schedule_shape *shape)
 
 /* The split of a key, which all sets of bills share. */
 static const ms_split *shared_split(ms_workload *workload, const long *key,
-                                    const ms_schedule_shape *shape)
+                                    const ms_schedule_shape *shape,
+                                    const unsigned char *kinds)
 {
     size_t num_stages = (size_t)ms_schedule_model_stages(shape);
     int num_known = workload->split_keys.num;
+    size_t num_kinds = kinds != NULL ? (size_t)shape->num_ranks : 0;
     int i = ms_map_add(&workload->split_keys, key,
-                       (NUM_SHAPE_WORDS + num_stages) * sizeof *key);
+                       (NUM_SHAPE_WORDS + num_stages + num_kinds) * sizeof *key);
     if (i < num_known)
         return workload->splits[i];
     MS_MAKE_ROOM(workload->arena, workload->splits, i, workload->split_capacity, 64);
     long *layers = MS_NEW_ARRAY(workload->arena, num_stages, long);
     memcpy(layers, key + NUM_SHAPE_WORDS, num_stages * sizeof *layers);
-    workload->splits[i] = ms_split_make(workload->arena, workload->model, layers, shape);
+    unsigned char *own = NULL;
+    if (kinds != NULL)
+        own = memcpy(MS_NEW_ARRAY(workload->arena, num_kinds, unsigned char), kinds,
+                     num_kinds);
+    workload->splits[i] =
+        ms_split_make(workload->arena, workload->model, layers, shape, own);
     return workload->splits[i];
 }
 
 static const ms_split *keep_split(ms_workload *workload, ms_bill_set *bills,
-                                  const long *key, const ms_schedule_shape *shape)
+                                  const long *key, const ms_schedule_shape *shape,
+                                  const unsigned char *kinds)
 {
     ms_split_entry **bucket =
         &bills->splits[ms_schedule_model_stages(shape) % MS_SPLIT_BUCKETS];
     ms_split_entry *kept = MS_NEW(workload->arena, ms_split_entry);
-    *kept = (ms_split_entry){shared_split(workload, key, shape), *bucket};
+    *kept = (ms_split_entry){shared_split(workload, key, shape, kinds), *bucket};
     *bucket = kept;
     return kept->split;
 }
 
-const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
-                                  const ms_schedule_shape *shape)
+static bool is_in_pairs(const ms_schedule_shape *shape)
 {
-    int num_stages = ms_schedule_model_stages(shape);
+    return ms_schedule_placement(shape->kind) != MS_PLACE_LOOP &&
+           ms_schedule_model_stages(shape) % 2 == 0;
+}
+
+const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
+                                  const ms_schedule_shape *shape,
+                                  const unsigned char *kinds)
+{
     lock(workload);
-    const ms_split *split = find_split(bills, shape);
+    const ms_split *split = find_split(bills, shape, kinds);
     pthread_mutex_unlock(&workload->lock);
     if (split != NULL)
         return split;
     ms_arena *scratch = ms_arena_open();
-    long *key = open_split_key(scratch, shape);
-    bool in_pairs =
-        ms_schedule_placement(shape->kind) != MS_PLACE_LOOP && num_stages % 2 == 0;
-    ms_default_split(workload, bills, num_stages, in_pairs, key + NUM_SHAPE_WORDS);
+    long *key = open_split_key(scratch, shape, kinds);
+    if (kinds != NULL)
+        ms_mixed_split(workload, bills, shape, kinds, key + NUM_SHAPE_WORDS);
+    else
+        ms_default_split(workload, bills, ms_schedule_model_stages(shape),
+                         is_in_pairs(shape), key + NUM_SHAPE_WORDS);
     lock(workload);
-    split = find_split(bills, shape);
+    split = find_split(bills, shape, kinds);
     if (split == NULL)
-        split = keep_split(workload, bills, key, shape);
+        split = keep_split(workload, bills, key, shape, kinds);
     pthread_mutex_unlock(&workload->lock);
     ms_arena_close(scratch);
     return split;

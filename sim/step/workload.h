@@ -11,6 +11,7 @@
 #include "costmodel/plan/stack_rules.h"
 #include "costmodel/schedule/schedule.h"
 #include "sim/step/memory_rule.h"
+#include "topo/device_kinds.h"
 
 #include <pthread.h>
 
@@ -39,6 +40,8 @@ typedef struct ms_split {
     int num_ranks, num_stages; /* numbers of pipeline ranks and of stages */
     int num_chunks;          /* chunks per rank: with DualPipe each stage exists twice */
     ms_schedule_shape shape; /* tells each stage's rank; micro-batches unused */
+    /* (num_ranks): ms_kind_set of each rank's devices; NULL: all devices are alike */
+    const unsigned char *kinds;
     const long *layers;      /* (num_stages): number of layers */
     const long *first_layer; /* (num_stages): the first layer */
     int num_classes;
@@ -57,6 +60,8 @@ bool ms_split_ends_meet(const ms_split *split);
 /* Counts what lies beside a rank. A schedule from a file may place its chunks beside any
  * number of others. */
 ms_rank_sides ms_split_sides(const ms_split *split, int rank);
+/* Kinds of the devices that have a stage; 0 if all devices are alike. */
+ms_kind_set ms_split_kinds(const ms_split *split, int stage);
 /* Number of layers of the largest stage. */
 long ms_split_most_layers(const ms_split *split);
 
@@ -83,6 +88,9 @@ typedef struct ms_bill_set {
 #define MS_MAX_PERIOD 64
 
 typedef struct ms_workload {
+    /* [ms_kind_set]: a mixed cluster's workload for ranks that have these kinds of devices;
+     * NULL: no such set. The workload itself then has the rates of kind 0. */
+    struct ms_workload *of_kinds[MS_NUM_KIND_SETS];
     const ms_model *model;
     const ms_cluster *cluster;
     const ms_profile *profile;
@@ -147,13 +155,17 @@ ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_s
 /* The stack's default distribution of layers over a shape's stages, at most as many as
  * layers. A balanced one makes the largest stage time as small as possible, then the
  * others as equal as that allows. Stage time: compute of forward and backward, with
- * embedding and head; two stages on one rank (V, DualPipe) count as one. Thread-safe. */
+ * embedding and head; two stages on one rank (V, DualPipe) count as one. Where ranks have
+ * different kinds of devices (`kinds`: as in ms_split) each stage's time is that on its
+ * own, and equal stages are balanced, too. Thread-safe. */
 const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
-                                  const ms_schedule_shape *shape);
+                                  const ms_schedule_shape *shape,
+                                  const unsigned char *kinds);
 
-/* The split with the given number of layers of each stage, which sum to the model's. */
+/* The split with the given number of layers of each stage, which sum to the model's, over
+ * ranks with these kinds of devices (ms_split). */
 ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *layers,
-                        const ms_schedule_shape *shape);
+                        const ms_schedule_shape *shape, const unsigned char *kinds);
 
 /* The priced programs of a key, without recomputation. Thread-safe; the set keeps its
  * address. */

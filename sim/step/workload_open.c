@@ -5,6 +5,8 @@
 #include "sim/step/offload.h"
 #include "topo/allocation.h"
 
+#include <math.h>
+
 static void count_layers(ms_workload *workload)
 {
     const ms_model *model = workload->model;
@@ -56,6 +58,9 @@ static void open_cache(ms_workload *workload)
 
 void ms_workload_forget(ms_workload *workload)
 {
+    for (int i = 0; i < MS_NUM_KIND_SETS; i++)
+        if (workload->of_kinds[i] != NULL)
+            ms_workload_forget(workload->of_kinds[i]);
     ms_arena_close(workload->arena);
     open_cache(workload);
 }
@@ -65,6 +70,13 @@ void ms_workload_set_memory_rule(ms_workload *workload, const ms_memory_rule *ru
     workload->memory =
         ms_memory_limit_make(rule, workload->peak_spread, workload->stack->name,
                              workload->cluster->device.memory_bytes);
+    for (int i = 0; i < MS_NUM_KIND_SETS; i++) {
+        ms_workload *other = workload->of_kinds[i];
+        if (other == NULL)
+            continue;
+        other->peak_spread = workload->peak_spread;
+        ms_workload_set_memory_rule(other, rule);
+    }
 }
 
 static ms_status load_expert_fill(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
@@ -79,12 +91,66 @@ static ms_status load_expert_fill(ms_ctx *cx, const ms_model *model, const ms_pl
                                       &out->loads);
 }
 
+/* ---- kinds of devices ---- */
+
+/* The kind of a set on which large GEMMs take longest. */
+static int slowest_of(const ms_workload *workload, ms_kind_set kinds)
+{
+    int slowest = -1;
+    double least = INFINITY;
+    for (int k = 0; k < workload->cluster->num_kinds; k++) {
+        const ms_workload *alone = workload->of_kinds[1U << k];
+        if ((kinds >> k & 1U) == 0 || alone->pricer.gemm_flop_per_s >= least)
+            continue;
+        least = alone->pricer.gemm_flop_per_s;
+        slowest = k;
+    }
+    return slowest;
+}
+
+/* Makes the workload for ranks with these kinds of devices, priced as the slowest. */
+static ms_status make_of_kinds(ms_ctx *cx, ms_workload *workload,
+                               const ms_workload_inputs *inputs, const ms_plan *plan,
+                               ms_kind_set kinds, int slowest)
+{
+    const ms_cluster *cluster = workload->cluster;
+    ms_workload_inputs own = *inputs;
+    ms_plan plain = *plan;
+    plain.slow_nodes = NULL; /* slow already */
+    own.cluster = ms_cluster_of_kinds(cx->arena, cluster, kinds, slowest);
+    if (cluster->kinds[slowest].like != NULL && plan->profile == NULL)
+        MS_TRY(ms_profile_load_for(cx, own.cluster->device.profile, own.cluster,
+                                   &own.profile));
+    return ms_workload_make(cx, &own, &plain, &workload->of_kinds[kinds]);
+}
+
+static ms_status make_kinds(ms_ctx *cx, ms_workload *workload,
+                            const ms_workload_inputs *inputs, const ms_plan *plan)
+{
+    int num_kinds = workload->cluster->num_kinds;
+    for (int k = 0; k < num_kinds; k++)
+        MS_TRY(make_of_kinds(cx, workload, inputs, plan, 1U << k, k));
+    for (ms_kind_set kinds = 1; kinds >> num_kinds == 0; kinds++)
+        if (workload->of_kinds[kinds] == NULL)
+            MS_TRY(make_of_kinds(cx, workload, inputs, plan, kinds,
+                                 slowest_of(workload, kinds)));
+    return MS_OK;
+}
+
+static void close_kinds(ms_workload *workload)
+{
+    for (int i = 0; i < MS_NUM_KIND_SETS; i++)
+        if (workload->of_kinds[i] != NULL)
+            ms_workload_close(workload->of_kinds[i]);
+}
+
 ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
                            const ms_plan *plan, ms_workload **out)
 {
     ms_workload *workload = MS_NEW(cx->arena, ms_workload);
     workload->model = inputs->model;
-    workload->cluster = inputs->cluster;
+    MS_TRY(ms_cluster_slow_down_by(cx, inputs->cluster, plan->slow_nodes,
+                                   &workload->cluster));
     workload->profile = inputs->profile;
     MS_TRY(ms_plan_check_types(cx, plan, &inputs->cluster->device));
     MS_TRY(ms_plan_check_host(cx, plan, inputs->stack, inputs->model));
@@ -100,6 +166,10 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
     workload->lora = ms_plan_lora(plan);
     workload->recompute_budget_frac = plan->recompute_budget_frac;
     MS_TRY(load_expert_fill(cx, inputs->model, plan, &workload->expert_fill));
+    if (make_kinds(cx, workload, inputs, plan) != MS_OK) {
+        close_kinds(workload);
+        return cx->status;
+    }
     ms_workload_set_memory_rule(workload, &(ms_memory_rule){0});
     pthread_mutex_init(&workload->lock, NULL);
     open_cache(workload);
@@ -166,6 +236,7 @@ ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
 
 void ms_workload_close(ms_workload *workload)
 {
+    close_kinds(workload);
     pthread_mutex_destroy(&workload->lock);
     ms_arena_close(workload->arena);
 }

@@ -16,7 +16,7 @@ static const ms_split *split_of(ms_workload *w, ms_bill_set *bills, int pp, int 
                                .num_ranks = pp,
                                .num_microbatches = 2 * pp,
                                .virtual_stages = v};
-    return ms_workload_split(w, bills, &shape);
+    return ms_workload_split(w, bills, &shape, NULL);
 }
 
 static ms_workload *open_model(ms_ctx *cx, const ms_model *model, const char *stack_name)
@@ -306,7 +306,7 @@ static void ranks_with_two_stages_are_balanced(void **state)
                                    .num_ranks = p,
                                    .num_microbatches = 4 * p,
                                    .virtual_stages = 2};
-        const ms_split *split = ms_workload_split(w, bills, &shape);
+        const ms_split *split = ms_workload_split(w, bills, &shape, NULL);
         double most_s = 0.0, all_s = 0.0;
         long layers = 0;
         for (int rank = 0; rank < p; rank++) {

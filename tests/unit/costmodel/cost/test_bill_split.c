@@ -29,6 +29,7 @@ static bench *open_bench(void)
                             .profile = &b->profile,
                             .stack = &b->stack,
                             .compute = MS_BF16,
+                            .slowdown = 1,
                             .gemm_flop_per_s = 1,
                             .hbm_bytes_per_s = 100,
                             .gemm_hbm_bytes_per_s = 1e12};

@@ -73,13 +73,13 @@ static void muon_multiplies_each_matrix(void **state)
     /* AdamW moves 32 bytes, with one moment less 24 */
     double streams_s = ms_stream_s(pricer, 24.0 * PARAMS + 8.0 * VECTORS);
     ms_rank_load load = ms_planned_load(cx, p, 0);
-    ASSERT_NEAR(ms_rank_update_s(&p->pipeline, &load, MS_ZERO_0), products_s + streams_s,
-                1e-9);
+    ASSERT_NEAR(ms_rank_update_s(&p->pipeline, 0, &load, MS_ZERO_0),
+                products_s + streams_s, 1e-9);
     /* one rank of endlessly many multiplies the largest matrix, and none is gathered */
     ms_pipeline many = p->pipeline;
     many.shards.dense = 1e12;
     load.update.matrix_params[0] = 0.0;
-    ASSERT_NEAR(ms_rank_update_s(&many, &load, MS_ZERO_1),
+    ASSERT_NEAR(ms_rank_update_s(&many, 0, &load, MS_ZERO_1),
                 iterations_s(pricer, HIDDEN, FFN), 1e-9);
     ms_workload_close(p->workload);
 }
@@ -99,8 +99,8 @@ static void sharded_matrices_are_gathered_in_16_bits(void **state)
     double gather_s =
         ms_collective_s(&p->links.gather[MS_SYNC_FSDP], 2.0 * (PARAMS - VECTORS));
     assert_true(gather_s > 0.01);
-    ASSERT_NEAR(ms_rank_update_s(&p->pipeline, &load, p->sharding) -
-                    ms_rank_update_s(&p->pipeline, &alone, p->sharding),
+    ASSERT_NEAR(ms_rank_update_s(&p->pipeline, 0, &load, p->sharding) -
+                    ms_rank_update_s(&p->pipeline, 0, &alone, p->sharding),
                 gather_s, 1e-9);
     ms_workload_close(p->workload);
 }

@@ -1,0 +1,261 @@
+/* Mixed clusters and slow nodes: the search against brute force, splits of layers against
+ * all splits, engines against each other, and what follows by arithmetic alone. */
+#include "sim/simulate/simulation.h"
+#include "sim/step/bill_key.h"
+#include "sim/step/prediction.h"
+
+#include "tests/property/search_cases.h"
+#include "tests/support/random_plans.h"
+
+#include <math.h>
+
+#define MIXED MS_SOURCE_DIR "/tests/data/mixed_cluster.json"
+#define SMALL MS_SOURCE_DIR "/tests/data/mixed_small_memory.json"
+
+/* ---- search ---- */
+
+static const search_case cases[] = {
+    {"llama-3.2-1b", "megatron", MIXED, 16, 16, 0, 1.0, {"tp<=2", NULL}},
+    {"8b", "megatron", MIXED, 16, 32, 0, 1.0, {"pp>=2", "mbs<=2", NULL}},
+    {"8b", "generic", SMALL, 16, 16, 0, 1.0, {"cp=1", "mbs=1", "pp>=2", NULL}},
+    {"qwen3-30b-a3b", "megatron", MIXED, 16, 16, 0, 1.0, {"cp=1", "pp>=2", NULL}},
+    {"8b",
+     "generic",
+     MIXED,
+     16,
+     16,
+     0,
+     1.0,
+     {"device_order=reversed", "cp=1", "mbs=1", NULL}},
+};
+#define NUM_CASES (sizeof cases / sizeof *cases)
+
+static void search_equals_brute_force(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < NUM_CASES; i += TEST_CASES(1, 2))
+        assert_true(compare_with_brute_force(&cases[i], 2) > 50000);
+}
+
+/* Plans that a search finds are predicted alike by themselves, and fit each device. */
+static void found_plans_are_predicted_alike(void **state)
+{
+    (void)state;
+    int num_reversed = 0, num_found = 0;
+    for (size_t i = 0; i < NUM_CASES; i++) {
+        ms_ctx *cx = test_cx();
+        ms_space space;
+        ms_workload *workload = open_case(cx, &cases[i], &space);
+        ms_search_result result = search_with(cx, workload, &space, 1, false);
+        for (int k = 0; k < result.num_found; k++) {
+            ms_prediction is;
+            ASSERT_OK(ms_predict(cx, workload, &result.found[k].plan, &is), cx);
+            ASSERT_NEAR(result.found[k].step_s, is.replay_step_s, 1e-9);
+            assert_true(is.fits);
+            num_reversed += result.found[k].plan.device_order == MS_DEVICES_REVERSED;
+            for (int s = 0; s < is.num_stages; s++)
+                assert_true(is.stages[s].peak_bytes <= is.stages[s].capacity_bytes);
+        }
+        num_found += result.num_found;
+        ms_workload_close(workload);
+    }
+    assert_true(num_found > 10);
+    assert_true(num_reversed > 0 && num_reversed < num_found);
+}
+
+/* ---- splits ---- */
+
+/* The plan's largest stage time with these layers, in seconds of compute. */
+static double largest_s(ms_ctx *cx, ms_workload *workload, ms_plan plan,
+                        const long *layers)
+{
+    plan.num_stage_layers = plan.size[MS_PP];
+    plan.layers_per_stage = layers;
+    ms_planned p;
+    ms_planned_open(cx, workload, &plan, &p);
+    double most_s = 0.0;
+    for (int s = 0; s < p.pipeline.split->num_stages; s++) {
+        const ms_block_cost *sum = &ms_planned_stage(&p, s)->sum;
+        most_s = fmax(most_s, sum->forward_compute_s + sum->backward_compute_s);
+    }
+    return most_s;
+}
+
+static ms_plan pipeline_plan(const char *cluster, long pp)
+{
+    ms_plan plan = ms_plan_default(16);
+    plan.model = "llama-3.2-1b"; /* 16 layers */
+    plan.cluster = cluster;
+    plan.stack = "generic";
+    plan.size[MS_PP] = pp;
+    plan.size[MS_DP_SHARD] = 16 / pp;
+    plan.global_batch = 64;
+    plan.recompute = MS_RECOMPUTE_NONE;
+    return plan;
+}
+
+/* No split of 16 layers over 4 stages, none of them empty, has a faster slowest stage. */
+static void no_split_has_a_faster_slowest_stage(void **state)
+{
+    (void)state;
+    for (int reversed = 0; reversed < 2; reversed++) {
+        ms_ctx *cx = test_cx();
+        ms_plan plan = pipeline_plan(MIXED, 4);
+        plan.device_order = (ms_device_order)reversed;
+        ms_workload *workload;
+        ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
+        ms_prediction is;
+        ASSERT_OK(ms_predict(cx, workload, &plan, &is), cx);
+        double got_s = largest_s(cx, workload, plan, is.layers_per_stage);
+        double least_s = INFINITY;
+        for (long a = 1; a < 14; a++)
+            for (long b = 1; a + b < 15; b++)
+                for (long c = 1; a + b + c < 16; c++)
+                    least_s =
+                        fmin(least_s, largest_s(cx, workload, plan,
+                                                (const long[]){a, b, c, 16 - a - b - c}));
+        ASSERT_NEAR(got_s, least_s, 1e-9);
+        long fast = is.layers_per_stage[0] + is.layers_per_stage[1];
+        assert_true(reversed ? fast < 8 : fast > 8);
+        ms_workload_close(workload);
+    }
+}
+
+/* Between two stages layers divide as the speeds do: times differ by a layer at most. */
+static void layers_divide_as_speeds_do(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = pipeline_plan(MIXED, 2);
+    plan.model = "8b";
+    ms_workload *workload;
+    ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
+    ms_planned p;
+    ms_planned_open(cx, workload, &plan, &p);
+    const ms_bill *slow = ms_planned_layer_bill(&p, 1, 0);
+    const ms_bill *fast = ms_planned_layer_bill(&p, 0, 0);
+    double slow_s = slow->compute_s[0] + slow->compute_s[1];
+    double fast_s = fast->compute_s[0] + fast->compute_s[1];
+    assert_true(slow_s > 1.5 * fast_s);
+    double stage_s[2];
+    for (int s = 0; s < 2; s++) {
+        const ms_block_cost *sum = &ms_planned_stage(&p, s)->sum;
+        stage_s[s] = sum->forward_compute_s + sum->backward_compute_s;
+    }
+    assert_true(fabs(stage_s[0] - stage_s[1]) <= slow_s);
+    ms_workload_close(workload);
+}
+
+/* ---- engines ---- */
+
+static void engines_agree_on_mixed_clusters(void **state)
+{
+    (void)state;
+    static const char *const clusters[] = {MIXED, SMALL};
+    static const char *const models[] = {"llama-3.2-1b", "qwen3-30b-a3b"};
+    int num_agreeing = 0, num = 0;
+    for (int i = 0; i < 2; i++) {
+        ms_ctx *cx = test_cx();
+        ms_plan base = ms_plan_default(16);
+        base.model = models[i];
+        base.cluster = clusters[i];
+        base.stack = "generic";
+        base.global_batch = 32;
+        ms_workload *workload;
+        ASSERT_OK(ms_workload_open(cx, &base, &workload), cx);
+        ms_rng rng = ms_rng_seed(77 + (uint64_t)i);
+        for (int drawn = 0; drawn < TEST_CASES(150, 20); drawn++) {
+            ms_arena_mark mark = ms_arena_save(cx->arena);
+            ms_plan plan = ms_random_plan(&rng, workload, &base, 16);
+            plan.device_order = (ms_device_order)(drawn % 2);
+            ms_planned planned;
+            ms_planned_open(cx, workload, &plan, &planned);
+            ms_prediction is;
+            ASSERT_OK(ms_predict(cx, workload, &plan, &is), cx);
+            assert_true(is.bound_s <= is.step_s);
+            ms_simulation actions, nodes;
+            ms_simulate_options options = {.engine = MS_ENGINE_REPLAY,
+                                           .detail = MS_DETAIL_ACTION};
+            ASSERT_OK(ms_simulate(cx, &planned, &options, &actions), cx);
+            ASSERT_NEAR(actions.step_s, is.step_s, 1e-12);
+            options.detail = MS_DETAIL_NODE;
+            options.engine = MS_ENGINE_EVENT; /* shares nothing on mixed clusters */
+            ASSERT_OK(ms_simulate(cx, &planned, &options, &nodes), cx);
+            double frac = fabs(nodes.step_s / is.step_s - 1.0);
+            if (frac > 0.12)
+                fail_msg("%s: nodes %.4g s, actions %.4g s",
+                         ms_plan_text(cx->arena, &plan), nodes.step_s, is.step_s);
+            num_agreeing += frac <= 0.01;
+            num++;
+            ms_arena_rewind(cx->arena, mark);
+        }
+        ms_workload_close(workload);
+    }
+    assert_true(num_agreeing >= 0.95 * num);
+}
+
+/* ---- arithmetic ---- */
+
+static ms_prediction predict_slow(ms_ctx *cx, const ms_plan *base, const char *slow)
+{
+    ms_plan plan = *base;
+    plan.slow_nodes = slow;
+    ms_workload *workload;
+    ms_prediction is;
+    ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
+    ASSERT_OK(ms_predict(cx, workload, &plan, &is), cx);
+    ms_workload_close(workload);
+    return is;
+}
+
+/* All data-parallel ranks wait for a slow node: its compute takes 1 / 0.8 as long. */
+static void a_slow_node_slows_all_replicas(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = pipeline_plan("hgx-h100", 1);
+    ms_prediction even = predict_slow(cx, &plan, NULL);
+    ms_prediction slow = predict_slow(cx, &plan, "1:0.8");
+    ASSERT_NEAR(slow.compute_s, even.compute_s / 0.8, 1e-12);
+    assert_true(slow.step_s > even.step_s && slow.step_s <= even.step_s / 0.8);
+    ASSERT_NEAR(slow.peak_bytes, even.peak_bytes, 0);
+    ASSERT_NEAR(slow.mfu_frac * slow.step_s, even.mfu_frac * even.step_s, 1e-12);
+    ms_prediction links = predict_slow(cx, &plan, "0:1:0.5");
+    ASSERT_NEAR(links.compute_s, even.compute_s, 1e-12);
+    assert_true(links.step_s > even.step_s);
+    /* a node that the job does not use */
+    ms_prediction other = predict_slow(cx, &plan, "2:0.5");
+    ASSERT_NEAR(other.step_s, even.step_s, 0);
+}
+
+/* In a pipeline of two nodes the slow one gets fewer layers; with equal ones the slow stage
+ * takes 1 / 0.5 as long, and the other as long as before. */
+static void a_slow_stage_gets_fewer_layers(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = pipeline_plan("hgx-h100", 2);
+    ms_prediction slow = predict_slow(cx, &plan, "0:0.5");
+    assert_true(slow.layers_per_stage[0] < slow.layers_per_stage[1]);
+    plan.num_stage_layers = 2;
+    plan.layers_per_stage = (const long[]){8, 8};
+    ms_prediction even = predict_slow(cx, &plan, NULL);
+    ms_prediction fixed = predict_slow(cx, &plan, "0:0.5");
+    assert_true(fixed.step_s > slow.step_s);
+    ASSERT_NEAR(fixed.stages[1].forward_s, even.stages[1].forward_s, 1e-12);
+    assert_true(fixed.stages[0].forward_s > 1.5 * even.stages[0].forward_s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(search_equals_brute_force),
+        cmocka_unit_test(found_plans_are_predicted_alike),
+        cmocka_unit_test(no_split_has_a_faster_slowest_stage),
+        cmocka_unit_test(layers_divide_as_speeds_do),
+        cmocka_unit_test(engines_agree_on_mixed_clusters),
+        cmocka_unit_test(a_slow_node_slows_all_replicas),
+        cmocka_unit_test(a_slow_stage_gets_fewer_layers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
