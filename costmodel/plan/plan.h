@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "costmodel/model/model.h"
 #include "costmodel/plan/lora.h"
+#include "costmodel/plan/sequence_lengths.h"
 #include "costmodel/profile/recipe.h"
 #include "costmodel/schedule/schedule.h"
 #include "costmodel/tensor/technique.h"
@@ -113,6 +114,10 @@ typedef enum ms_choice {
     MS_CHOOSE_GATHER_BITS,
     MS_CHOOSE_REDUCE_BITS,
     MS_CHOOSE_OPTIMIZER,
+    MS_CHOOSE_PACKING,
+    MS_CHOOSE_LENGTH_MEAN,
+    MS_CHOOSE_LENGTH_DEVIATION,
+    MS_CHOOSE_LENGTHS,
     MS_NUM_CHOICES
 } ms_choice;
 
@@ -169,6 +174,10 @@ typedef struct ms_plan {
     bool offload_layer_inputs;       /* saved layer inputs are in host memory */
     ms_host_optimizer offload_optimizer;
     ms_quantized_bits gather_bits, reduce_bits; /* sent for parameters and gradients */
+    ms_packing packing; /* how sequences of unequal lengths fill sequence_length */
+    double length_mean_tokens, length_deviation_tokens; /* lengths of sequences */
+    const char
+        *lengths; /* file of lengths (sequence_lengths.h) in their place, or NULL */
 } ms_plan;
 
 /* The adapters of a plan; rank 0 if it has none or its targets are unknown words. */

@@ -359,9 +359,8 @@ double ms_step_tight_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
 
 double ms_step_floor_s(const ms_workload *workload, long gpus)
 {
-    double sequence_length = (double)workload->sequence_length;
     ms_flop_per_token flop = ms_workload_flop_per_token(workload);
-    double tokens = (double)workload->global_batch * sequence_length;
+    double tokens = ms_workload_useful_tokens(workload);
     double peak_flop_per_s = (double)gpus * workload->pricer.peak_flop_per_s;
     return tokens * (flop.causal_flop - flop.vector_flop) / peak_flop_per_s *
            (1.0 - 1e-12);
