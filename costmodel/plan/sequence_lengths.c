@@ -210,7 +210,7 @@ static ms_status finish(reader *r, ms_lengths *out)
     double total = 0.0, sum = 0.0;
     for (int i = 0; i < r->num; i++)
         total += r->rows[i].sequences;
-    if (!(total > 0.0))
+    if (r->rows == NULL || !(total > 0.0))
         return ms_fail(r->cx, MS_EINPUT, (ms_loc){.file = r->path},
                        "the file has no sequences");
     qsort(r->rows, (size_t)r->num, sizeof *r->rows, by_tokens);

@@ -112,11 +112,10 @@ void MS_TYPED(ms_cpu_loss)(const ms_op_call *call)
     const ms_real *max = ms_cpu_in(call, 0), *sum = ms_cpu_in(call, 1),
                   *target = ms_cpu_in(call, 2);
     ms_real *loss = ms_cpu_out(call, 0);
-    for (long i = 0; i < call->out[0]->count; i++)
-        loss[i] =
-            is_padding(call, call->out[0], i)
-                ? 0
-                : (ms_real)((double)max[i] + log((double)sum[i]) - (double)target[i]);
+    for (long i = 0; i < call->out[0]->count; i++) {
+        double value = (double)max[i] + log((double)sum[i]) - (double)target[i];
+        loss[i] = is_padding(call, call->out[0], i) ? 0 : (ms_real)value;
+    }
 }
 
 /* out = exp(x - max) * factor; `out` may be `x` itself. */

@@ -46,7 +46,7 @@ typedef struct ms_prediction {
     ms_error_interval interval;
     const char *unit;                          /* word for a device; NULL: "GPU" */
     double tokens_per_s, tokens_per_s_per_gpu; /* all computed positions */
-    double useful_tokens_per_s;                /* without padding */
+    double useful_tokens_per_s;                /* tokens that are no padding */
     bool has_lengths;                          /* sequences are packed or padded */
     /* shares of the devices' peak FLOP rate, [8.1] of docs/formulas: of the model's FLOP
      * with all attention pairs; with those that a causal mask leaves; of executed FLOP */

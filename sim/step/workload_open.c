@@ -84,7 +84,7 @@ static ms_flop_per_token flop_of_lengths(const ms_model *model, const ms_lengths
 {
     ms_flop_per_token sum = {0};
     double before = 0.0;
-    for (int i = 0; i < lengths->num; before = lengths->at_most[i++]) {
+    for (int i = 0; i < lengths->num; i++) {
         ms_flop_per_token flop = ms_model_flop_per_token(model, lengths->tokens[i]);
         double share =
             (lengths->at_most[i] - before) * lengths->tokens[i] / lengths->mean_tokens;
@@ -92,6 +92,7 @@ static ms_flop_per_token flop_of_lengths(const ms_model *model, const ms_lengths
         sum.causal_flop += share * flop.causal_flop;
         sum.full_flop += share * flop.full_flop;
         sum.vector_flop += share * flop.vector_flop;
+        before = lengths->at_most[i];
     }
     return sum;
 }

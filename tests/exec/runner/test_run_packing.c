@@ -46,36 +46,49 @@ static ms_outcome run(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
     return out;
 }
 
-/* Adds `share` of y to x. */
-static void add_file(ms_safe_file *x, const ms_safe_file *y, double share)
-{
-    for (int i = 0; i < x->num_tensors; i++)
-        for (long j = 0; j < x->tensors[i].count; j++)
-            ((double *)(size_t)x->tensors[i].values)[j] +=
-                share * y->tensors[i].values[j];
-}
+/* Sums of losses and gradients, by shares. */
+typedef struct total {
+    double loss;
+    int num;
+    ms_safe_file gradients;
+} total;
 
-static void clear_file(ms_safe_file *x)
+static void add_outcome(ms_arena *arena, total *sum, const ms_outcome *one, double share)
 {
-    for (int i = 0; i < x->num_tensors; i++)
-        memset((double *)(size_t)x->tensors[i].values, 0,
-               (size_t)x->tensors[i].count * sizeof(double));
+    const ms_safe_file *from = &one->gradients;
+    if (sum->num++ == 0) {
+        sum->gradients = *from;
+        sum->gradients.tensors = MS_NEW_ARRAY(arena, from->num_tensors, ms_safe_tensor);
+        for (int i = 0; i < from->num_tensors; i++) {
+            sum->gradients.tensors[i] = from->tensors[i];
+            sum->gradients.tensors[i].values =
+                MS_NEW_ARRAY(arena, from->tensors[i].count, double);
+        }
+    }
+    sum->loss += share * one->losses[0];
+    for (int i = 0; i < from->num_tensors; i++) {
+        ms_safe_tensor *to = &sum->gradients.tensors[i];
+        double *values = MS_NEW_ARRAY(arena, to->count, double);
+        for (long j = 0; j < to->count; j++)
+            values[j] = to->values[j] + share * from->tensors[i].values[j];
+        to->values = values;
+    }
 }
 
 /* Runs each sequence of a packed step alone; sums losses and gradients by their tokens. */
-static ms_outcome run_apart(ms_ctx *cx, const ms_model *model, const ms_plan *packed,
-                            const ms_lengths *lengths, const int *tokens, int *num)
+static total run_apart(ms_ctx *cx, const ms_model *model, const ms_plan *packed,
+                       const int *tokens)
 {
-    ms_documents documents = {.packing = MS_PACKED,
-                              .lengths = lengths,
-                              .seed = 5, /* that of ms_run_options */
-                              .sequence_length = packed->sequence_length,
-                              .global_batch = packed->global_batch};
     long length = packed->sequence_length;
+    ms_lengths lengths = ms_lengths_make(cx->arena, packed->length_mean_tokens,
+                                         packed->length_deviation_tokens, (double)length);
+    ms_documents documents = {.packing = MS_PACKED,
+                              .lengths = &lengths,
+                              .seed = 5, /* that of ms_run_options */
+                              .sequence_length = length,
+                              .global_batch = packed->global_batch};
     int *starts = MS_NEW_ARRAY(cx->arena, length, int);
-    ms_outcome sum = {0};
-    double loss = 0.0;
-    *num = 0;
+    total sum = {0};
     for (long row = 0; row < packed->global_batch; row++) {
         ms_documents_starts(&documents, 0, row, starts);
         for (long from = 0, to; from < length; from = to) {
@@ -85,18 +98,10 @@ static ms_outcome run_apart(ms_ctx *cx, const ms_model *model, const ms_plan *pa
             alone.sequence_length = to - from;
             alone.global_batch = alone.microbatch = 1;
             ms_outcome one = run(cx, model, &alone, tokens + row * length + from);
-            double share = (double)(to - from) / (double)(length * packed->global_batch);
-            loss += share * one.losses[0];
-            if ((*num)++ == 0) {
-                sum = one;
-                add_file(&sum.gradients, &one.gradients, share - 1.0);
-            } else {
-                add_file(&sum.gradients, &one.gradients, share);
-            }
+            add_outcome(cx->arena, &sum, &one,
+                        (double)(to - from) / (double)(length * packed->global_batch));
         }
     }
-    sum.losses = MS_NEW(cx->arena, double);
-    ((double *)(size_t)sum.losses)[0] = loss;
     return sum;
 }
 
@@ -112,16 +117,13 @@ static void packed_sequences_train_as_apart(void **state)
         ms_plan plan = packed_plan(MS_PACKED, 5.0, 3.0);
         plan.global_batch = plan.microbatch = 2;
         ms_outcome got = run(cx, model, &plan, tokens);
-        ms_lengths lengths =
-            ms_lengths_make(cx->arena, 5.0, 3.0, (double)plan.sequence_length);
-        int num;
-        ms_outcome want = run_apart(cx, model, &plan, &lengths, tokens, &num);
-        assert_true(num > 4);
+        total want = run_apart(cx, model, &plan, tokens);
+        assert_true(want.num > 4);
         const char *worst = "";
         double difference = ms_run_difference(&got.gradients, &want.gradients, &worst);
-        printf("model %zu: %d sequences, loss %.3e, gradients %.1e (%s)\n", i, num,
-               got.losses[0] / want.losses[0] - 1, difference, worst);
-        ASSERT_NEAR(got.losses[0], want.losses[0], 1e-12);
+        printf("model %zu: %d sequences, loss %.3e, gradients %.1e (%s)\n", i, want.num,
+               got.losses[0] / want.loss - 1, difference, worst);
+        ASSERT_NEAR(got.losses[0], want.loss, 1e-12);
         assert_true(difference < 1e-11);
         plan.packing = MS_NOT_PACKED;
         ms_outcome crossed = run(cx, model, &plan, tokens);
@@ -137,21 +139,16 @@ static void padding_has_no_loss(void **state)
     const int *tokens = file_tokens(cx->arena, model->vocab);
     ms_plan padded = packed_plan(MS_PADDED_TO_SEQUENCE, 5.0, 0.0);
     padded.global_batch = padded.microbatch = 4;
-    ms_outcome got = run(cx, model, &padded, tokens), want = {0};
-    double loss = 0.0;
+    ms_outcome got = run(cx, model, &padded, tokens);
+    total want = {0};
     for (long row = 0; row < 4; row++) {
         ms_plan alone = ms_run_base_plan();
         alone.sequence_length = 5;
         alone.global_batch = alone.microbatch = 1;
         ms_outcome one = run(cx, model, &alone, tokens + row * padded.sequence_length);
-        loss += 0.25 * one.losses[0];
-        if (row == 0) {
-            want = run(cx, model, &alone, tokens);
-            clear_file(&want.gradients);
-        }
-        add_file(&want.gradients, &one.gradients, 0.25);
+        add_outcome(cx->arena, &want, &one, 0.25);
     }
-    ASSERT_NEAR(got.losses[0], loss, 1e-12);
+    ASSERT_NEAR(got.losses[0], want.loss, 1e-12);
     assert_true(ms_run_difference(&got.gradients, &want.gradients, NULL) < 1e-11);
 }
 
@@ -160,6 +157,30 @@ typedef struct layout {
     long pp, dp_shard, cp, tp, zero, microbatch;
     ms_cp_method method;
 } layout;
+
+static void expect_losses_of_one(const ms_plan *base, const layout *l)
+{
+    ms_ctx *cx = test_cx();
+    const ms_model *model = ms_pubrun_model(cx->arena, ms_small_llama);
+    ms_outcome want = run(cx, model, base, NULL);
+    ms_plan plan = *base;
+    plan.size[MS_PP] = l->pp;
+    plan.size[MS_DP_SHARD] = l->dp_shard;
+    plan.size[MS_CP] = l->cp;
+    plan.size[MS_TP] = l->tp;
+    plan.gpus = l->pp * l->dp_shard * l->cp * l->tp;
+    plan.zero = l->zero;
+    plan.microbatch = l->microbatch;
+    plan.cp_method = l->method;
+    plan.sequence_parallel = l->tp > 1;
+    ms_outcome got = run(cx, model, &plan, NULL);
+    double gradients = ms_run_difference(&got.gradients, &want.gradients, NULL);
+    printf("%s %s: loss %.1e gradients %.1e\n", ms_packing_names[base->packing], l->name,
+           got.losses[1] / want.losses[1] - 1, gradients);
+    ASSERT_NEAR(got.losses[0], want.losses[0], 1e-12);
+    ASSERT_NEAR(got.losses[1], want.losses[1], 1e-11);
+    assert_true(gradients < 1e-11);
+}
 
 static void any_ranks_give_the_losses_of_one(void **state)
 {
@@ -174,32 +195,10 @@ static void any_ranks_give_the_losses_of_one(void **state)
         {"pp", 2, 1, 1, 1, 0, 1, MS_CP_ALL_GATHER},
         {"all", 2, 2, 2, 2, 3, 1, MS_CP_RING},
     };
-    ms_ctx *cx = test_cx();
-    const ms_model *model = ms_pubrun_model(cx->arena, ms_small_llama);
     for (int i = 0; i < 2; i++) {
-        ms_packing packing = i == 0 ? MS_PACKED : MS_PADDED_TO_SEQUENCE;
-        ms_plan base = packed_plan(packing, 6.0, 4.0);
-        ms_outcome want = run(cx, model, &base, NULL);
-        for (size_t k = 0; k < sizeof layouts / sizeof *layouts; k++) {
-            const layout *l = &layouts[k];
-            ms_plan plan = base;
-            plan.size[MS_PP] = l->pp;
-            plan.size[MS_DP_SHARD] = l->dp_shard;
-            plan.size[MS_CP] = l->cp;
-            plan.size[MS_TP] = l->tp;
-            plan.gpus = l->pp * l->dp_shard * l->cp * l->tp;
-            plan.zero = l->zero;
-            plan.microbatch = l->microbatch;
-            plan.cp_method = l->method;
-            plan.sequence_parallel = l->tp > 1;
-            ms_outcome got = run(cx, model, &plan, NULL);
-            double gradients = ms_run_difference(&got.gradients, &want.gradients, NULL);
-            printf("%s %s: loss %.1e gradients %.1e\n", ms_packing_names[packing],
-                   l->name, got.losses[1] / want.losses[1] - 1, gradients);
-            ASSERT_NEAR(got.losses[0], want.losses[0], 1e-12);
-            ASSERT_NEAR(got.losses[1], want.losses[1], 1e-11);
-            assert_true(gradients < 1e-11);
-        }
+        ms_plan base = packed_plan(i == 0 ? MS_PACKED : MS_PADDED_TO_SEQUENCE, 6.0, 4.0);
+        for (size_t k = 0; k < sizeof layouts / sizeof *layouts; k++)
+            expect_losses_of_one(&base, &layouts[k]);
     }
 }
 
