@@ -353,11 +353,14 @@ static double kept_cast_frac(const ms_program *program, int tensor,
 }
 
 /* Whether `tensor` is the activation of experts that a separate operation multiplies by
- * routing weights: only SwiGLU has one kernel for both. */
+ * routing weights. Megatron Core has one kernel for both with SwiGLU and squared ReLU
+ * (weighted_bias_swiglu_impl, weighted_squared_relu_impl; from memory). */
 static bool is_weighed_apart(const ms_program *program, int tensor)
 {
     int producer = program->tensors[tensor].producer;
-    return program->model->activation != MS_ACT_SWIGLU && producer >= 0 &&
+    ms_activation activation = program->model->activation;
+    bool is_fused = activation == MS_ACT_SWIGLU || activation == MS_ACT_RELU2;
+    return !is_fused && producer >= 0 &&
            program->nodes[producer].op == MS_OP_ACTIVATION &&
            strchr(program->tensors[tensor].dims, MS_DIM_ROWS) != NULL;
 }
