@@ -379,16 +379,28 @@ static void resolve_optional(const resolver *r)
     }
 }
 
-/* Refuses flags of adapters in a plan without any. */
-static ms_status check_adapters(const resolver *r)
+/* Refuses flags that have no effect without another. */
+static ms_status check_needed(const resolver *r)
 {
-    static const ms_choice others[] = {MS_CHOOSE_LORA_TARGETS, MS_CHOOSE_LORA_BASE};
-    for (int i = 0; i < 2 && r->plan->lora_rank == 0; i++) {
-        if (!ms_plan_is_given(r->opts, others[i]))
+    static const struct {
+        ms_choice choice, needed;
+        const char *without, *hint;
+    } rules[] = {
+        {MS_CHOOSE_LORA_TARGETS, MS_CHOOSE_LORA_RANK, "adapters",
+         "--lora-rank 16 trains adapters of that rank"},
+        {MS_CHOOSE_LORA_BASE, MS_CHOOSE_LORA_RANK, "adapters",
+         "--lora-rank 16 trains adapters of that rank"},
+        {MS_CHOOSE_LENGTH_MEAN, MS_CHOOSE_PACKING, "--packing", "--packing packed"},
+        {MS_CHOOSE_LENGTH_DEVIATION, MS_CHOOSE_PACKING, "--packing", "--packing packed"},
+        {MS_CHOOSE_LENGTHS, MS_CHOOSE_PACKING, "--packing", "--packing packed"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        if (!ms_plan_is_given(r->opts, rules[i].choice) ||
+            !ms_plan_is_plain(r->plan, rules[i].needed))
             continue;
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s has no effect without adapters",
-                ms_plan_fields[others[i]].flag);
-        return ms_hint(r->cx, "--lora-rank 16 trains adapters of that rank");
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s has no effect without %s",
+                ms_plan_fields[rules[i].choice].flag, rules[i].without);
+        return ms_hint(r->cx, "%s", rules[i].hint);
     }
     return MS_OK;
 }
@@ -396,7 +408,7 @@ static ms_status check_adapters(const resolver *r)
 static ms_status resolve_rest(const resolver *r)
 {
     resolve_optional(r);
-    MS_TRY(check_adapters(r));
+    MS_TRY(check_needed(r));
     pick_all(r, MS_CHOOSE_EP, MS_CHOOSE_ORDER);
     MS_TRY(resolve_pipeline(r));
     resolve_sharding(r);
@@ -431,10 +443,14 @@ static const char *config_path(const char *name_or_path)
 ms_status ms_plan_options_check_output(ms_ctx *cx, const ms_plan_options *opts,
                                        const ms_plan *plan, const char *output)
 {
-    const char *inputs[] = {
-        opts->plan_file,          config_path(plan->model),   config_path(plan->cluster),
-        config_path(plan->stack), config_path(plan->profile), plan->schedule_file,
-        plan->expert_loads};
+    const char *inputs[] = {opts->plan_file,
+                            config_path(plan->model),
+                            config_path(plan->cluster),
+                            config_path(plan->stack),
+                            config_path(plan->profile),
+                            plan->schedule_file,
+                            plan->expert_loads,
+                            plan->lengths};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         MS_TRY(ms_output_check_differ(cx, inputs[i], output));
     return MS_OK;

@@ -96,6 +96,10 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_plan *plan,
     ms_print(out, "tokens/s      %.*f\n", ms_decimals(p->tokens_per_s), p->tokens_per_s);
     ms_print(out, "tokens/s/%-4s %.*f\n", p->unit != NULL ? p->unit : "GPU",
              ms_decimals(p->tokens_per_s_per_gpu), p->tokens_per_s_per_gpu);
+    if (p->has_lengths)
+        ms_print(out, "useful        %.*f tokens/s, %.1f %% of those computed\n",
+                 ms_decimals(p->useful_tokens_per_s), p->useful_tokens_per_s,
+                 100.0 * p->useful_tokens_per_s / p->tokens_per_s);
     ms_print(out, "MFU           %.1f %% of %s: model FLOP, all attention pairs\n",
              100.0 * p->mfu_frac, ms_peak_rate_text(arena, plan->compute, p));
     ms_print(out,

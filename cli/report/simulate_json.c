@@ -46,9 +46,13 @@ static void write_actor_times(ms_jout *out, const ms_actor *actor)
 static void write_times(ms_jout *out, const ms_simulate_report *r)
 {
     const ms_simulation *s = r->simulation;
-    double tokens = (double)r->plan->global_batch * (double)r->plan->sequence_length;
+    double tokens = ms_prediction_tokens(r->plan, r->prediction);
     ms_jout_number_field(out, "step_s", s->step_s);
     ms_jout_number_field(out, "tokens_per_s", tokens / s->step_s);
+    if (r->prediction->has_lengths)
+        ms_jout_number_field(out, "useful_tokens_per_s",
+                             r->prediction->useful_tokens_per_s * r->prediction->step_s /
+                                 s->step_s);
     ms_jout_number_field(out, "predicted_step_s", s->predicted_step_s);
     ms_jout_number_field(out, "difference_frac", s->step_s / s->predicted_step_s - 1.0);
     if (r->undisturbed != NULL) {

@@ -117,7 +117,7 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_simulate_report *
 {
     const ms_simulation *s = r->simulation;
     int decimals = ms_decimals(s->step_s);
-    double tokens = (double)r->plan->global_batch * (double)r->plan->sequence_length;
+    double tokens = ms_prediction_tokens(r->plan, r->prediction);
     ms_print(out,
              "\nstep time     %.*f s: %+.2f %% against the %.*f s that predict's replay "
              "gives\n",

@@ -327,9 +327,26 @@ static double kept_cast_frac(const ms_program *program, int tensor,
     return whole && !pricer->stack->keeps_casts_alone ? frac + 1.0 : frac;
 }
 
+/* Whether `tensor` is the activation of experts that a separate operation multiplies by
+ * routing weights. Megatron Core has one kernel for both with SwiGLU and squared ReLU
+ * (weighted_bias_swiglu_impl, weighted_squared_relu_impl; from memory). */
+static bool is_weighed_apart(const ms_program *program, int tensor)
+{
+    int producer = program->tensors[tensor].producer;
+    ms_activation activation = program->model->activation;
+    bool is_fused = activation == MS_ACT_SWIGLU || activation == MS_ACT_RELU2;
+    return !is_fused && producer >= 0 &&
+           program->nodes[producer].op == MS_OP_ACTIVATION &&
+           strchr(program->tensors[tensor].dims, MS_DIM_ROWS) != NULL;
+}
+
 double ms_saved_frac(const ms_program *program, int tensor, const ms_pricer *pricer)
 {
-    return pricer->stack->weighs_in_experts && is_weighed(program, tensor)
-               ? 0.0
-               : kept_cast_frac(program, tensor, pricer);
+    double frac = kept_cast_frac(program, tensor, pricer);
+    if (!pricer->stack->weighs_in_experts)
+        return frac;
+    /* the product is saved for the down-projection, the activation for the product */
+    return is_weighed(program, tensor)         ? 0.0
+           : is_weighed_apart(program, tensor) ? frac + 1.0
+                                               : frac;
 }

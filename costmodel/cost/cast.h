@@ -22,7 +22,8 @@ double ms_node_product_s(const ms_program *program, const ms_node *node,
 bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer);
 
 /* Bytes saved for backward / stored bytes of a forward result. 0 for experts' rows that
- * only the gradient of routing weights would read, if the stack weighs_in_experts. If it
+ * only the gradient of routing weights would read, if the stack weighs_in_experts, and 1
+ * more for experts' activations that a separate operation then weights. If it
  * keeps_casts: the cast counts if GEMMs read it for weight gradients (also through a
  * repeated gather), and the tensor itself if other nodes read it. With keeps_casts_alone
  * only the cast, which gradients of activation functions then read too (DeepSeek-V3,

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "costmodel/model/model.h"
 #include "costmodel/plan/lora.h"
+#include "costmodel/plan/sequence_lengths.h"
 #include "costmodel/profile/recipe.h"
 #include "costmodel/schedule/schedule.h"
 #include "costmodel/tensor/technique.h"
@@ -129,6 +130,10 @@ typedef enum ms_choice {
     MS_CHOOSE_PARTITION_ACTIVATIONS,
     MS_CHOOSE_SLOW_NODES,
     MS_CHOOSE_DEVICE_ORDER,
+    MS_CHOOSE_PACKING,
+    MS_CHOOSE_LENGTH_MEAN,
+    MS_CHOOSE_LENGTH_DEVIATION,
+    MS_CHOOSE_LENGTHS,
     MS_NUM_CHOICES
 } ms_choice;
 
@@ -197,6 +202,10 @@ typedef struct ms_plan {
     bool partition_activations; /* saved layer inputs are split over tp (ZeRO-R) */
     const char *slow_nodes; /* nodes slower than listed (ms_cluster_slow_down_by); NULL */
     ms_device_order device_order; /* in which ranks take the groups of a mixed cluster */
+    ms_packing packing; /* how sequences of unequal lengths fill sequence_length */
+    double length_mean_tokens, length_deviation_tokens; /* lengths of sequences */
+    const char
+        *lengths; /* file of lengths (sequence_lengths.h) in their place, or NULL */
 } ms_plan;
 
 /* The adapters of a plan; rank 0 if it has none or its targets are unknown words. */

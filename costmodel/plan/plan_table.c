@@ -196,6 +196,11 @@ static bool has_capacity(const ms_plan *plan)
     return plan->expert_capacity > 0.0;
 }
 
+static bool has_lengths(const ms_plan *plan)
+{
+    return plan->packing != MS_NOT_PACKED;
+}
+
 /* ---- the table ---- */
 
 #define WHOLE(member_of, label)                                                          \
@@ -549,4 +554,28 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
          .search = MS_SEARCH_TRIES, .in_table = true, .hidden = true,
          FLAG("--device-order", NULL,
               "order in which ranks take the groups of a mixed cluster (default listed)")},
+    [MS_CHOOSE_PACKING] =
+        {WORD(packing, "packing", ms_packing_names), JSON("data", "packing"),
+         .json_plain = MS_PLAIN_OMITTED,
+         FLAG("--packing", NULL,
+              "sequences of unequal lengths: packed one after another up to --seq, padded "
+              "to the longest of a micro-batch, or padded to --seq (default none: all "
+              "have --seq tokens)")},
+    [MS_CHOOSE_LENGTH_MEAN] =
+        {NUMBER(length_mean_tokens, "length_mean"), JSON("data", "length_mean"),
+         .json_plain = MS_PLAIN_OMITTED, .low = 1, .high = MAX_TOKENS,
+         .matters = has_lengths,
+         FLAG("--length-mean", "TOKENS",
+              "mean length of the sequences that --packing packs or pads")},
+    [MS_CHOOSE_LENGTH_DEVIATION] =
+        {NUMBER(length_deviation_tokens, "length_std"), JSON("data", "length_std"),
+         .json_plain = MS_PLAIN_OMITTED, .high = MAX_TOKENS, .matters = has_lengths,
+         FLAG("--length-std", "TOKENS",
+              "standard deviation of their lengths, which are log-normal (default 0)")},
+    [MS_CHOOSE_LENGTHS] =
+        {TEXT(lengths), JSON("data", "lengths"), .json_plain = MS_PLAIN_OMITTED,
+         .matters = has_lengths,
+         FLAG("--lengths", "FILE",
+              "lengths in place of mean and deviation: CSV with the columns tokens and "
+              "perhaps sequences, how many have that length")},
 };

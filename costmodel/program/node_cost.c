@@ -132,21 +132,24 @@ static double mean_pairs(const ms_program *program, const ms_node *node)
     double s = program->size[MS_DIM_SEQUENCE - '0'];
     double window = (double)node->window_tokens;
     double pairs = 0.5 * s * (s + 1.0);
-    if (window > 0.0 && window < s)
+    if (program->key.lengths != NULL)
+        pairs = s * ms_lengths_pairs_per_token(program->key.lengths, window);
+    else if (window > 0.0 && window < s)
         pairs = 0.5 * window * (window + 1.0) + (s - window) * window;
     return pairs * ms_tensor_local_size(program, node->in[0], MS_DIM_SEQUENCE) / s;
 }
 
-/* The pairs that take a rank's time: with contiguous chunks and no window those of the
- * last rank, otherwise the mean. */
+/* The pairs that take a rank's time: with contiguous chunks of one sequence and no window
+ * those of the last rank, otherwise those of the rank that has most. */
 static double score_pairs(const ms_program *program, const ms_node *node)
 {
     double s = program->size[MS_DIM_SEQUENCE - '0'];
     double window = (double)node->window_tokens;
     bool in_window = window > 0.0 && window < s;
-    if (program->key.cp_unbalanced && !in_window)
+    bool is_packed = program->key.lengths != NULL && program->key.longest_of == 0;
+    if (program->key.cp_unbalanced && !in_window && !is_packed)
         return last_chunk_pairs(s, program->key.cp);
-    return mean_pairs(program, node);
+    return mean_pairs(program, node) * (1.0 + program->key.attention_excess_frac);
 }
 
 /* FLOP of attention for a query-key pair of every head and sequence on a rank. */
@@ -195,8 +198,12 @@ ms_attention_shape ms_node_attention(const ms_program *program, const ms_node *n
     double keys = node->window_tokens > 0 && (double)node->window_tokens < s
                       ? (double)node->window_tokens
                       : s;
+    double filled = s; /* tokens of the sequence that a token belongs to */
+    if (program->key.lengths != NULL)
+        filled = ms_lengths_of_token(program->key.lengths);
+    keys = ms_min(keys, filled);
     if (ms_node_is_ring(program, node))
-        keys = ms_min(keys, ms_ring_key_tokens(program, node));
+        keys = ms_min(keys, ms_ring_key_tokens(program, node) * filled / s);
     double rows = ms_tensor_local_size(program, q, MS_DIM_BATCH) *
                   ms_tensor_local_size(program, q, MS_DIM_HEADS) *
                   ms_tensor_local_size(program, q, MS_DIM_SEQUENCE);

@@ -160,6 +160,13 @@ typedef struct ms_program_key {
     /* token copies that this rank's experts compute beyond the mean of all ranks, as a
      * share of the mean (ms_expert_excess_frac) */
     double expert_excess_frac;
+    /* lengths of the sequences that fill the batch's, which attention does not cross;
+     * NULL: one fills each */
+    const ms_lengths *lengths;
+    /* attention of the rank that has most, beyond the mean of all, as a share of it */
+    double attention_excess_frac;
+    int computed_tokens; /* positions of each sequence; 0: the workload's */
+    int longest_of;   /* sequences whose longest has computed_tokens (padding); 0: none */
     ms_lora lora;     /* adapters; rank 0: all weights are trained */
     bool lora_joined; /* layers that share an input share the adapter's A */
     short tp, cp, ep, etp;

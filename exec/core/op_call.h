@@ -26,7 +26,10 @@ typedef struct ms_batch {
     long first_sequence;
     long num_sequences, sequence_length;
     const int *tokens;  /* (num_sequences, sequence_length), in order of positions */
-    const int *targets; /* for each token, the next one */
+    const int *targets; /* for each token, the next one; -1: the token is padding */
+    /* for each token, in order of positions, where its sequence starts, which attention
+     * does not leave and positions count from; NULL: at 0 */
+    const int *starts;
     /* [stored index] position of each token in its sequence, if tokens are permuted to
      * balance causal attention over cp; NULL if they are in order of positions */
     const long *positions;

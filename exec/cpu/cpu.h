@@ -81,6 +81,16 @@ static inline long ms_cpu_position(const ms_op_call *call, long stored)
                : stored;
 }
 
+/* Where the sequence starts that holds a position of row `row` (of all dp ranks). */
+static inline long ms_cpu_start(const ms_op_call *call, long row, long position)
+{
+    const ms_batch *batch = call->batch;
+    if (batch == NULL || batch->starts == NULL)
+        return 0;
+    return batch
+        ->starts[(row - batch->first_sequence) * batch->sequence_length + position];
+}
+
 /* Number of partial sums of a long sum, fixed so that all machines add in one order. */
 #define MS_CPU_LANES 8
 

@@ -58,6 +58,7 @@ typedef struct tile {
     long first_query, num_queries, first_key, num_keys;
     bool is_whole; /* true if no key is masked for any query of the tile */
     int query[TILE], key[TILE];
+    int start[TILE]; /* position of the first key that a query sees without a window */
 } tile;
 
 static void read_positions(const ms_op_call *call, long first, long count, int *to)
@@ -83,19 +84,32 @@ static void move_to_queries(const attention *a, tile *t, long first)
                    t->query);
 }
 
+/* Reads where the sequences of the tile's queries start in row t->batch. */
+static void read_starts(const attention *a, tile *t)
+{
+    const ms_op_call *call = a->block->call;
+    if (call->batch == NULL || call->batch->starts == NULL)
+        return; /* all are 0 */
+    for (long i = 0; i < t->num_queries; i++)
+        t->start[i] =
+            (int)ms_cpu_start(call, a->block->q->start[0] + t->batch, t->query[i]);
+}
+
 /* Sets the tile's keys; false if all of them are masked for all queries of the tile. */
 static bool move_to_keys(const attention *a, tile *t, long first)
 {
-    int least_query, most_query, least_key, most_key;
+    int least_query, most_query, least_key, most_key, least_start, most_start;
     t->first_key = first;
     t->num_keys = ms_cpu_smaller(TILE, a->num_keys - first);
     read_positions(a->block->call, a->block->k->start[1] + first, t->num_keys, t->key);
     range_of(t->query, t->num_queries, &least_query, &most_query);
     range_of(t->key, t->num_keys, &least_key, &most_key);
+    range_of(t->start, t->num_queries, &least_start, &most_start);
     bool windowed = a->window > 0;
-    t->is_whole =
-        most_key <= least_query && (!windowed || least_key > most_query - a->window);
-    return least_key <= most_query && (!windowed || most_key > least_query - a->window);
+    t->is_whole = most_key <= least_query && least_key >= most_start &&
+                  (!windowed || least_key > most_query - a->window);
+    return least_key <= most_query && most_key >= least_start &&
+           (!windowed || most_key > least_query - a->window);
 }
 
 /* ---- addresses of a tile's rows in tensors [b s n ..] or [b t g ..] ---- */
@@ -178,6 +192,7 @@ MS_WIDE static void scale_row(const attention *a, const tile *t, long query,
 {
     int position = t->query[query];
     int oldest = a->window > 0 && a->window <= position ? position - (int)a->window : -1;
+    oldest = oldest < t->start[query] ? t->start[query] - 1 : oldest;
     const int *restrict key = t->key;
     const ms_real masked = (ms_real)-HUGE_VAL;
     if (t->is_whole)
@@ -300,9 +315,11 @@ static void for_each_query_tile(const attention *a,
     tile t = {0};
     for (long query = 0; query < a->num_queries; query += TILE) {
         move_to_queries(a, &t, query);
-        for (t.batch = 0; t.batch < a->num_batch; t.batch++)
+        for (t.batch = 0; t.batch < a->num_batch; t.batch++) {
+            read_starts(a, &t);
             for (t.head = 0; t.head < a->num_heads; t.head++)
                 visit(a, &t);
+        }
     }
 }
 

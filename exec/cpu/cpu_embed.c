@@ -11,12 +11,12 @@ static long table_row(const ms_op_call *call, const ms_local *x, const ms_local 
     const ms_batch *batch = call->batch;
     long length = x->shape[1];
     long at = ms_cpu_position(call, x->start[1] + row % length);
-    if (call->node->by_position) {
-        at += call->program->model->position_offset;
-    } else {
-        long sequence = x->start[0] + row / length - batch->first_sequence;
-        at = batch->tokens[sequence * batch->sequence_length + at];
-    }
+    long sequence = x->start[0] + row / length;
+    if (call->node->by_position)
+        at += call->program->model->position_offset - ms_cpu_start(call, sequence, at);
+    else
+        at = batch->tokens[(sequence - batch->first_sequence) * batch->sequence_length +
+                           at];
     at -= table->start[0];
     return at >= 0 && at < table->shape[0] ? at : -1;
 }

@@ -32,15 +32,26 @@ static ms_real capped(const rows *r, ms_real x)
     return r->cap > 0 ? r->cap * MS_REAL_MATH(tanh)(x / r->cap) : x;
 }
 
+/* Target of row `row` of x (batch, sequence, ...); negative: the token is padding. */
+static long target_at(const ms_op_call *call, const ms_local *x, long row)
+{
+    const ms_batch *batch = call->batch;
+    long length = x->shape[1];
+    long sequence = x->start[0] + row / length - batch->first_sequence;
+    long position = ms_cpu_position(call, x->start[1] + row % length);
+    return batch->targets[sequence * batch->sequence_length + position];
+}
+
+static bool is_padding(const ms_op_call *call, const ms_local *x, long row)
+{
+    return call->batch != NULL && call->batch->targets != NULL &&
+           target_at(call, x, row) < 0;
+}
+
 /* Column of the target token in a row of logits; -1 if another rank holds it. */
 static long target_of(const rows *r, long row)
 {
-    const ms_batch *batch = r->call->batch;
-    long length = r->logits->shape[1];
-    long sequence = r->logits->start[0] + row / length - batch->first_sequence;
-    long position = ms_cpu_position(r->call, r->logits->start[1] + row % length);
-    long at = batch->targets[sequence * batch->sequence_length + position] -
-              r->logits->start[2];
+    long at = target_at(r->call, r->logits, row) - r->logits->start[2];
     return at >= 0 && at < r->num_real ? at : -1;
 }
 
@@ -101,8 +112,10 @@ void MS_TYPED(ms_cpu_loss)(const ms_op_call *call)
     const ms_real *max = ms_cpu_in(call, 0), *sum = ms_cpu_in(call, 1),
                   *target = ms_cpu_in(call, 2);
     ms_real *loss = ms_cpu_out(call, 0);
-    for (long i = 0; i < call->out[0]->count; i++)
-        loss[i] = (ms_real)((double)max[i] + log((double)sum[i]) - (double)target[i]);
+    for (long i = 0; i < call->out[0]->count; i++) {
+        double value = (double)max[i] + log((double)sum[i]) - (double)target[i];
+        loss[i] = is_padding(call, call->out[0], i) ? 0 : (ms_real)value;
+    }
 }
 
 /* out = exp(x - max) * factor; `out` may be `x` itself. */
@@ -135,6 +148,8 @@ void MS_TYPED(ms_cpu_loss_grad)(const ms_op_call *call)
         ms_real *to = glogits + row * r.width;
         long at = target_of(&r, row);
         ms_real factor = (ms_real)(1 / ((double)sum[row] * num_tokens));
+        if (is_padding(call, r.logits, row))
+            factor = 0;
         if (r.cap > 0)
             capped_gradient(&r, to, logits + row * r.width, max[row], factor, at);
         else

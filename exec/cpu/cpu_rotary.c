@@ -48,6 +48,8 @@ static angles first_angles(const ms_op_call *call)
 
 static void move_angles_to(angles *a, long position)
 {
+    if (position == a->position)
+        return;
     if (position != a->position + 1 || position % EXACT_EVERY == 0) {
         for (long i = 0; i < a->count; i++) {
             a->cosine[i] = cos((double)position * a->frequency[i]);
@@ -119,8 +121,10 @@ void MS_TYPED(ms_cpu_rotary)(const ms_op_call *call)
         inner *= x->shape[i];
     angles a = first_angles(call);
     for (long s = 0; s < length; s++) {
-        move_angles_to(&a, ms_cpu_position(call, x->start[axis] + s));
+        long position = ms_cpu_position(call, x->start[axis] + s);
         for (long b = 0; b < outer; b++) {
+            long start = ms_cpu_start(call, x->start[0] + b, position);
+            move_angles_to(&a, position - start);
             long at = (b * length + s) * inner;
             rotate_rows(&a, ms_cpu_in(call, 0) + at, ms_cpu_out(call, 0) + at,
                         inner / width, width);

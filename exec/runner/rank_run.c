@@ -2,11 +2,31 @@
 #include "exec/runner/rank_run.h"
 
 #include "base/number.h"
+#include "exec/params/documents.h"
 #include "sim/simulate/move_names.h"
 
 #include <math.h>
 
 /* ---- micro-batches in progress ---- */
+
+static ms_documents documents_of(const ms_rank_run *r)
+{
+    const ms_plan *plan = r->rank.planned->plan;
+    return (ms_documents){.packing = plan->packing,
+                          .lengths = &r->rank.planned->workload->lengths,
+                          .seed = r->job->options->tokens.seed,
+                          .sequence_length = plan->sequence_length,
+                          .global_batch = plan->global_batch};
+}
+
+double ms_rank_run_step_tokens(const ms_rank_run *r)
+{
+    const ms_plan *plan = r->rank.planned->plan;
+    if (plan->packing != MS_PADDED_TO_SEQUENCE)
+        return (double)plan->global_batch * (double)plan->sequence_length;
+    ms_documents documents = documents_of(r);
+    return ms_documents_step_tokens(&documents, r->step);
+}
 
 /* Index of a micro-batch within the step. If each stage is placed twice (bidirectional
  * pipeline), the second copies process the second half of the micro-batches. */
@@ -15,6 +35,26 @@ static long microbatch_of(const ms_rank_run *r, const ms_flight *flight)
     const ms_schedule_shape *shape = &r->rank.planned->schedule->shape;
     bool second = flight->stage >= ms_schedule_model_stages(shape);
     return flight->microbatch + (second ? ms_schedule_stage_microbatches(shape) : 0);
+}
+
+/* Adds what the sequences' lengths change: where they start, or which tokens are padding. */
+static void add_documents(const ms_rank_run *r, ms_flight *flight, long first,
+                          int *targets)
+{
+    ms_documents documents = documents_of(r);
+    ms_batch *batch = &flight->batch;
+    long num = batch->num_sequences, length = batch->sequence_length;
+    int *starts = documents.packing == MS_PACKED
+                      ? MS_NEW_ARRAY(flight->arena, num * length, int)
+                      : NULL;
+    for (long i = 0; i < num; i++) {
+        if (starts != NULL)
+            ms_documents_starts(&documents, r->step, first + i, starts + i * length);
+        long real = ms_documents_tokens(&documents, r->step, first + i);
+        for (long j = real; j < length; j++)
+            targets[i * length + j] = -1;
+    }
+    batch->starts = starts;
 }
 
 static void make_batch(ms_rank_run *r, ms_flight *flight)
@@ -26,7 +66,7 @@ static void make_batch(ms_rank_run *r, ms_flight *flight)
                                .num_sequences = num,
                                .sequence_length = length,
                                .positions = r->job->positions,
-                               .num_tokens = (double)plan->global_batch * (double)length,
+                               .num_tokens = ms_rank_run_step_tokens(r),
                                .number = ++r->num_batches};
     if (!r->rank.backend->has_values)
         return;
@@ -38,6 +78,8 @@ static void make_batch(ms_rank_run *r, ms_flight *flight)
                            targets + i * length);
     flight->batch.tokens = inputs;
     flight->batch.targets = targets;
+    if (plan->packing != MS_NOT_PACKED)
+        add_documents(r, flight, first, targets);
 }
 
 static ms_flight *idle_flight(ms_rank_run *r)

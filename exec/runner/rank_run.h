@@ -172,6 +172,8 @@ ms_status ms_rank_run_complete_gradients(ms_rank_run *r);
 ms_status ms_rank_run_end_step(ms_rank_run *r, ms_step_outcome *out);
 
 /* ---- rank_run.c ---- */
+/* Tokens of the present step that are no padding, over all ranks. */
+double ms_rank_run_step_tokens(const ms_rank_run *r);
 /* Converts the step's recorded times from device events to seconds: in time slices,
  * memory samples and `stamps`. Adds the slices of the step's transfers to the record. */
 ms_status ms_rank_run_read_clock(ms_rank_run *r, double *stamps, long num);

@@ -294,6 +294,7 @@ ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
 {
     for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++) {
         bool is_executed = (i >= MS_CHOOSE_LORA_RANK && i <= MS_CHOOSE_LORA_BASE) ||
+                           (i >= MS_CHOOSE_PACKING && i <= MS_CHOOSE_LENGTHS) ||
                            i == MS_CHOOSE_STACK || i == MS_CHOOSE_RANKS_PER_DOMAIN ||
                            i == MS_CHOOSE_PARTITION_ACTIVATIONS ||
                            (i == MS_CHOOSE_BUCKET_BYTES && plan->zero == 0);
@@ -323,6 +324,25 @@ static ms_status check_buckets(ms_ctx *cx, const ms_planned *planned)
     return ms_hint(cx, "a bucket of at most the bytes of a layer is executed");
 }
 
+/* Rejects packed and padded sequences that a run does not carry out: on GPUs, padded to
+ * the longest of a micro-batch, packed in front of mixers with states. */
+static ms_status check_packing(ms_ctx *cx, const ms_backend_job *job,
+                               const ms_planned *planned)
+{
+    const ms_plan *plan = planned->plan;
+    bool has_states = ms_model_mixers(planned->workload->model, MS_MIXER_MAMBA) > 0;
+    const char *where = job->backend->on_gpu         ? " on GPUs"
+                        : plan->packing == MS_PADDED ? ""
+                        : plan->packing == MS_PACKED && has_states
+                            ? " with Mamba-2 layers"
+                            : NULL;
+    if (!job->backend->has_values || plan->packing == MS_NOT_PACKED || where == NULL)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not execute --packing %s%s",
+            ms_packing_names[plan->packing], where);
+    return ms_hint(cx, "predict, simulate and search price it");
+}
+
 /* Rejects plans with adapters that a run does not carry out: on GPUs, or on weights in 4
  * bits. */
 static ms_status check_adapters(ms_ctx *cx, const ms_backend_job *job,
@@ -345,6 +365,7 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
     MS_TRY(ms_model_check_features(cx, planned->workload->model, job->backend));
     MS_TRY(check_sync(cx, job, planned));
     MS_TRY(check_adapters(cx, job, planned));
+    MS_TRY(check_packing(cx, job, planned));
     MS_TRY(ms_runner_check_plan(cx, planned->plan));
     MS_TRY(check_buckets(cx, planned));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};

@@ -250,9 +250,7 @@ ms_status ms_rank_run_end_step(ms_rank_run *r, ms_step_outcome *out)
                                  options->interrupted != NULL && *options->interrupted};
     MS_TRY(compute_local_sums(r, sums));
     MS_TRY(all_reduce(r, sums, MS_MOVE_NORM, r->rank.planned->pipeline.world_sync_s));
-    const ms_plan *plan = r->rank.planned->plan;
-    out->loss =
-        sums[LOSS_SUM] / ((double)plan->global_batch * (double)plan->sequence_length);
+    out->loss = sums[LOSS_SUM] / ms_rank_run_step_tokens(r);
     out->gradient_norm = sqrt(sums[SUM_OF_SQUARES]);
     out->interrupted = sums[INTERRUPTED] > 0.0;
     if (!isfinite(out->loss) || !isfinite(out->gradient_norm))

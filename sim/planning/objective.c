@@ -10,7 +10,7 @@ typedef struct objective_row {
 
 static double time_of(const ms_objective_job *job)
 {
-    return 1.0 / job->best.prediction.tokens_per_s;
+    return 1.0 / job->best.prediction.useful_tokens_per_s;
 }
 
 static double cost_of(const ms_objective_job *job)

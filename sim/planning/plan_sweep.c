@@ -16,7 +16,7 @@ typedef struct candidates {
 static candidate candidate_of(int point, const ms_best_plan *answer, bool by_money)
 {
     const ms_campaign *c = &answer->campaign.campaign;
-    double tokens_per_s = answer->prediction.tokens_per_s;
+    double tokens_per_s = answer->prediction.useful_tokens_per_s;
     candidate of = {point, 1.0 / tokens_per_s, (double)answer->plan.gpus / tokens_per_s,
                     (double)answer->plan.gpus};
     if (answer->has_campaign) {

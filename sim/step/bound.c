@@ -359,9 +359,8 @@ double ms_step_tight_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
 
 double ms_step_floor_s(const ms_workload *workload, long gpus)
 {
-    double sequence_length = (double)workload->sequence_length;
     ms_flop_per_token flop = ms_workload_flop_per_token(workload);
-    double tokens = (double)workload->global_batch * sequence_length;
+    double tokens = ms_workload_useful_tokens(workload);
     double most_flop_per_s = workload->pricer.peak_flop_per_s;
     for (int k = 0; k < workload->cluster->num_kinds; k++)
         most_flop_per_s =

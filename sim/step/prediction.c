@@ -104,7 +104,8 @@ static void predict_time(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
 }
 
 /* FLOP of GEMMs, attention and scans that all devices execute in a step, recomputation
- * included. */
+ * included. Programs of padded sequences have the positions of the slowest rank, and their
+ * FLOP count in proportion to the mean of all ranks. */
 static double executed_flop(const ms_planned *p)
 {
     const ms_plan *plan = p->plan;
@@ -120,6 +121,9 @@ static double executed_flop(const ms_planned *p)
     for (int i = 0; i < 2; i++)
         flop += ends[i]->flop[MS_BILL_FORWARD] + ends[i]->flop[MS_BILL_BACKWARD];
     double pipelines = (double)plan->gpus / (double)plan->size[MS_PP];
+    if (p->bills->key.longest_of > 0)
+        flop *= ms_workload_computed_tokens(p->workload, plan) /
+                (double)(plan->global_batch * p->bills->key.computed_tokens);
     return flop * (double)ms_plan_microbatches(plan) * pipelines;
 }
 
@@ -160,15 +164,25 @@ static ms_error_interval interval_of(const ms_planned *p, const ms_error_spread 
 static void predict_rates(const ms_planned *p, ms_prediction *out)
 {
     const ms_plan *plan = p->plan;
-    double tokens = (double)plan->global_batch * (double)plan->sequence_length;
+    double tokens = ms_workload_computed_tokens(p->workload, plan);
+    double useful_tokens = ms_workload_useful_tokens(p->workload);
     double peak = all_peaks_flop_per_s(p, &out->measured_peak_flop_per_s);
     ms_flop_per_token flop = ms_workload_flop_per_token(p->workload);
     out->unit = p->workload->cluster->device.unit;
     out->tokens_per_s = tokens / out->step_s;
     out->tokens_per_s_per_gpu = out->tokens_per_s / (double)plan->gpus;
-    out->mfu_frac = out->tokens_per_s * flop.full_flop / peak;
-    out->mfu_causal_frac = out->tokens_per_s * flop.causal_flop / peak;
+    out->useful_tokens_per_s = useful_tokens / out->step_s;
+    out->has_lengths = plan->packing != MS_NOT_PACKED;
+    out->mfu_frac = out->useful_tokens_per_s * flop.full_flop / peak;
+    out->mfu_causal_frac = out->useful_tokens_per_s * flop.causal_flop / peak;
     out->hfu_frac = (executed_flop(p) + tokens * flop.vector_flop) / out->step_s / peak;
+}
+
+double ms_prediction_tokens(const ms_plan *plan, const ms_prediction *prediction)
+{
+    return prediction->has_lengths
+               ? prediction->tokens_per_s * prediction->step_s
+               : (double)plan->global_batch * (double)plan->sequence_length;
 }
 
 /* ---- memory ---- */

@@ -47,8 +47,10 @@ typedef struct ms_prediction {
     double step_low_s, step_high_s;
     /* 90 % interval as fractions of step_s, from published runs */
     ms_error_interval interval;
-    const char *unit; /* word for a device; NULL: "GPU" */
-    double tokens_per_s, tokens_per_s_per_gpu;
+    const char *unit;                          /* word for a device; NULL: "GPU" */
+    double tokens_per_s, tokens_per_s_per_gpu; /* all computed positions */
+    double useful_tokens_per_s;                /* tokens that are no padding */
+    bool has_lengths;                          /* sequences are packed or padded */
     /* shares of the devices' peak FLOP rate, [8.1] of docs/formulas: of the model's FLOP
      * with all attention pairs; with those that a causal mask leaves; of executed FLOP */
     double mfu_frac, mfu_causal_frac, hfu_frac;
@@ -91,6 +93,9 @@ typedef struct ms_prediction {
  * plan does not fit memory (out->fits false). */
 ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      ms_prediction *out);
+
+/* Positions that a step computes, padding included. */
+double ms_prediction_tokens(const ms_plan *plan, const ms_prediction *prediction);
 
 /* Free bytes of a device whose rank has this peak memory; negative: bytes missing. */
 double ms_prediction_free_bytes(const ms_prediction *prediction, double peak_bytes);

@@ -258,6 +258,11 @@ static void write_times(ms_jout *out, const ms_prediction *p)
     ms_jout_number_field(out, "replay_step_s", p->replay_step_s);
     ms_jout_number_field(out, "tokens_per_s", p->tokens_per_s);
     ms_jout_number_field(out, "tokens_per_s_per_gpu", p->tokens_per_s_per_gpu);
+    if (p->has_lengths) {
+        ms_jout_number_field(out, "useful_tokens_per_s", p->useful_tokens_per_s);
+        ms_jout_number_field(out, "useful_frac",
+                             p->useful_tokens_per_s / p->tokens_per_s);
+    }
     ms_jout_number_field(out, "mfu_frac", p->mfu_frac);
     if (p->measured_peak_flop_per_s > 0.0)
         ms_jout_number_field(out, "measured_peak_flop_per_s",

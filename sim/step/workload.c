@@ -41,7 +41,9 @@ static unsigned char num_mtp(const ms_workload *workload)
 ms_flop_per_token ms_workload_flop_per_token(const ms_workload *workload)
 {
     ms_flop_per_token flop =
-        ms_model_flop_per_token(workload->model, (double)workload->sequence_length);
+        workload->packing != MS_NOT_PACKED
+            ? workload->flop_of_lengths
+            : ms_model_flop_per_token(workload->model, (double)workload->sequence_length);
     if (workload->lora.rank == 0)
         return flop;
     double more = 6.0 * ms_lora_params(workload->model, &workload->lora,
@@ -50,6 +52,27 @@ ms_flop_per_token ms_workload_flop_per_token(const ms_workload *workload)
     flop.causal_flop += more;
     flop.full_flop += more;
     return flop;
+}
+
+double ms_workload_useful_tokens(const ms_workload *workload)
+{
+    bool is_padded =
+        workload->packing == MS_PADDED || workload->packing == MS_PADDED_TO_SEQUENCE;
+    return (double)workload->global_batch * (is_padded
+                                                 ? workload->lengths.mean_tokens
+                                                 : (double)workload->sequence_length);
+}
+
+double ms_workload_computed_tokens(const ms_workload *workload, const ms_plan *plan)
+{
+    double sequences = (double)workload->global_batch;
+    if (workload->packing != MS_PADDED)
+        return sequences * (double)workload->sequence_length;
+    ms_arena *scratch = ms_arena_open();
+    ms_lengths longest =
+        ms_lengths_longest(scratch, &workload->lengths, (double)plan->microbatch);
+    ms_arena_close(scratch);
+    return sequences * longest.mean_tokens;
 }
 
 bool ms_head_shares_weights(const ms_workload *workload)
@@ -115,8 +138,17 @@ static const ms_program *program_of(const ms_workload *workload, ms_arena *arena
     bool is_chosen = program_key.recompute == MS_RECOMPUTE_AUTO;
     if (is_chosen)
         program_key.keep = keep != NULL ? *keep : chosen_keep(workload, key, which);
-    return ms_program_make(arena, workload->model, &program_key,
-                           workload->sequence_length, data_parallel, workload->compute);
+    if (key->longest_of > 0) {
+        ms_lengths *longest = MS_NEW(arena, ms_lengths);
+        *longest = ms_lengths_longest(arena, &workload->lengths, key->longest_of);
+        program_key.lengths = longest;
+    } else if (workload->packing == MS_PACKED) {
+        program_key.lengths = &workload->lengths;
+    }
+    long tokens =
+        key->computed_tokens > 0 ? key->computed_tokens : workload->sequence_length;
+    return ms_program_make(arena, workload->model, &program_key, tokens, data_parallel,
+                           workload->compute);
 }
 
 const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
@@ -133,20 +165,30 @@ static ms_bill bill_of(const ms_workload *workload, ms_arena *arena,
     const ms_program *program =
         program_of(workload, scratch, key, which, keep, data_parallel_for(key));
     ms_bill bill = ms_bill_make(arena, program, &workload->pricer);
+    if (key->longest_of > 0) {
+        /* memory must hold a sequence of full length, which some micro-batch has */
+        ms_bill_key full = *key;
+        full.longest_of = full.computed_tokens = 0;
+        program =
+            program_of(workload, scratch, &full, which, keep, data_parallel_for(key));
+        bill.memory = ms_bill_make(scratch, program, &workload->pricer).memory;
+    }
     ms_arena_close(scratch);
     return bill;
 }
 
 /* A key of priced programs (ms_bill) without padding bytes, so that it can be hashed. */
 typedef struct bill_words {
-    int of[10];
+    int of[13];
 } bill_words;
 
 static bill_words words_of(const ms_bill_key *key)
 {
     return (bill_words){{key->tp, key->cp, key->ep, key->etp, key->microbatch,
                          key->sequence_parallel, key->loss_parallel, key->cp_unbalanced,
-                         key->holds_gathers, key->cp_method}};
+                         key->holds_gathers, key->cp_method, key->computed_tokens,
+                         key->longest_of,
+                         (int)nearbyint(key->attention_excess_frac * 1e6)}};
 }
 
 static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key)

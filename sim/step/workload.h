@@ -104,7 +104,10 @@ typedef struct ms_workload {
     long sequence_length, global_batch;
     ms_dtype compute;
     ms_expert_fill expert_fill;
-    ms_lora lora; /* the plan's adapters; rank 0: none */
+    ms_packing packing;
+    ms_lengths lengths; /* lengths of sequences that are packed or padded */
+    ms_flop_per_token flop_of_lengths; /* the model's, mean over their tokens */
+    ms_lora lora;                      /* the plan's adapters; rank 0: none */
     /* share of activations that layers with MS_RECOMPUTE_AUTO save; below 0: as 0 */
     double recompute_budget_frac;
     int *layers_before
@@ -175,7 +178,11 @@ ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);
 const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
                                       const ms_bill_key *key, ms_program_key which,
                                       long data_parallel);
-/* The model's FLOP per token. Beside adapters frozen weights have no gradients: 4 FLOP a
+/* Tokens of a step's sequences, without padding. */
+double ms_workload_useful_tokens(const ms_workload *workload);
+/* Positions that a step computes with the micro-batches of a plan, mean over ranks. */
+double ms_workload_computed_tokens(const ms_workload *workload, const ms_plan *plan);
+/* The model's FLOP per token, of padding none. Beside adapters frozen weights have no gradients: 4 FLOP a
  * parameter in place of 6, and 6 for each parameter of an adapter. */
 ms_flop_per_token ms_workload_flop_per_token(const ms_workload *workload);
 /* Whether a head shares weights with an embedding on its rank: a tied matrix, or the

@@ -91,6 +91,44 @@ static ms_status load_expert_fill(ms_ctx *cx, const ms_model *model, const ms_pl
                                       &out->loads);
 }
 
+/* The model's FLOP per token, mean over the tokens of sequences of these lengths. */
+static ms_flop_per_token flop_of_lengths(const ms_model *model, const ms_lengths *lengths)
+{
+    ms_flop_per_token sum = {0};
+    double before = 0.0;
+    for (int i = 0; i < lengths->num; i++) {
+        ms_flop_per_token flop = ms_model_flop_per_token(model, lengths->tokens[i]);
+        double share =
+            (lengths->at_most[i] - before) * lengths->tokens[i] / lengths->mean_tokens;
+        sum.matrix_flop += share * flop.matrix_flop;
+        sum.causal_flop += share * flop.causal_flop;
+        sum.full_flop += share * flop.full_flop;
+        sum.vector_flop += share * flop.vector_flop;
+        before = lengths->at_most[i];
+    }
+    return sum;
+}
+
+static ms_status load_lengths(ms_ctx *cx, const ms_plan *plan, ms_workload *workload)
+{
+    workload->packing = plan->packing;
+    if (plan->packing == MS_NOT_PACKED)
+        return MS_OK;
+    double longest = (double)plan->sequence_length;
+    if (plan->lengths != NULL) {
+        MS_TRY(ms_lengths_load(cx, plan->lengths, longest, &workload->lengths));
+    } else if (plan->length_mean_tokens > 0.0) {
+        workload->lengths = ms_lengths_make(cx->arena, plan->length_mean_tokens,
+                                            plan->length_deviation_tokens, longest);
+    } else {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "sequences are %s, but of unknown lengths",
+                ms_packing_names[plan->packing]);
+        return ms_hint(cx, "--length-mean and --length-std, or --lengths FILE");
+    }
+    workload->flop_of_lengths = flop_of_lengths(workload->model, &workload->lengths);
+    return MS_OK;
+}
+
 /* ---- kinds of devices ---- */
 
 /* The kind of a set on which large GEMMs take longest. */
@@ -166,6 +204,7 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
     workload->lora = ms_plan_lora(plan);
     workload->recompute_budget_frac = plan->recompute_budget_frac;
     MS_TRY(load_expert_fill(cx, inputs->model, plan, &workload->expert_fill));
+    MS_TRY(load_lengths(cx, plan, workload));
     if (make_kinds(cx, workload, inputs, plan) != MS_OK) {
         close_kinds(workload);
         return cx->status;

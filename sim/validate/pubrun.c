@@ -44,10 +44,11 @@ static void set_data_parallel(row_reader *r)
     plan->size[MS_DP_SHARD] = is_hybrid ? shard : dp;
 }
 
-/* Sets the tensor parallelism of experts. Megatron Core's expert_tensor_parallel_size is
- * tp unless given. Recipes with experts narrower than the hidden size set it to 1
- * (DeepSeek-V3, Qwen3), those with wider ones keep tp (Mixtral, Grok-1, Llama 4); other
- * models are assumed to do so too. An illegal value becomes 1. */
+/* Sets the tensor parallelism of experts: what the row states, even if no plan can have it.
+ * Megatron Core's expert_tensor_parallel_size is tp unless given. Recipes with experts
+ * narrower than the hidden size set it to 1 (DeepSeek-V3, Qwen3), those with wider ones
+ * keep tp (Mixtral, Grok-1, Llama 4); other models are assumed to do so too. An illegal
+ * value that is assumed becomes 1. */
 static void set_expert_tensor(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -55,6 +56,10 @@ static void set_expert_tensor(row_reader *r)
     long tp = plan->size[MS_TP];
     if (!r->run->stack->splits_experts || tp == 1 || model->moe.num_experts == 0)
         return;
+    if (r->cells->expert_tensor > 0) {
+        plan->etp = r->cells->expert_tensor;
+        return;
+    }
     plan->etp = model->moe.ffn_hidden > model->hidden ? tp : 1;
     if (ms_plan_refusal(plan, r->run->model) != MS_LEGAL)
         plan->etp = 1;

@@ -53,6 +53,10 @@ const char *ms_pubrun_take_flags(ms_arena *arena, ms_pubrun_cells *cells)
     if (cells->recompute == NULL && cells->notes != NULL &&
         strstr(cells->notes, "recompute of MLP activation function and norms only"))
         cells->recompute = "selective";
+    /* Megatron-LM's own tests are named by their layout: "..._etp1_ep4" */
+    const char *name = cells->model == NULL ? NULL : strstr(cells->model, "_etp");
+    if (name != NULL)
+        cells->expert_tensor = strtol(name + strlen("_etp"), NULL, 10);
     const char *at = cells->notes == NULL ? NULL : strstr(cells->notes, "flags: "),
                *reason = NULL;
     if (at == NULL)

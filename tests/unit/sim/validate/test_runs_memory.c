@@ -187,6 +187,21 @@ static void adapters_are_those_of_attention(void **state)
     assert_non_null(strstr(run->defaults, "adapters of attention"));
 }
 
+/* Names of Megatron-LM's own tests state how experts are split. */
+static void names_tell_the_ranks_of_an_expert(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_pubrun *run = memory_row(cx, "mct-280");
+    ASSERT_TEXT(run->reason, NULL);
+    ASSERT_INT(run->plan.size[MS_TP], 2);
+    ASSERT_INT(run->plan.etp, 1);
+    const char *name = ",moe gpt3_mcore_te_tp2_pp1_te_8experts_etp1_ep4,";
+    ASSERT_INT(changed_row(cx, "mct-280", name, ",moe gpt3,")->plan.etp, 2);
+    const ms_pubrun *partly = changed_row(cx, "mct-280", name, ",moe gpt3_etp3_ep4,");
+    assert_non_null(strstr(partly->reason, "etp is 3, must be 1 or tp (2)"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +214,7 @@ int main(void)
         cmocka_unit_test(flags_in_notes_are_read),
         cmocka_unit_test(unknown_states_leave_the_time),
         cmocka_unit_test(adapters_are_those_of_attention),
+        cmocka_unit_test(names_tell_the_ranks_of_an_expert),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
