@@ -6,7 +6,7 @@
 
 const char *const ms_refusal_names[] = {
     "legal",  "ranks",    "heads", "mamba", "ffn",   "sequence",  "batch", "experts",
-    "layers", "schedule", "zero",  "lora",  "order", "framework", NULL};
+    "layers", "modules",  "schedule", "zero", "lora", "order",    "framework", NULL};
 
 /* Whether divisor >= 1 divides number; powers of two need no division. */
 static bool divides(long divisor, long number)
@@ -171,6 +171,21 @@ static bool order_suits_experts(const ms_plan *plan)
     return true;
 }
 
+/* Whether the model has the modules that are recomputed and the shared experts that
+ * overlap, and no shared experts do both. */
+static bool modules_exist(const ms_plan *plan, const ms_model *model)
+{
+    int modules = plan->recompute_modules;
+    bool has_shared = model->moe.shared_ffn_hidden > 0;
+    if ((modules & MS_MODULE_MLA_UP_PROJ) != 0 && model->attention != MS_ATTENTION_MLA)
+        return false;
+    if ((modules & MS_MODULES_OF_EXPERTS) != 0 && model->moe.num_experts == 0)
+        return false;
+    bool recomputes_shared = (modules & MS_MODULE_SHARED_EXPERTS) != 0;
+    return has_shared ? !(recomputes_shared && plan->shared_overlap)
+                      : !recomputes_shared && !plan->shared_overlap;
+}
+
 /* Whether the layers that get adapters are known, none of them routed experts, and tp can
  * split the rank. */
 static bool adapters_fit(const ms_plan *plan, const ms_model *model)
@@ -205,6 +220,8 @@ ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model)
         return MS_REFUSE_BATCH;
     if (!layers_fit(plan, model))
         return MS_REFUSE_LAYERS;
+    if (!modules_exist(plan, model))
+        return MS_REFUSE_MODULES;
     if (!schedule_runs(plan, NULL))
         return MS_REFUSE_SCHEDULE;
     if (plan->zero < 0 || plan->zero > 3)
