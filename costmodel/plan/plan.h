@@ -175,6 +175,9 @@ typedef struct ms_plan {
     ms_quantized_bits gather_bits, reduce_bits; /* sent for parameters and gradients */
 } ms_plan;
 
+/* The modules that a plan recomputes and the model lacks, as a set of ms_module: latent
+ * attention's, and those of experts. */
+int ms_plan_lacking_modules(const ms_plan *plan, const ms_model *model);
 /* The adapters of a plan; rank 0 if it has none or its targets are unknown words. */
 ms_lora ms_plan_lora(const ms_plan *plan);
 /* Data-parallel ranks that see different sequences: dp_replicate * dp_shard. */

@@ -171,19 +171,27 @@ static bool order_suits_experts(const ms_plan *plan)
     return true;
 }
 
+int ms_plan_lacking_modules(const ms_plan *plan, const ms_model *model)
+{
+    int lacking = 0;
+    if (model->attention != MS_ATTENTION_MLA)
+        lacking |= MS_MODULE_MLA_UP_PROJ;
+    if (model->moe.num_experts == 0)
+        lacking |= MS_MODULES_OF_EXPERTS;
+    if (model->moe.shared_ffn_hidden == 0)
+        lacking |= MS_MODULE_SHARED_EXPERTS;
+    return lacking & plan->recompute_modules;
+}
+
 /* Whether the model has the modules that are recomputed and the shared experts that
  * overlap, and no shared experts do both. */
 static bool modules_exist(const ms_plan *plan, const ms_model *model)
 {
-    int modules = plan->recompute_modules;
-    bool has_shared = model->moe.shared_ffn_hidden > 0;
-    if ((modules & MS_MODULE_MLA_UP_PROJ) != 0 && model->attention != MS_ATTENTION_MLA)
+    if (plan->recompute_modules != 0 && ms_plan_lacking_modules(plan, model) != 0)
         return false;
-    if ((modules & MS_MODULES_OF_EXPERTS) != 0 && model->moe.num_experts == 0)
-        return false;
-    bool recomputes_shared = (modules & MS_MODULE_SHARED_EXPERTS) != 0;
-    return has_shared ? !(recomputes_shared && plan->shared_overlap)
-                      : !recomputes_shared && !plan->shared_overlap;
+    return !plan->shared_overlap ||
+           (model->moe.shared_ffn_hidden > 0 &&
+            (plan->recompute_modules & MS_MODULE_SHARED_EXPERTS) == 0);
 }
 
 /* Whether the layers that get adapters are known, none of them routed experts, and tp can

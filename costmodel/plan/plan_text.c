@@ -223,15 +223,13 @@ static ms_status fail_batch(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
 static ms_status fail_modules(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
                               ms_loc loc)
 {
-    int modules = plan->recompute_modules;
-    if ((modules & MS_MODULE_MLA_UP_PROJ) != 0 && model->attention != MS_ATTENTION_MLA)
+    if ((ms_plan_lacking_modules(plan, model) & MS_MODULE_MLA_UP_PROJ) != 0)
         return ms_fail(cx, MS_EINPUT, loc,
                        "recomputation of mla_up_proj needs latent attention, which %s "
                        "has not",
                        model->name);
     if (model->moe.num_experts == 0)
-        return ms_fail(cx, MS_EINPUT, loc,
-                       "%s has no experts to %s", model->name,
+        return ms_fail(cx, MS_EINPUT, loc, "%s has no experts to %s", model->name,
                        plan->shared_overlap ? "overlap" : "recompute");
     if (model->moe.shared_ffn_hidden == 0)
         return ms_fail(cx, MS_EINPUT, loc, "%s has no shared experts to %s", model->name,

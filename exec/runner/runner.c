@@ -293,7 +293,8 @@ ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
 {
     for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++) {
         bool is_executed = (i >= MS_CHOOSE_LORA_RANK && i <= MS_CHOOSE_LORA_BASE) ||
-                           i == MS_CHOOSE_STACK || i == MS_CHOOSE_RANKS_PER_DOMAIN;
+                           i == MS_CHOOSE_STACK || i == MS_CHOOSE_RANKS_PER_DOMAIN ||
+                           i == MS_CHOOSE_SHARED_OVERLAP;
         if (is_executed || ms_plan_is_plain(plan, i))
             continue;
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not execute %s %s",

@@ -34,6 +34,9 @@ static const char *take_flag(ms_arena *arena, const char *flag, ms_pubrun_cells 
         c->optimizer_instances = strtol(value, NULL, 10);
     if (has_value(flag, "cross-entropy-loss-fusion", &value))
         c->fuses_loss = begins(value, "True");
+    if (has_value(flag, "recompute-modules", &value))
+        c->recompute_modules =
+            ms_arena_printf(arena, "%.*s", (int)strcspn(value, ";"), value);
     if (has_value(flag, "optimizer", &value) && c->optimizer == NULL)
         c->optimizer = ms_arena_printf(arena, "%.*s", (int)strcspn(value, ";"), value);
     if (has_value(flag, "multi-latent-attention", &value) && begins(value, "True"))

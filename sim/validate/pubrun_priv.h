@@ -25,6 +25,7 @@ typedef struct ms_pubrun_cells {
     long first_rank_layers, last_rank_layers; /* layers of an end of the pipeline */
     long optimizer_instances; /* groups of ranks that each hold all optimizer states */
     bool fuses_loss;
+    const char *recompute_modules; /* names of modules (ms_module_names); NULL: none */
     /* notes on counts that were read from words: "tp \"TP4\" read as 4"; NULL if none */
     const char *words;
 } ms_pubrun_cells;
@@ -112,6 +113,9 @@ bool ms_pubrun_precision(const ms_name_tables *names, const char *precision,
 /* Reads a recomputation mode. Returns false for a word that is not known. */
 bool ms_pubrun_recompute(const ms_name_tables *names, const char *text,
                          ms_recompute *out);
+/* The modules of Megatron Core that a text names, as a set of ms_module: "[moe_act mlp]",
+ * "selective:core_attn"; 0: none. */
+int ms_pubrun_modules(const char *text);
 
 /* ---- configurations and models, each made once ---- */
 

@@ -181,6 +181,21 @@ static bool names_checkpoints(const char *plain, ms_recompute *out)
     return true;
 }
 
+int ms_pubrun_modules(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+    int modules = 0;
+    for (const char *at = text; *at != '\0';) {
+        size_t length = strspn(at, letters);
+        for (int i = 0; (1 << i) <= MS_MODULE_SHARED_EXPERTS; i++)
+            if (strlen(ms_module_names[i]) == length &&
+                memcmp(at, ms_module_names[i], length) == 0)
+                modules |= 1 << i;
+        at += length > 0 ? length : 1;
+    }
+    return modules;
+}
+
 bool ms_pubrun_recompute(const ms_name_tables *names, const char *text, ms_recompute *out)
 {
     const char *plain = ms_plain_text(names->arena, text);
