@@ -242,7 +242,8 @@ static void set_modules(row_reader *r, const char *text)
     const char *named = r->cells->recompute_modules;
     if (plan->recompute != MS_RECOMPUTE_SELECTIVE)
         return;
-    plan->recompute_modules = ms_pubrun_modules(named != NULL ? named : text);
+    if (named == NULL || !ms_modules_parse(named, &plan->recompute_modules))
+        plan->recompute_modules = ms_pubrun_modules(named != NULL ? named : text);
     plan->recompute_modules &= ~ms_plan_lacking_modules(plan, r->run->model);
 }
 

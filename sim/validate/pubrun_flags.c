@@ -52,8 +52,10 @@ const char *ms_pubrun_take_flags(ms_arena *arena, ms_pubrun_cells *cells)
 {
     /* Megatron-Kwai's balanced recomputation, in the words of its rows */
     if (cells->recompute == NULL && cells->notes != NULL &&
-        strstr(cells->notes, "recompute of MLP activation function and norms only"))
+        strstr(cells->notes, "recompute of MLP activation function and norms only")) {
         cells->recompute = "selective";
+        cells->recompute_modules = "norms,activations";
+    }
     const char *at = cells->notes == NULL ? NULL : strstr(cells->notes, "flags: "),
                *reason = NULL;
     if (at == NULL)

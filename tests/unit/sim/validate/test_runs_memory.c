@@ -1,6 +1,7 @@
 /* Memory figures of published runs: kind and rank, states and tensors in host memory.
  * The rows of runs_memory.csv name their sources. */
 #include "sim/validate/pubrun_prices.h"
+#include "sim/validate/pubrun_priv.h"
 
 #include "base/csv.h"
 #include "tests/support/run_tables.h"
