@@ -308,7 +308,8 @@ static bool is_shared_beside(const ms_program *program, int node, bool combine)
 static double shared_beside_s(const ms_program *program, const ms_pricer *pricer,
                               const ms_node *exchange)
 {
-    bool repeats = exchange->pass == MS_PASS_FORWARD || exchange->pass == MS_PASS_RECOMPUTE;
+    bool repeats =
+        exchange->pass == MS_PASS_FORWARD || exchange->pass == MS_PASS_RECOMPUTE;
     bool combine = exchange->inverse == repeats;
     double seconds = 0.0;
     for (int n = 0; n < program->num_nodes; n++) {

@@ -207,7 +207,7 @@ static ms_status read_set(parser *p, int first)
 static ms_status read_comparison(parser *p)
 {
     static const operator_token operators[] = {
-        {"!=", MS_UNEQUAL}, {"<=", MS_AT_MOST}, {">=", MS_AT_LEAST},    {"=", MS_EQUAL},
+        {"!=", MS_UNEQUAL}, {"<=", MS_AT_MOST}, {">=", MS_AT_LEAST},     {"=", MS_EQUAL},
         {"<", MS_LESS},     {">", MS_GREATER},  {"divides", MS_DIVIDES}, {"has", MS_HAS}};
     int first = p->out->num;
     MS_TRY(read_sum(p));

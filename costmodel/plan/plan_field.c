@@ -16,8 +16,8 @@ long ms_plan_get(const ms_plan *plan, ms_choice choice)
 {
     const void *value = at(plan, choice);
     ms_choice_kind kind = ms_plan_fields[choice].kind;
-    return kind == MS_CHOICE_WHOLE    ? *(const long *)value
-           : kind == MS_CHOICE_SWITCH ? *(const bool *)value
+    return kind == MS_CHOICE_WHOLE                           ? *(const long *)value
+           : kind == MS_CHOICE_SWITCH                        ? *(const bool *)value
            : kind == MS_CHOICE_WORD || kind == MS_CHOICE_SET ? *(const int *)value
                                                              : 0;
 }

@@ -5,8 +5,8 @@
 #include <limits.h>
 
 const char *const ms_refusal_names[] = {
-    "legal",  "ranks",    "heads", "mamba", "ffn",   "sequence",  "batch", "experts",
-    "layers", "modules",  "schedule", "zero", "lora", "order",    "framework", NULL};
+    "legal",  "ranks",   "heads",    "mamba", "ffn",  "sequence", "batch",     "experts",
+    "layers", "modules", "schedule", "zero",  "lora", "order",    "framework", NULL};
 
 /* Whether divisor >= 1 divides number; powers of two need no division. */
 static bool divides(long divisor, long number)

@@ -343,9 +343,9 @@ static const char *recompute_text(ms_arena *arena, const ms_plan *plan)
         return ms_arena_printf(arena, ", recompute %s %.3g", name,
                                plan->recompute_budget_frac);
     if (plan->recompute == MS_RECOMPUTE_SELECTIVE && plan->recompute_modules != 0)
-        return ms_arena_printf(arena, ", recompute %s %s", name,
-                               ms_plan_value_text(arena, plan,
-                                                  MS_CHOOSE_RECOMPUTE_MODULES));
+        return ms_arena_printf(
+            arena, ", recompute %s %s", name,
+            ms_plan_value_text(arena, plan, MS_CHOOSE_RECOMPUTE_MODULES));
     return ms_arena_printf(arena, ", recompute %s", name);
 }
 

@@ -379,20 +379,18 @@ typedef struct shared_experts {
     int x, hidden, out;
 } shared_experts;
 
-static void write_shared_hidden(ms_builder *b, shared_experts *shared)
+/* Writes the next part of the shared experts: up to their activation, then the rest. */
+static void write_shared(ms_builder *b, shared_experts *shared)
 {
     b->modules |= MS_MODULE_SHARED_EXPERTS;
-    shared->hidden = mlp_hidden(b, shared->x, &shared_names);
-    b->modules &= (unsigned short)~MS_MODULE_SHARED_EXPERTS;
-}
-
-static void write_shared_out(ms_builder *b, shared_experts *shared)
-{
-    b->modules |= MS_MODULE_SHARED_EXPERTS;
-    shared->out = mlp_out(b, shared->hidden, &shared_names);
-    if (b->model->moe.shared_gate) {
-        int gate = linear(b, "shared.router", "bsh,h1->bs1", shared->x, 0);
-        shared->out = pointwise(b, MS_OP_GATE, "shared.gated", shared->out, gate);
+    if (shared->hidden < 0) {
+        shared->hidden = mlp_hidden(b, shared->x, &shared_names);
+    } else {
+        shared->out = mlp_out(b, shared->hidden, &shared_names);
+        if (b->model->moe.shared_gate) {
+            int gate = linear(b, "shared.router", "bsh,h1->bs1", shared->x, 0);
+            shared->out = pointwise(b, MS_OP_GATE, "shared.gated", shared->out, gate);
+        }
     }
     b->modules &= (unsigned short)~MS_MODULE_SHARED_EXPERTS;
 }
@@ -407,14 +405,14 @@ static int exchanged_experts(ms_builder *b, int rows, int choice, shared_experts
     int first = b->num_tensors;
     rows = exchange(b, "experts.dispatch", rows, choice, false);
     if (overlaps)
-        write_shared_hidden(b, shared);
+        write_shared(b, shared);
     rows = experts(b, ms_convert(b, rows, 2, ms_replicate), choice);
     rows = ms_convert(b, rows, 2, ms_shard(MS_DIM_ROWS));
     for (int t = first; t < b->num_tensors; t++)
         b->tensors[t].received = b->tensors[t].dims[0] == MS_DIM_ROWS;
     rows = exchange(b, "experts.combine", rows, choice, true);
     if (overlaps)
-        write_shared_out(b, shared);
+        write_shared(b, shared);
     return rows;
 }
 
@@ -443,10 +441,8 @@ static int mixture(ms_builder *b, int x)
     int routed = routed_experts(b, x, &shared);
     if (shared.x < 0)
         return routed;
-    if (shared.hidden < 0) {
-        write_shared_hidden(b, &shared);
-        write_shared_out(b, &shared);
-    }
+    while (shared.out < 0)
+        write_shared(b, &shared);
     return ms_emit_add(b, "experts.sum", shared.out, routed);
 }
 

@@ -146,7 +146,7 @@ typedef struct ms_program_key {
     /* MS_RECOMPUTE_SELECTIVE: set of ms_module to recompute; 0: MS_MODULES_DEFAULT */
     unsigned short modules;
     bool shared_overlap; /* shared experts overlap dispatch and combine of tokens */
-    ms_saved keep;           /* MS_RECOMPUTE_AUTO: nodes that save their results */
+    ms_saved keep;       /* MS_RECOMPUTE_AUTO: nodes that save their results */
     /* token copies that this rank's experts compute beyond the mean of all ranks, as a
      * share of the mean (ms_expert_excess_frac) */
     double expert_excess_frac;

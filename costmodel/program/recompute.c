@@ -55,9 +55,10 @@ static bool per_op_keeps(const ms_builder *b, int producer)
 static bool is_separate_norm(const ms_builder *b, const ms_node *node)
 {
     const ms_layer_kind *kind = &b->model->kinds[b->program->key.kind];
-    return strcmp(node->name, "mlp.norm") == 0 ? kind->moe
-                                               : strcmp(node->name, "attention.norm") == 0 &&
-                                                     b->model->attention == MS_ATTENTION_MLA;
+    return strcmp(node->name, "mlp.norm") == 0
+               ? kind->moe
+               : strcmp(node->name, "attention.norm") == 0 &&
+                     b->model->attention == MS_ATTENTION_MLA;
 }
 
 /* Whether an MLA node makes queries, keys or values from latent vectors (DeepSeek-V3,
@@ -213,8 +214,8 @@ static void rerun_checkpoints(ms_builder *b, int num_forward, int modules)
         if ((b->forward[n].modules & modules) != 0)
             materialise(b, num_forward, b->forward[n].out[0]);
     for (int n = num_forward; n < b->num_written; n++)
-        for (int i = 0; (b->forward[n].modules & modules) != 0 && i < b->forward[n].num_in;
-             i++)
+        for (int i = 0;
+             (b->forward[n].modules & modules) != 0 && i < b->forward[n].num_in; i++)
             materialise(b, num_forward, b->forward[n].in[i]);
 }
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 typedef enum ms_recompute {
-    MS_RECOMPUTE_NONE, /* save all activations that backward needs */
+    MS_RECOMPUTE_NONE,      /* save all activations that backward needs */
     MS_RECOMPUTE_SELECTIVE, /* recompute a set of modules (ms_module) */
     /* TorchTitan's selective policy: save attention, every second GEMM, collectives */
     MS_RECOMPUTE_PER_OP,
@@ -38,7 +38,7 @@ typedef enum ms_module {
     MS_MODULE_ACTIVATIONS = 256,
     MS_MODULE_SCORES = 512,
     MS_NUM_MODULES = 10,
-    /* what "selective" recomputes unless a stack or a plan states modules */
+    /* the set of "selective" unless a stack or a plan states one */
     MS_MODULES_DEFAULT = MS_MODULE_NORMS | MS_MODULE_ACTIVATIONS | MS_MODULE_SCORES |
                          MS_MODULE_MLA_UP_PROJ,
     MS_MODULES_OF_EXPERTS = MS_MODULE_MOE_ACT | MS_MODULE_MOE | MS_MODULE_SHARED_EXPERTS

@@ -321,7 +321,8 @@ static ms_block_cost price_block(const ms_workload *workload, const ms_bill *bil
     double weight = bill->weight_s + accumulate_s +
                     pass_exposed_s(workload, bill, MS_BILL_WEIGHT, links, async_tp);
     price_halves(&block, bill, ms_max(backward - weight, 0.0), weight);
-    block.exchange_forward_s = exposed_exchange_s(workload, bill, links, forward_exchanges);
+    block.exchange_forward_s =
+        exposed_exchange_s(workload, bill, links, forward_exchanges);
     block.exchange_backward_s =
         exposed_exchange_s(workload, bill, links, backward_exchanges);
     price_sync(workload, bill, links, &block);
@@ -343,11 +344,10 @@ static void price_pair(const ms_workload *workload, const ms_bill *bill,
                            .result_s = s->forward_s[MS_SEGMENT_RESULT],
                            .dispatch_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH),
                            .combine_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE)};
-    f->exposed_s =
-        ms_max(block->forward_s - block->forward_host_s - f->attention_s - f->experts_s -
-                   f->result_s -
-                   exposed_exchange_s(workload, bill, links, forward_exchanges),
-               0.0);
+    f->exposed_s = ms_max(
+        block->forward_s - block->forward_host_s - f->attention_s - f->experts_s -
+            f->result_s - exposed_exchange_s(workload, bill, links, forward_exchanges),
+        0.0);
     f->host_s = block->forward_launch_s;
     *b = (ms_pair_backward){
         .result_s = s->input_s[MS_SEGMENT_RESULT] + s->weight_s[MS_SEGMENT_RESULT],

@@ -234,19 +234,6 @@ static const char *set_batch(row_reader *r)
     return NULL;
 }
 
-/* Sets the modules that selective recomputation repeats, if the row names them in its
- * flags or in its word for recomputation; those that the model lacks have no effect. */
-static void set_modules(row_reader *r, const char *text)
-{
-    ms_plan *plan = &r->run->plan;
-    const char *named = r->cells->recompute_modules;
-    if (plan->recompute != MS_RECOMPUTE_SELECTIVE)
-        return;
-    if (named == NULL || !ms_modules_parse(named, &plan->recompute_modules))
-        plan->recompute_modules = ms_pubrun_modules(named != NULL ? named : text);
-    plan->recompute_modules &= ~ms_plan_lacking_modules(plan, r->run->model);
-}
-
 static void set_recompute(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -267,7 +254,7 @@ static void set_recompute(row_reader *r)
         plan->recompute = MS_RECOMPUTE_FULL;
         ms_pubrun_note(&r->notes, "recompute of all layers");
     }
-    set_modules(r, text);
+    ms_pubrun_set_modules(r->cells, text, r->run);
 }
 
 /* Sets the compute type of the plan; fp16 has the rates and sizes of bf16 where a device

@@ -116,6 +116,11 @@ bool ms_pubrun_recompute(const ms_name_tables *names, const char *text,
 /* The modules of Megatron Core that a text names, as a set of ms_module: "[moe_act mlp]",
  * "selective:core_attn"; 0: none. */
 int ms_pubrun_modules(const char *text);
+/* Sets the modules that selective recomputation repeats, if the row names them in its
+ * flags or in `text`, its word for recomputation; those that the model lacks have no
+ * effect. */
+void ms_pubrun_set_modules(const ms_pubrun_cells *cells, const char *text,
+                           ms_pubrun *run);
 
 /* ---- configurations and models, each made once ---- */
 

@@ -196,6 +196,17 @@ int ms_pubrun_modules(const char *text)
     return modules;
 }
 
+void ms_pubrun_set_modules(const ms_pubrun_cells *cells, const char *text, ms_pubrun *run)
+{
+    ms_plan *plan = &run->plan;
+    const char *named = cells->recompute_modules;
+    if (plan->recompute != MS_RECOMPUTE_SELECTIVE)
+        return;
+    if (named == NULL || !ms_modules_parse(named, &plan->recompute_modules))
+        plan->recompute_modules = ms_pubrun_modules(named != NULL ? named : text);
+    plan->recompute_modules &= ~ms_plan_lacking_modules(plan, run->model);
+}
+
 bool ms_pubrun_recompute(const ms_name_tables *names, const char *text, ms_recompute *out)
 {
     const char *plain = ms_plain_text(names->arena, text);

@@ -161,8 +161,7 @@ void ms_run_case_choose_modules(ms_run_case *c, long number)
     bool has_shared = model->moe.shared_ffn_hidden > 0;
     c->plan.shared_overlap = has_shared && c->plan.ep > 1 && number % 2 == 1;
     c->plan.recompute_modules = (1 << MS_NUM_MODULES) - 1;
-    int legal =
-        c->plan.recompute_modules & ~ms_plan_lacking_modules(&c->plan, model);
+    int legal = c->plan.recompute_modules & ~ms_plan_lacking_modules(&c->plan, model);
     if (c->plan.shared_overlap)
         legal &= ~MS_MODULE_SHARED_EXPERTS;
     int modules = 0;

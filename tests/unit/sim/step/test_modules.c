@@ -19,7 +19,7 @@
 #define KV_LATENT  512.0
 #define ROPE       64.0
 #define DENSE_FFN  18432.0
-#define EXPERT_FFN 2048.0 /* of each routed expert, and of the one shared expert */
+#define EXPERT_FFN 2048.0 /* width of a routed expert and of the shared one */
 #define CHOICES    8.0
 #define EXPERTS    256.0
 #define VALUE      2.0 /* bytes of an activation */
@@ -56,7 +56,7 @@ static ms_bill layer_of(const ms_plan *plan, int kind)
     return bill;
 }
 
-/* What a module drops, in bytes a token, and repeats, in FLOP a token. */
+/* Bytes a token that a module drops, and FLOP a token that it repeats. */
 typedef struct module_case {
     int modules, kind;
     double dropped_bytes, repeated_flop;
@@ -71,7 +71,8 @@ static const double of_experts_bytes =
     VALUE * (CHOICES * (HIDDEN + 3.0 * EXPERT_FFN) + SHARED);
 /* logits, weights and numbers of the chosen experts, in fp32 */
 static const double of_router_bytes = 4.0 * (EXPERTS + 2.0 * CHOICES);
-static const double of_moe = 2.0 * HIDDEN * (EXPERTS + CHOICES * 3.0 * EXPERT_FFN + SHARED);
+static const double of_moe =
+    2.0 * HIDDEN * (EXPERTS + CHOICES * 3.0 * EXPERT_FFN + SHARED);
 
 static void a_module_drops_its_tensors_and_repeats_its_products(void **state)
 {
@@ -173,10 +174,12 @@ static void exchanges_hide_behind_shared_experts(void **state)
     ms_workload *other;
     const ms_planned *beside = open_plan(&plan, &other);
     const ms_bill_segments *s = &beside->bills->layer[1][0]->segments;
-    double gained_frac = 1.0 - workload->stack->interference_frac.value, hidden_s[2] = {0};
+    double gained_frac = 1.0 - workload->stack->interference_frac.value,
+           hidden_s[2] = {0};
     for (int i = 0; i < MS_NUM_BILL_EXCHANGES; i++) {
-        double seconds = ms_collective_s(
-            &apart->links.law[MS_BILL_EP][s->exchange_collective[i]], s->exchange_bytes[i]);
+        double seconds =
+            ms_collective_s(&apart->links.law[MS_BILL_EP][s->exchange_collective[i]],
+                            s->exchange_bytes[i]);
         assert_true(s->exchange_beside_s[i] > 0.0);
         hidden_s[i >= MS_EXCHANGE_COMBINE_BACKWARD] +=
             gained_frac * ms_min(seconds, s->exchange_beside_s[i]);
