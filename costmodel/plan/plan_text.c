@@ -223,17 +223,18 @@ static ms_status fail_batch(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
 static ms_status fail_modules(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
                               ms_loc loc)
 {
-    if ((ms_plan_lacking_modules(plan, model) & MS_MODULE_MLA_UP_PROJ) != 0)
+    const char *does = plan->shared_overlap ? "overlap" : "recompute";
+    if ((ms_plan_lacking_modules(plan, model) & MS_MODULE_MLA_UP_PROJ) != 0) {
         return ms_fail(cx, MS_EINPUT, loc,
                        "recomputation of mla_up_proj needs latent attention, which %s "
                        "has not",
                        model->name);
+    }
     if (model->moe.num_experts == 0)
-        return ms_fail(cx, MS_EINPUT, loc, "%s has no experts to %s", model->name,
-                       plan->shared_overlap ? "overlap" : "recompute");
+        return ms_fail(cx, MS_EINPUT, loc, "%s has no experts to %s", model->name, does);
     if (model->moe.shared_ffn_hidden == 0)
         return ms_fail(cx, MS_EINPUT, loc, "%s has no shared experts to %s", model->name,
-                       plan->shared_overlap ? "overlap" : "recompute");
+                       does);
     ms_fail(cx, MS_EINPUT, loc,
             "shared experts that overlap the exchange of tokens cannot be recomputed");
     return ms_hint(cx, "leave shared_experts out of --recompute-modules");
