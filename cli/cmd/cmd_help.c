@@ -17,7 +17,7 @@ static const char summary[] =
 static const char *option_usage(ms_arena *arena, const ms_option *option)
 {
     const char *value = option->value;
-    if (option->kind == MS_OPTION_CHOICE)
+    if (option->kind == MS_OPTION_CHOICE && value == NULL)
         value = ms_choice_text(arena, option->choices, "|");
     else if (option->kind == MS_OPTION_SWITCH)
         value = "on|off";

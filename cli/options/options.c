@@ -170,8 +170,10 @@ static void read_quantity(parser *p, const ms_option *option, const char *text,
 static void read_choice(parser *p, const ms_option *option, const char *text,
                         ms_opt_choice *out)
 {
-    int index = ms_choice_find(text, option->choices);
-    if (index >= 0 || (option->find != NULL && option->find(text, &index))) {
+    int index = -1;
+    if (option->find == NULL || !option->find(text, &index))
+        index = ms_choice_find(text, option->choices);
+    if (index >= 0) {
         *out = (ms_opt_choice){true, index, text};
         return;
     }

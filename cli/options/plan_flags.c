@@ -8,7 +8,8 @@ static ms_option option_of(ms_choice choice)
     static const ms_option_kind kinds[] = {
         [MS_CHOICE_WHOLE] = MS_OPTION_INTEGER, [MS_CHOICE_NUMBER] = MS_OPTION_QUANTITY,
         [MS_CHOICE_SWITCH] = MS_OPTION_SWITCH, [MS_CHOICE_WORD] = MS_OPTION_CHOICE,
-        [MS_CHOICE_TEXT] = MS_OPTION_TEXT,     [MS_CHOICE_LIST] = MS_OPTION_TEXT};
+        [MS_CHOICE_SET] = MS_OPTION_CHOICE,    [MS_CHOICE_TEXT] = MS_OPTION_TEXT,
+        [MS_CHOICE_LIST] = MS_OPTION_TEXT};
     const ms_plan_field *row = &ms_plan_fields[choice];
     return (ms_option){.kind = kinds[row->kind],
                        .unit = row->in_bytes ? MS_UNIT_BYTES : MS_UNIT_COUNT,

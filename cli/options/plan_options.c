@@ -356,7 +356,10 @@ static ms_status refuse_idle(const resolver *r, ms_choice choice, const char *mo
 static ms_status resolve_recompute(const resolver *r)
 {
     const ms_plan *plan = r->plan;
-    pick_all(r, MS_CHOOSE_RECOMPUTE, MS_CHOOSE_COMPUTE);
+    pick_given(r, MS_CHOOSE_RECOMPUTE_MODULES, MS_CHOOSE_COMPUTE);
+    pick_all(r, MS_CHOOSE_RECOMPUTE, MS_CHOOSE_RECOMPUTE_MODULES);
+    if (plan->recompute != MS_RECOMPUTE_SELECTIVE)
+        MS_TRY(refuse_idle(r, MS_CHOOSE_RECOMPUTE_MODULES, "selective"));
     if (plan->recompute != MS_RECOMPUTE_AUTO)
         MS_TRY(refuse_idle(r, MS_CHOOSE_RECOMPUTE_BUDGET, "auto"));
     return plan->recompute == MS_RECOMPUTE_FULL

@@ -71,6 +71,7 @@ static const default_row defaults[] = {
      "reshard_in_pipelines"},
     {MS_CHOOSE_SCHEDULE, "schedule", "schedule", NULL},
     {MS_CHOOSE_RECOMPUTE, "recompute", "recomputation", NULL},
+    {MS_CHOOSE_RECOMPUTE_MODULES, "recompute_modules", "selective modules", NULL},
     {MS_CHOOSE_SEQUENCE_PARALLEL, "sequence_parallel", "sequence parallelism", NULL},
     {MS_CHOOSE_CP_METHOD, "cp_method", "context parallelism", NULL},
     {MS_CHOOSE_ORDER, "order", "order of axes", NULL}};
@@ -85,6 +86,8 @@ static ms_plan default_plan(const ms_stack_report *report, const default_row *ro
     ms_plan plan = usual_plan(stack, has_pipeline || row->choice == MS_CHOOSE_SCHEDULE);
     if (row->choice == MS_CHOOSE_RESHARD)
         plan.zero = 3;
+    if (row->choice == MS_CHOOSE_RECOMPUTE_MODULES)
+        plan.recompute_modules = stack->selective_modules;
     if (ms_plan_fields[row->choice].usual != NULL)
         ms_plan_set(&plan, row->choice,
                     ms_rule_default(&report->rules, &plan, stack, row->choice));

@@ -298,9 +298,45 @@ static double beside_gather_s(const ms_program *program, const ms_pricer *pricer
     return seconds;
 }
 
+/* ---- shared experts beside token exchanges ---- */
+
+/* Whether a forward node is one of the shared experts that run beside dispatch, or with
+ * `combine` beside combine: those written after it. */
+static bool is_shared_beside(const ms_program *program, int node, bool combine)
+{
+    bool combined = false;
+    for (int n = 0; n < node; n++)
+        combined = combined ||
+                   (program->nodes[n].op == MS_OP_EXCHANGE && program->nodes[n].inverse);
+    return (program->nodes[node].modules & MS_MODULE_SHARED_EXPERTS) != 0 &&
+           combined == combine;
+}
+
+/* Seconds of shared experts beside an exchange of tokens in the exchange's own pass:
+ * forward, recomputation, or gradients of inputs and weights. */
+static double shared_beside_s(const ms_program *program, const ms_pricer *pricer,
+                              const ms_node *exchange)
+{
+    bool repeats =
+        exchange->pass == MS_PASS_FORWARD || exchange->pass == MS_PASS_RECOMPUTE;
+    bool combine = exchange->inverse == repeats;
+    double seconds = 0.0;
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        int forward = node->pass == MS_PASS_FORWARD ? n : node->forward;
+        bool same_pass = node->pass == exchange->pass ||
+                         (!repeats && node->pass == MS_PASS_BACKWARD_WEIGHT);
+        if (same_pass && forward >= 0 && is_shared_beside(program, forward, combine))
+            seconds += ms_node_compute_s(program, node, pricer);
+    }
+    return seconds;
+}
+
 double ms_node_overlap_s(const ms_program *program, const ms_pricer *pricer,
                          const ms_node *node, const ms_node_comm *comm)
 {
+    if (node->op == MS_OP_EXCHANGE)
+        return program->key.shared_overlap ? shared_beside_s(program, pricer, node) : 0.0;
     bool in_backward =
         node->pass == MS_PASS_BACKWARD_INPUT || node->pass == MS_PASS_BACKWARD_WEIGHT;
     if (!pricer->stack->overlaps_gradients || !in_backward || comm->axis != 2)

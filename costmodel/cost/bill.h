@@ -56,6 +56,7 @@ typedef struct ms_bill_segments {
     double input_s[MS_NUM_BILL_SEGMENTS]; /* recomputation and input gradients */
     double weight_s[MS_NUM_BILL_SEGMENTS];
     double exchange_bytes[MS_NUM_BILL_EXCHANGES]; /* sizes for ms_collective_s; 0: none */
+    double exchange_beside_s[MS_NUM_BILL_EXCHANGES]; /* ms_node_overlap_s */
     unsigned char exchange_collective[MS_NUM_BILL_EXCHANGES];
 } ms_bill_segments;
 
@@ -71,7 +72,7 @@ typedef struct ms_bill_comm {
     /* part of window_s that is weight gradients, which may run in a later action */
     double weight_window_s;
     /* seconds of the other gradients of the same linear layers, overlapped if the stack
-     * overlaps_gradients; 0 if none */
+     * overlaps_gradients; of shared experts beside exchanges of tokens; 0 if none */
     double beside_s;
 } ms_bill_comm;
 
@@ -144,9 +145,11 @@ ms_bill ms_bill_make(ms_arena *arena, const ms_program *program, const ms_pricer
 /* A copy whose lists of collectives live in another arena. */
 ms_bill ms_bill_copy(ms_arena *arena, const ms_bill *bill);
 
-/* Seconds of the GEMMs that overlap with a node's collective if the stack
- * overlaps_gradients. Reduction of input gradients: the weight gradients of the same
- * linear layers; repeated gather: the input gradients; other collectives: 0. */
+/* Seconds of compute that overlaps with a node's collective. If the program has
+ * shared_overlap, an exchange of tokens: the shared experts', gate and up beside dispatch,
+ * down beside combine. If the stack overlaps_gradients, reduction of input gradients: the
+ * weight gradients of the same linear layers; repeated gather: the input gradients. Other
+ * collectives: 0. */
 double ms_node_overlap_s(const ms_program *program, const ms_pricer *pricer,
                          const ms_node *node, const ms_node_comm *comm);
 ms_bill_axis ms_node_bill_axis(const ms_node_comm *comm);

@@ -94,6 +94,7 @@ static void add_exchange(const ms_program *program, const ms_node *node,
     if (node->pass != MS_PASS_FORWARD)
         which = dispatch ? MS_EXCHANGE_DISPATCH_BACKWARD : MS_EXCHANGE_COMBINE_BACKWARD;
     out->exchange_bytes[which] = comm.size_bytes;
+    out->exchange_beside_s[which] = ms_node_overlap_s(program, pricer, node, &comm);
     out->exchange_collective[which] = (unsigned char)comm.collective;
 }
 

@@ -207,8 +207,8 @@ static ms_status read_set(parser *p, int first)
 static ms_status read_comparison(parser *p)
 {
     static const operator_token operators[] = {
-        {"!=", MS_UNEQUAL}, {"<=", MS_AT_MOST}, {">=", MS_AT_LEAST},    {"=", MS_EQUAL},
-        {"<", MS_LESS},     {">", MS_GREATER},  {"divides", MS_DIVIDES}};
+        {"!=", MS_UNEQUAL}, {"<=", MS_AT_MOST}, {">=", MS_AT_LEAST},     {"=", MS_EQUAL},
+        {"<", MS_LESS},     {">", MS_GREATER},  {"divides", MS_DIVIDES}, {"has", MS_HAS}};
     int first = p->out->num;
     MS_TRY(read_sum(p));
     if (take(p, "in"))
@@ -315,6 +315,8 @@ static long apply(ms_instruction_kind kind, long a, long b)
         return a >= b;
     case MS_DIVIDES:
         return a != 0 && remainder_of(b, a) == 0;
+    case MS_HAS:
+        return b >= 0 && b < 63 && (a >> b & 1) != 0;
     case MS_PLUS:
         return plus(a, b);
     case MS_MINUS:

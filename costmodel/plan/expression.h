@@ -4,10 +4,11 @@
  *   any        = all {"or" all}             all  = one {"and" one}
  *   one        = "not" one | comparison     product = atom {("*" | "/" | "%") atom}
  *   comparison = sum [("=" | "!=" | "<" | "<=" | ">" | ">=" | "divides") sum
- *              |      ("=" | "!=") WORD | "in" "{" WORD {"," WORD} "}"]
+ *              |      ("=" | "!=" | "has") WORD | "in" "{" WORD {"," WORD} "}"]
  *   sum        = product {("+" | "-") product}       atom = NUMBER | NAME | "(" any ")"
  *
- * A number holds if it is not 0. Words are the values of the variable on their left. */
+ * A number holds if it is not 0. Words are the values of the variable on their left; one
+ * whose value is a set has or has not a word. */
 #ifndef MS_COSTMODEL_PLAN_EXPRESSION_H
 #define MS_COSTMODEL_PLAN_EXPRESSION_H
 
@@ -40,6 +41,7 @@ typedef enum ms_instruction_kind {
     MS_GREATER,
     MS_AT_LEAST,
     MS_DIVIDES,
+    MS_HAS, /* whether a set has a bit of this index */
     MS_PLUS,
     MS_MINUS,
     MS_TIMES,

@@ -99,6 +99,7 @@ typedef enum ms_choice {
     MS_CHOOSE_RECOMPUTE,
     MS_CHOOSE_RECOMPUTE_LAYERS,
     MS_CHOOSE_RECOMPUTE_BUDGET,
+    MS_CHOOSE_RECOMPUTE_MODULES,
     MS_CHOOSE_COMPUTE,
     MS_CHOOSE_PARAM_DTYPE,
     MS_CHOOSE_GRAD_DTYPE,
@@ -113,6 +114,7 @@ typedef enum ms_choice {
     MS_CHOOSE_EXPERT_LOADS,
     MS_CHOOSE_EXPERT_CAPACITY,
     MS_CHOOSE_PAD_EXPERTS,
+    MS_CHOOSE_SHARED_OVERLAP,
     MS_CHOOSE_LORA_RANK,
     MS_CHOOSE_LORA_TARGETS,
     MS_CHOOSE_LORA_BASE,
@@ -171,6 +173,7 @@ typedef struct ms_plan {
     /* MS_RECOMPUTE_AUTO: share (0..1) of MS_RECOMPUTE_NONE's saved bytes that may be
      * saved; negative: the largest share that fits memory (sim/step/recompute_fit.h) */
     double recompute_budget_frac;
+    int recompute_modules; /* MS_RECOMPUTE_SELECTIVE: set of ms_module; 0: the stack's */
     ms_dtype compute;
     /* types of stored parameters, gradient sums, optimizer states and reductions of
      * gradients: what they mean is in costmodel/plan/stack_choices.h */
@@ -183,6 +186,7 @@ typedef struct ms_plan {
     const char *expert_loads; /* file of experts' loads (expert_loads.h); NULL: none */
     double expert_capacity;   /* most copies of an expert / the mean; 0: no limit */
     bool pad_experts;         /* experts compute just as many copies as expert_capacity */
+    bool shared_overlap;      /* shared experts compute while tokens are exchanged */
     long lora_rank;           /* rank of adapters on frozen weights; 0: no adapters */
     const char *lora_targets; /* layers that have one (ms_lora_targets_parse) */
     ms_lora_base lora_base;   /* how the frozen weights are stored */
@@ -208,6 +212,9 @@ typedef struct ms_plan {
         *lengths; /* file of lengths (sequence_lengths.h) in their place, or NULL */
 } ms_plan;
 
+/* The modules that a plan recomputes and the model lacks, as a set of ms_module: latent
+ * attention's, and those of experts. */
+int ms_plan_lacking_modules(const ms_plan *plan, const ms_model *model);
 /* The adapters of a plan; rank 0 if it has none or its targets are unknown words. */
 ms_lora ms_plan_lora(const ms_plan *plan);
 /* Data-parallel ranks that see different sequences: dp_replicate * dp_shard. */
@@ -267,6 +274,9 @@ typedef enum ms_refusal {
     MS_REFUSE_EXPERTS,
     /* more stages (pp * v) than layers, or layers_per_stage without the right sum */
     MS_REFUSE_LAYERS,
+    /* modules to recompute, or shared experts to overlap, that the model lacks; or both
+     * of its shared experts */
+    MS_REFUSE_MODULES,
     /* the schedule does not allow these virtual stages, groups or micro-batches */
     MS_REFUSE_SCHEDULE,
     MS_REFUSE_ZERO, /* ZeRO stage that this plan or stack cannot have */

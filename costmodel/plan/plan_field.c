@@ -16,10 +16,10 @@ long ms_plan_get(const ms_plan *plan, ms_choice choice)
 {
     const void *value = at(plan, choice);
     ms_choice_kind kind = ms_plan_fields[choice].kind;
-    return kind == MS_CHOICE_WHOLE    ? *(const long *)value
-           : kind == MS_CHOICE_SWITCH ? *(const bool *)value
-           : kind == MS_CHOICE_WORD   ? *(const int *)value
-                                      : 0;
+    return kind == MS_CHOICE_WHOLE                           ? *(const long *)value
+           : kind == MS_CHOICE_SWITCH                        ? *(const bool *)value
+           : kind == MS_CHOICE_WORD || kind == MS_CHOICE_SET ? *(const int *)value
+                                                             : 0;
 }
 
 void ms_plan_set(ms_plan *plan, ms_choice choice, long value)
@@ -31,7 +31,8 @@ void ms_plan_set(ms_plan *plan, ms_choice choice, long value)
         *(long *)target = value;
     else if (ms_plan_fields[choice].kind == MS_CHOICE_SWITCH)
         *(bool *)target = value != 0;
-    else if (ms_plan_fields[choice].kind == MS_CHOICE_WORD)
+    else if (ms_plan_fields[choice].kind == MS_CHOICE_WORD ||
+             ms_plan_fields[choice].kind == MS_CHOICE_SET)
         *(int *)target = (int)value;
 }
 
@@ -79,9 +80,21 @@ long ms_choice_last(ms_choice choice)
     return last;
 }
 
+static const char *set_text(ms_arena *arena, const char *const *words, long set)
+{
+    const char *text = "";
+    for (int i = 0; words[i] != NULL; i++)
+        if ((set >> i & 1) != 0)
+            text = ms_arena_printf(arena, "%s%s%s", text, *text == '\0' ? "" : ",",
+                                   words[i]);
+    return text;
+}
+
 const char *ms_choice_value_text(ms_arena *arena, ms_choice choice, long value)
 {
     const char *const *words = ms_choice_words(choice);
+    if (ms_plan_fields[choice].kind == MS_CHOICE_SET)
+        return set_text(arena, words, value);
     return words != NULL ? words[value] : ms_arena_printf(arena, "%ld", value);
 }
 
@@ -194,7 +207,8 @@ static bool is_not_default(const ms_plan *plan, ms_choice choice)
 bool ms_plan_needs_flag(const ms_plan *plan, ms_choice choice)
 {
     const ms_plan_field *field = &ms_plan_fields[choice];
-    if (field->kind == MS_CHOICE_NUMBER && !ms_plan_matters(plan, choice))
+    if ((field->kind == MS_CHOICE_NUMBER || field->kind == MS_CHOICE_SET) &&
+        !ms_plan_matters(plan, choice))
         return false;
     switch (field->flag_rule) {
     case MS_FLAG_UNUSUAL:

@@ -12,6 +12,7 @@ typedef enum ms_choice_kind {
     MS_CHOICE_NUMBER, /* C type double */
     MS_CHOICE_SWITCH, /* C type bool */
     MS_CHOICE_WORD,   /* C enum: index into `words` */
+    MS_CHOICE_SET,    /* C type int: a bit for each of `words`; 0: none is stated */
     MS_CHOICE_TEXT,   /* C type const char * */
     MS_CHOICE_LIST    /* the choices `order` and `layers_per_stage` */
 } ms_choice_kind;
@@ -81,7 +82,7 @@ typedef struct ms_plan_field {
 
 extern const ms_plan_field ms_plan_fields[MS_NUM_CHOICES];
 
-/* A plan's value of a whole number, switch or word; 0 for other kinds of choices. */
+/* A plan's value of a whole number, switch, word or set; 0 for other kinds of choices. */
 long ms_plan_get(const ms_plan *plan, ms_choice choice);
 void ms_plan_set(ms_plan *plan, ms_choice choice, long value);
 /* Sets a choice to its JSON default. */
@@ -97,11 +98,11 @@ bool ms_plan_is_plain(const ms_plan *plan, ms_choice choice);
 bool ms_plan_matters(const ms_plan *plan, ms_choice choice);
 /* Command-line default of a choice, given all choices before it in the table. */
 long ms_plan_usual(const ms_plan *plan, const ms_stack *stack, ms_choice choice);
-/* Words of a switch or enum choice; NULL for other kinds. */
+/* Words of a switch, enum or set; NULL for other kinds. */
 const char *const *ms_choice_words(ms_choice choice);
 /* Index of the last word of a choice. */
 long ms_choice_last(ms_choice choice);
-/* A value of a choice as flags and limits write it: "8", "on", "1f1b". */
+/* A value of a choice as flags and limits write it: "8", "on", "1f1b", "mlp,moe". */
 const char *ms_choice_value_text(ms_arena *arena, ms_choice choice, long value);
 /* A plan's value of a choice as its flag takes it. */
 const char *ms_plan_value_text(ms_arena *arena, const ms_plan *plan, ms_choice choice);

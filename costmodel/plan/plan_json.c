@@ -4,6 +4,7 @@
 #include "costmodel/plan/plan_field.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define PLAN_SCHEMA "meshsim.plan/1"
@@ -26,7 +27,8 @@ static ms_field field_of(ms_choice choice)
     static const ms_field_kind kinds[] = {
         [MS_CHOICE_WHOLE] = MS_FIELD_INTEGER, [MS_CHOICE_NUMBER] = MS_FIELD_NUMBER,
         [MS_CHOICE_SWITCH] = MS_FIELD_BOOL,   [MS_CHOICE_WORD] = MS_FIELD_CHOICE,
-        [MS_CHOICE_TEXT] = MS_FIELD_TEXT,     [MS_CHOICE_LIST] = MS_FIELD_ANY};
+        [MS_CHOICE_SET] = MS_FIELD_TEXT,      [MS_CHOICE_TEXT] = MS_FIELD_TEXT,
+        [MS_CHOICE_LIST] = MS_FIELD_ANY};
     const ms_plan_field *row = &ms_plan_fields[choice];
     ms_field field = {.kind = kinds[row->kind],
                       .key = row->key,
@@ -248,15 +250,16 @@ static ms_status read_words(ms_ctx *cx, ms_jval root, plan_file *file)
     return status;
 }
 
-/* Reports that a plan states `number` for `choice`, which has effect only in `mode`. */
+/* Reports that a plan states a value of `choice`, which has effect only in `mode`. */
 static ms_status fail_without_effect(ms_ctx *cx, ms_jval root, const ms_plan *plan,
-                                     ms_choice choice, double number, ms_recompute mode)
+                                     ms_choice choice, ms_recompute mode)
 {
     const char *key = ms_plan_fields[choice].key;
     ms_jval value;
     ms_status status = ms_json_fail(cx, stated(cx, root, choice, &value) ? value : root,
-                                    "%s is %.7g, but has no effect with mode \"%s\"", key,
-                                    number, ms_recompute_names[plan->recompute]);
+                                    "%s is %s, but has no effect with mode \"%s\"", key,
+                                    ms_plan_value_text(cx->arena, plan, choice),
+                                    ms_recompute_names[plan->recompute]);
     ms_hint(cx, "the mode must be \"%s\", or %s null", ms_recompute_names[mode], key);
     return status;
 }
@@ -265,10 +268,13 @@ static ms_status check_recompute(ms_ctx *cx, ms_jval root, const ms_plan *plan)
 {
     if (plan->recompute != MS_RECOMPUTE_FULL && plan->recompute_layers != 0)
         return fail_without_effect(cx, root, plan, MS_CHOOSE_RECOMPUTE_LAYERS,
-                                   (double)plan->recompute_layers, MS_RECOMPUTE_FULL);
+                                   MS_RECOMPUTE_FULL);
     if (plan->recompute != MS_RECOMPUTE_AUTO && plan->recompute_budget_frac >= 0.0)
         return fail_without_effect(cx, root, plan, MS_CHOOSE_RECOMPUTE_BUDGET,
-                                   plan->recompute_budget_frac, MS_RECOMPUTE_AUTO);
+                                   MS_RECOMPUTE_AUTO);
+    if (plan->recompute != MS_RECOMPUTE_SELECTIVE && plan->recompute_modules != 0)
+        return fail_without_effect(cx, root, plan, MS_CHOOSE_RECOMPUTE_MODULES,
+                                   MS_RECOMPUTE_SELECTIVE);
     return MS_OK;
 }
 
@@ -374,6 +380,19 @@ static void write_stage_layers(ms_jout *out, const ms_plan *plan)
     ms_jout_end_array(out);
 }
 
+static void write_set(ms_jout *out, const char *const *words, long set)
+{
+    char text[160] = "";
+    for (int i = 0; words[i] != NULL; i++) {
+        if ((set >> i & 1) == 0)
+            continue;
+        size_t length = strlen(text);
+        (void)snprintf(text + length, sizeof text - length, "%s%s",
+                       length == 0 ? "" : ",", words[i]);
+    }
+    ms_jout_text(out, text);
+}
+
 static void write_value(ms_jout *out, const ms_plan *plan, ms_choice choice)
 {
     const ms_plan_field *row = &ms_plan_fields[choice];
@@ -385,6 +404,8 @@ static void write_value(ms_jout *out, const ms_plan *plan, ms_choice choice)
         ms_jout_number(out, (double)ms_plan_get(plan, choice));
     else if (row->kind == MS_CHOICE_SWITCH)
         ms_jout_bool(out, ms_plan_get(plan, choice));
+    else if (row->kind == MS_CHOICE_SET)
+        write_set(out, row->words, ms_plan_get(plan, choice));
     else /* word or text: ms_plan_value_text allocates nothing */
         ms_jout_text(out, ms_plan_value_text(NULL, plan, choice));
 }

@@ -5,8 +5,8 @@
 #include <limits.h>
 
 const char *const ms_refusal_names[] = {
-    "legal",  "ranks",    "heads", "mamba", "ffn",   "sequence",  "batch", "experts",
-    "layers", "schedule", "zero",  "lora",  "order", "framework", NULL};
+    "legal",  "ranks",   "heads",    "mamba", "ffn",  "sequence", "batch",     "experts",
+    "layers", "modules", "schedule", "zero",  "lora", "order",    "framework", NULL};
 
 /* Whether divisor >= 1 divides number; powers of two need no division. */
 static bool divides(long divisor, long number)
@@ -173,6 +173,29 @@ static bool order_suits_experts(const ms_plan *plan)
     return true;
 }
 
+int ms_plan_lacking_modules(const ms_plan *plan, const ms_model *model)
+{
+    int lacking = 0;
+    if (model->attention != MS_ATTENTION_MLA)
+        lacking |= MS_MODULE_MLA_UP_PROJ;
+    if (model->moe.num_experts == 0)
+        lacking |= MS_MODULES_OF_EXPERTS;
+    if (model->moe.shared_ffn_hidden == 0)
+        lacking |= MS_MODULE_SHARED_EXPERTS;
+    return lacking & plan->recompute_modules;
+}
+
+/* Whether the model has the modules that are recomputed and the shared experts that
+ * overlap, and no shared experts do both. */
+static bool modules_exist(const ms_plan *plan, const ms_model *model)
+{
+    if (plan->recompute_modules != 0 && ms_plan_lacking_modules(plan, model) != 0)
+        return false;
+    return !plan->shared_overlap ||
+           (model->moe.shared_ffn_hidden > 0 &&
+            (plan->recompute_modules & MS_MODULE_SHARED_EXPERTS) == 0);
+}
+
 /* Whether the layers that get adapters are known, none of them routed experts, and tp can
  * split the rank. */
 static bool adapters_fit(const ms_plan *plan, const ms_model *model)
@@ -221,6 +244,8 @@ ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model)
         return MS_REFUSE_BATCH;
     if (!layers_fit(plan, model))
         return MS_REFUSE_LAYERS;
+    if (!modules_exist(plan, model))
+        return MS_REFUSE_MODULES;
     if (!schedule_runs(plan, NULL))
         return MS_REFUSE_SCHEDULE;
     if (!zero_is_legal(plan))

@@ -131,7 +131,8 @@ static long usual_cp_method(const ms_plan *plan, const ms_stack *stack)
 
 static long usual_recompute(const ms_plan *plan, const ms_stack *stack)
 {
-    (void)plan;
+    if (plan->recompute_modules != 0)
+        return MS_RECOMPUTE_SELECTIVE;
     for (long mode = 0; ms_recompute_names[mode] != NULL; mode++)
         if (strcmp(ms_recompute_names[mode], stack->recompute) == 0)
             return mode;
@@ -176,6 +177,11 @@ static bool has_budget(const ms_plan *plan)
     return plan->recompute == MS_RECOMPUTE_AUTO;
 }
 
+static bool is_selective(const ms_plan *plan)
+{
+    return plan->recompute == MS_RECOMPUTE_SELECTIVE;
+}
+
 static bool has_adapters(const ms_plan *plan)
 {
     return plan->lora_rank > 0;
@@ -211,6 +217,9 @@ static bool has_lengths(const ms_plan *plan)
     .kind = MS_CHOICE_SWITCH, .offset = offsetof(ms_plan, member_of), .name = (label)
 #define WORD(member_of, label, list)                                                     \
     .kind = MS_CHOICE_WORD, .offset = offsetof(ms_plan, member_of), .name = (label),     \
+    .words = (list)
+#define SET(member_of, label, list)                                                      \
+    .kind = MS_CHOICE_SET, .offset = offsetof(ms_plan, member_of), .name = (label),      \
     .words = (list)
 #define TEXT(member_of)                                                                  \
     .kind = MS_CHOICE_TEXT, .offset = offsetof(ms_plan, member_of), .name = #member_of
@@ -386,6 +395,14 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
          FLAG("--recompute-budget", "SHARE",
               "bytes to keep with --recompute auto, from 0 (none) to 1 (all); default: "
               "the most that fits; a search tries tenths")},
+    [MS_CHOOSE_RECOMPUTE_MODULES] =
+        {SET(recompute_modules, "recompute_modules", ms_module_names),
+         JSON("recompute", "modules"), .json_plain = MS_PLAIN_OMITTED,
+         .find = ms_modules_parse, .matters = is_selective,
+         FLAG("--recompute-modules", "MODULES",
+              "modules that --recompute selective recomputes: a list of core_attn, "
+              "layernorm, mla_up_proj, moe_act, mlp, moe, shared_experts, norms, "
+              "activations, scores (default: the stack's)")},
     [MS_CHOOSE_COMPUTE] = {WORD(compute, "compute", ms_dtype_names),
                            JSON("precision", "compute"), .plain = MS_BF16,
                            FLAG("--precision", NULL, "compute type (default bf16)")},
@@ -453,6 +470,12 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
          .json_plain = MS_PLAIN_OMITTED, .matters = has_capacity,
          FLAG("--pad-experts", NULL,
               "experts compute as many copies as --expert-capacity (default off)")},
+    [MS_CHOOSE_SHARED_OVERLAP] =
+        {SWITCH(shared_overlap, "moe_shared_overlap"), JSON("moe", "shared_overlap"),
+         .json_plain = MS_PLAIN_OMITTED, .matters = has_expert_parallel,
+         .text_on = "shared experts overlap",
+         FLAG("--moe-shared-expert-overlap", NULL,
+              "shared experts compute while tokens are exchanged (default off)")},
     [MS_CHOOSE_LORA_RANK] =
         {WHOLE(lora_rank, "lora_rank"), JSON("lora", "rank"),
          .json_plain = MS_PLAIN_OMITTED, .high = 4096,

@@ -220,6 +220,26 @@ static ms_status fail_batch(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
         plan->size[MS_DP_REPLICATE], plan->size[MS_DP_SHARD], plan->microbatch);
 }
 
+static ms_status fail_modules(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
+                              ms_loc loc)
+{
+    const char *does = plan->shared_overlap ? "overlap" : "recompute";
+    if ((ms_plan_lacking_modules(plan, model) & MS_MODULE_MLA_UP_PROJ) != 0) {
+        return ms_fail(cx, MS_EINPUT, loc,
+                       "recomputation of mla_up_proj needs latent attention, which %s "
+                       "has not",
+                       model->name);
+    }
+    if (model->moe.num_experts == 0)
+        return ms_fail(cx, MS_EINPUT, loc, "%s has no experts to %s", model->name, does);
+    if (model->moe.shared_ffn_hidden == 0)
+        return ms_fail(cx, MS_EINPUT, loc, "%s has no shared experts to %s", model->name,
+                       does);
+    ms_fail(cx, MS_EINPUT, loc,
+            "shared experts that overlap the exchange of tokens cannot be recomputed");
+    return ms_hint(cx, "leave shared_experts out of --recompute-modules");
+}
+
 static ms_status fail_lora(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
 {
     if (ms_plan_lora(plan).rank == 0) {
@@ -269,6 +289,8 @@ ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
         return fail_experts(cx, plan, model, loc);
     case MS_REFUSE_LAYERS:
         return fail_layers(cx, plan, model, loc);
+    case MS_REFUSE_MODULES:
+        return fail_modules(cx, plan, model, loc);
     case MS_REFUSE_SCHEDULE:
         return fail_schedule(cx, plan, loc);
     case MS_REFUSE_ZERO:
@@ -330,6 +352,10 @@ static const char *recompute_text(ms_arena *arena, const ms_plan *plan)
     if (plan->recompute == MS_RECOMPUTE_AUTO && plan->recompute_budget_frac >= 0.0)
         return ms_arena_printf(arena, ", recompute %s %.3g", name,
                                plan->recompute_budget_frac);
+    if (plan->recompute == MS_RECOMPUTE_SELECTIVE && plan->recompute_modules != 0)
+        return ms_arena_printf(
+            arena, ", recompute %s %s", name,
+            ms_plan_value_text(arena, plan, MS_CHOOSE_RECOMPUTE_MODULES));
     return ms_arena_printf(arena, ", recompute %s", name);
 }
 

@@ -82,6 +82,9 @@ ms_stack ms_stack_of_plan(const ms_stack *stack, const ms_plan *plan)
     out.partitions_inputs = plan->partition_activations;
     out.unit_layers = (double)plan->unit_layers;
     out.sync_bucket_bytes = plan->bucket_bytes;
+    if (plan->recompute_modules != 0)
+        out.selective_modules = plan->recompute_modules;
+    out.overlaps_shared_experts = plan->shared_overlap;
     out.quantizes_gathers = set_bits(plan->gather_bits, &out.param_comm_bytes);
     out.quantizes_reductions = set_bits(plan->reduce_bits, &out.grad_comm_bytes);
     return out;

@@ -31,7 +31,8 @@ _Static_assert(sizeof model_variables / sizeof *model_variables ==
 static bool is_value(ms_choice choice)
 {
     ms_choice_kind kind = ms_plan_fields[choice].kind;
-    return kind == MS_CHOICE_WHOLE || kind == MS_CHOICE_SWITCH || kind == MS_CHOICE_WORD;
+    return kind == MS_CHOICE_WHOLE || kind == MS_CHOICE_SWITCH ||
+           kind == MS_CHOICE_WORD || kind == MS_CHOICE_SET;
 }
 
 const ms_variable *ms_rule_variables(void)
@@ -242,6 +243,17 @@ long ms_rule_default(const ms_rule_set *set, const ms_plan *plan, const ms_stack
     return usual;
 }
 
+static const char *value_text(ms_arena *arena, int fact, const char *const *words,
+                              long value)
+{
+    if (fact < MS_NUM_CHOICES && ms_plan_fields[fact].kind == MS_CHOICE_SET)
+        return value == 0 ? "not stated"
+                          : ms_choice_value_text(arena, (ms_choice)fact, value);
+    if (words == NULL)
+        return ms_arena_printf(arena, "%ld", value);
+    return words[value] == NULL ? "from a file" : words[value];
+}
+
 const char *ms_rule_values_text(ms_arena *arena, const ms_rule *rule,
                                 const ms_facts *facts)
 {
@@ -251,14 +263,9 @@ const char *ms_rule_values_text(ms_arena *arena, const ms_rule *rule,
     for (int i = 0; i < MS_NUM_FACTS; i++) {
         if ((reads >> i & 1) == 0)
             continue;
-        const char *comma = text[0] == '\0' ? "" : ", ";
-        const char *const *words = variables[i].words;
-        const char *word = words == NULL ? NULL : words[facts->of[i]];
-        text = words == NULL
-                   ? ms_arena_printf(arena, "%s%s%s %ld", text, comma, variables[i].name,
-                                     facts->of[i])
-                   : ms_arena_printf(arena, "%s%s%s %s", text, comma, variables[i].name,
-                                     word == NULL ? "from a file" : word);
+        text = ms_arena_printf(arena, "%s%s%s %s", text, text[0] == '\0' ? "" : ", ",
+                               variables[i].name,
+                               value_text(arena, i, variables[i].words, facts->of[i]));
     }
     return text;
 }

@@ -15,7 +15,7 @@ const char *const ms_layer_split_names[] = {"balanced", "even", "by-flop", NULL}
 typedef struct stack_file {
     ms_stack stack;
     int attention, recompute, layer_split, cp_method, optimizer_sync, compile;
-    const char *schedules, *default_schedule;
+    const char *schedules, *default_schedule, *selective_modules;
 } stack_file;
 
 /* Macros for rows of the field table, one macro for each kind of field. */
@@ -183,8 +183,9 @@ static const ms_field stack_fields[] = {
     SWITCH(lacks_sequence_parallel, "by default, runs have no sequence parallelism"),
     SWITCH(whole_microbatch,
            "by default, runs without a pipeline do not accumulate gradients"),
-    SWITCH(selective_is_core_attention,
-           "selective recomputation repeats the attention core alone"),
+    ROW(TEXT, "selective_modules", selective_modules, false, 0, 0, NULL,
+        "modules that selective recomputation repeats, by commas; default: norms, "
+        "activations, scores and mla_up_proj"),
     SWITCH(selective_is_full, "selective recomputation in runs repeats whole layers"),
     SWITCH(casts_once_by_tensor, "casts_once does not hold with one scale per row"),
     SWITCH(reports_first_rank, "its memory figure is the first rank's"),
@@ -271,6 +272,16 @@ static ms_status read_default_schedule(ms_ctx *cx, ms_jval root, const stack_fil
                               file->default_schedule);
 }
 
+static ms_status read_modules(ms_ctx *cx, ms_jval root, const char *text, int *out)
+{
+    ms_jval value;
+    *out = MS_MODULES_DEFAULT;
+    if (text == NULL || ms_modules_parse(text, out))
+        return MS_OK;
+    (void)ms_json_member(cx, root, "selective_modules", &value);
+    return ms_json_fail(cx, value, "\"%s\" is no list of modules to recompute", text);
+}
+
 ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
 {
     /* absent numbers are 0 without a source */
@@ -283,6 +294,7 @@ ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
     out->cp_method = (ms_cp_method)file.cp_method;
     out->optimizer_sync = (ms_optimizer_sync)file.optimizer_sync;
     out->compile = (ms_compile)(MS_COMPILE_NONE + file.compile);
+    MS_TRY(read_modules(cx, root, file.selective_modules, &out->selective_modules));
     MS_TRY(read_schedules(cx, root, file.schedules, out->can_schedule));
     return read_default_schedule(cx, root, &file, out);
 }

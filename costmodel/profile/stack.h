@@ -192,6 +192,7 @@ typedef struct ms_stack {
     bool shares_token_copies;
     /* each rank gets all tokens of its ep group, sums are scattered; set by plans only */
     bool gathers_tokens;
+    bool overlaps_shared_experts; /* ms_plan.shared_overlap; set by plans only */
     bool keeps_gate; /* backward keeps the activated gate of a gated MLP, too */
     /* norms of separate operations: backward keeps their input in fp32, and the normalized
      * values before the weight, in place of the input */
@@ -213,9 +214,9 @@ typedef struct ms_stack {
     bool uses_dropout; /* trains with dropout if the model has it */
     bool lacks_sequence_parallel; /* plan default: no sequence parallelism */
     bool whole_microbatch; /* plan default without pipeline: no gradient accumulation */
-    /* selective recomputation repeats the attention core alone: scores or log-sum-exp,
-     * no norms and activations (Megatron-LM, core/transformer/attention.py) */
-    bool selective_is_core_attention;
+    /* set of ms_module that selective recomputation repeats; default MS_MODULES_DEFAULT
+     * (Megatron-LM: core_attn, core/transformer/attention.py) */
+    int selective_modules;
     bool selective_is_full;    /* "selective" recomputation repeats whole layers */
     bool casts_once_by_tensor; /* casts_once needs scales per tensor, not per row */
     /* reported memory is that of rank 0 (nanotron logs max_memory_allocated,

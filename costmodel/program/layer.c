@@ -304,7 +304,8 @@ static const mlp_names shared_names = {
     "shared.activation", "shared.gate_bias", "shared.up_bias",
     "bsh,hF->bsF",       "bsF,Fh->bsh",      "F"};
 
-static int mlp(ms_builder *b, int x, const mlp_names *names)
+/* Adds an MLP up to its activation. */
+static int mlp_hidden(ms_builder *b, int x, const mlp_names *names)
 {
     int gate = -1;
     if (ms_activation_is_gated(b->model->activation))
@@ -314,7 +315,11 @@ static int mlp(ms_builder *b, int x, const mlp_names *names)
         gate = bias(b, names->gate_bias, gate, names->width, names->width[0]);
     if (b->model->mlp_bias)
         up = bias(b, names->up_bias, up, names->width, names->width[0]);
-    int hidden = activated(b, names->activation, gate, up);
+    return activated(b, names->activation, gate, up);
+}
+
+static int mlp_out(ms_builder *b, int hidden, const mlp_names *names)
+{
     int out = linear(b, names->down, names->out, hidden, names->width[0]);
     if (b->model->mlp_bias)
         out = bias(b, "mlp.down_bias", out, "h", 0);
@@ -368,21 +373,50 @@ static int for_experts(ms_builder *b, int tensor)
     return ms_convert(b, tensor, 2, ms_shard(MS_DIM_SEQUENCE));
 }
 
+/* The shared experts of a layer while they are written; x: input, hidden: activated, out:
+ * result; -1: not written yet. */
+typedef struct shared_experts {
+    int x, hidden, out;
+} shared_experts;
+
+/* Writes the next part of the shared experts: up to their activation, then the rest. */
+static void write_shared(ms_builder *b, shared_experts *shared)
+{
+    b->modules |= MS_MODULE_SHARED_EXPERTS;
+    if (shared->hidden < 0) {
+        shared->hidden = mlp_hidden(b, shared->x, &shared_names);
+    } else {
+        shared->out = mlp_out(b, shared->hidden, &shared_names);
+        if (b->model->moe.shared_gate) {
+            int gate = linear(b, "shared.router", "bsh,h1->bs1", shared->x, 0);
+            shared->out = pointwise(b, MS_OP_GATE, "shared.gated", shared->out, gate);
+        }
+    }
+    b->modules &= (unsigned short)~MS_MODULE_SHARED_EXPERTS;
+}
+
 /* Adds the experts. With etp the ranks of an etp group share the rows of all of them,
  * gathered after dispatch and reduced before combine, so a row crosses ep once (Megatron
- * Core, MoEAlltoAllTokenDispatcher). */
-static int exchanged_experts(ms_builder *b, int rows, int choice)
+ * Core, MoEAlltoAllTokenDispatcher). Shared experts that overlap follow dispatch and
+ * combine (core/transformer/moe/shared_experts.py: fc1 beside the one, fc2 the other). */
+static int exchanged_experts(ms_builder *b, int rows, int choice, shared_experts *shared)
 {
+    bool overlaps = b->program->key.shared_overlap && shared->x >= 0;
     int first = b->num_tensors;
     rows = exchange(b, "experts.dispatch", rows, choice, false);
+    if (overlaps)
+        write_shared(b, shared);
     rows = experts(b, ms_convert(b, rows, 2, ms_replicate), choice);
     rows = ms_convert(b, rows, 2, ms_shard(MS_DIM_ROWS));
     for (int t = first; t < b->num_tensors; t++)
         b->tensors[t].received = b->tensors[t].dims[0] == MS_DIM_ROWS;
-    return exchange(b, "experts.combine", rows, choice, true);
+    rows = exchange(b, "experts.combine", rows, choice, true);
+    if (overlaps)
+        write_shared(b, shared);
+    return rows;
 }
 
-static int routed_experts(ms_builder *b, int x)
+static int routed_experts(ms_builder *b, int x, shared_experts *shared)
 {
     int probability, choice;
     route(b, x, &probability, &choice);
@@ -390,7 +424,9 @@ static int routed_experts(ms_builder *b, int x)
     probability = for_experts(b, probability);
     choice = for_experts(b, choice);
     int rows = emit(b, operation(MS_OP_PERMUTE, "experts.permute", x, choice), "rh");
-    rows = exchanged_experts(b, rows, choice);
+    if (b->program->key.shared_overlap && shared->x >= 0)
+        (void)ms_convert(b, shared->x, 2, ms_replicate); /* gathered before dispatch */
+    rows = exchanged_experts(b, rows, choice, shared);
     ms_node unpermute =
         operation(MS_OP_UNPERMUTE, "experts.unpermute", rows, probability);
     ms_node_take(&unpermute, choice);
@@ -399,23 +435,31 @@ static int routed_experts(ms_builder *b, int x)
 
 static int mixture(ms_builder *b, int x)
 {
-    int routed = routed_experts(b, x);
-    if (b->model->moe.shared_ffn_hidden == 0)
+    shared_experts shared = {-1, -1, -1};
+    if (b->model->moe.shared_ffn_hidden > 0)
+        shared.x = x;
+    int routed = routed_experts(b, x, &shared);
+    if (shared.x < 0)
         return routed;
-    int shared = mlp(b, x, &shared_names);
-    if (b->model->moe.shared_gate) {
-        int gate = linear(b, "shared.router", "bsh,h1->bs1", x, 0);
-        shared = pointwise(b, MS_OP_GATE, "shared.gated", shared, gate);
-    }
-    return ms_emit_add(b, "experts.sum", shared, routed);
+    while (shared.out < 0)
+        write_shared(b, &shared);
+    return ms_emit_add(b, "experts.sum", shared.out, routed);
 }
 
 /* ---- blocks ---- */
 
+static bool has_experts(const ms_builder *b)
+{
+    return b->model->kinds[b->program->key.kind].moe;
+}
+
 static int feed_forward(ms_builder *b, int x)
 {
-    return b->model->kinds[b->program->key.kind].moe ? mixture(b, x)
-                                                     : mlp(b, x, &dense_names);
+    b->modules = has_experts(b) ? MS_MODULE_MOE : MS_MODULE_MLP;
+    int out = has_experts(b) ? mixture(b, x)
+                             : mlp_out(b, mlp_hidden(b, x, &dense_names), &dense_names);
+    b->modules = 0;
+    return out;
 }
 
 static int stream_input(ms_builder *b)
@@ -445,6 +489,8 @@ typedef struct branch_names {
 static int add_branch(ms_builder *b, int x, int (*write)(ms_builder *, int),
                       const branch_names *names)
 {
+    if (write == feed_forward && !has_experts(b))
+        b->modules = MS_MODULE_MLP; /* the norm is part of the first linear layer */
     int branch = write(b, norm(b, names->norm, x));
     if (b->model->post_norms)
         branch = norm(b, names->post_norm, branch);

@@ -84,6 +84,15 @@ static unsigned char joined_group(const ms_node *node)
     return 0;
 }
 
+/* The modules in which a forward node is written; a reduction is part of those that made
+ * the partial sum. */
+static unsigned short modules_of(const ms_builder *b, const ms_node *node)
+{
+    bool reduces = node->op == MS_OP_REDISTRIBUTE && ms_placement_is_partial(node->from);
+    int producer = reduces ? b->tensors[node->in[0]].producer : -1;
+    return producer >= 0 ? b->nodes[producer].modules : b->modules;
+}
+
 int ms_push_node(ms_builder *b, const ms_node *node)
 {
     assert(b->num_nodes < MS_MAX_NODES);
@@ -93,6 +102,8 @@ int ms_push_node(ms_builder *b, const ms_node *node)
         /* a redistribution belongs to the pass that needs its result */
         b->nodes[index].pass = b->pass;
     b->nodes[index].joined = ms_node_is_product(node) ? joined_group(node) : 0;
+    if (b->pass == MS_PASS_FORWARD)
+        b->nodes[index].modules = modules_of(b, node);
     memset(b->strategy[index], 0, sizeof b->strategy[index]);
     for (int i = 0; i < node->num_out; i++)
         b->tensors[node->out[i]].producer = index;
@@ -164,6 +175,7 @@ static ms_builder *open_builder(ms_arena *arena, ms_program *program)
     b->arena = arena;
     b->program = program;
     b->model = program->model;
+    b->modules = 0;
     b->num_tensors = b->num_nodes = b->num_conversions = b->num_logits = 0;
     b->adapter_input[0] = b->adapter_input[1] = -1;
     program->tensors = b->tensors;

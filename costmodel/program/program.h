@@ -113,6 +113,8 @@ typedef struct ms_node {
     int out[MS_MAX_OPERANDS];
     const char *name; /* "attention.query": name in traces and comparisons */
     int forward;      /* forward node that it differentiates or repeats; -1: none */
+    /* checkpoints that it is a part of: MS_MODULE_MLP, _MOE, _SHARED_EXPERTS */
+    unsigned short modules;
     const char *einsum;
     long rotary_width;
     long window_tokens;
@@ -152,11 +154,13 @@ typedef struct ms_program_key {
     bool regather;           /* backward repeats gathers instead of saving results */
     bool holds_gathers;      /* gathered tensors stay in memory until backward */
     unsigned char recompute; /* recompute mode (ms_recompute) */
-    bool reruns_layer;       /* MS_RECOMPUTE_FULL repeats the whole layer */
+    bool reruns_layer; /* checkpoints (a layer, mlp, moe ...) are repeated as a whole */
     /* MS_RECOMPUTE_FULL: equal layer inputs of tp ranks are saved split over tp */
     bool partitions_inputs;
-    bool core_attention;     /* MS_RECOMPUTE_SELECTIVE repeats the attention core alone */
-    ms_saved keep;           /* MS_RECOMPUTE_AUTO: nodes that save their results */
+    /* MS_RECOMPUTE_SELECTIVE: set of ms_module to recompute; 0: MS_MODULES_DEFAULT */
+    unsigned short modules;
+    bool shared_overlap; /* shared experts overlap dispatch and combine of tokens */
+    ms_saved keep;       /* MS_RECOMPUTE_AUTO: nodes that save their results */
     /* token copies that this rank's experts compute beyond the mean of all ranks, as a
      * share of the mean (ms_expert_excess_frac) */
     double expert_excess_frac;

@@ -34,6 +34,7 @@ typedef struct ms_builder {
     char strategy[MS_MAX_NODES][MS_MESH_AXES];
     int num_tensors, num_nodes;
     unsigned char pass;
+    unsigned short modules; /* ms_node.modules of nodes that are written now */
     int num_conversions;
     ms_conversion conversions[MS_MAX_CONVERSIONS];
     ms_contributions gradient[MS_MAX_TENSORS];
@@ -44,6 +45,7 @@ typedef struct ms_builder {
     int adapter_input[2];
     /* recompute.c: a copy of all nodes before recomputed nodes are inserted */
     ms_node forward[MS_MAX_NODES];
+    int num_written; /* nodes in `forward` */
     int clone[MS_MAX_NODES];
 } ms_builder;
 

@@ -51,6 +51,16 @@ static bool per_op_keeps(const ms_builder *b, int producer)
     }
 }
 
+/* Whether a norm is a module of its own in Megatron Core (MS_MODULE_LAYERNORM). */
+static bool is_separate_norm(const ms_builder *b, const ms_node *node)
+{
+    const ms_layer_kind *kind = &b->model->kinds[b->program->key.kind];
+    return strcmp(node->name, "mlp.norm") == 0
+               ? kind->moe
+               : strcmp(node->name, "attention.norm") == 0 &&
+                     b->model->attention == MS_ATTENTION_MLA;
+}
+
 /* Whether an MLA node makes queries, keys or values from latent vectors (DeepSeek-V3,
  * arXiv: 2412.19437, section 3.2.3; Megatron Core, recompute_modules mla_up_proj). */
 static bool is_made_of_latents(const ms_builder *b, const ms_node *node)
@@ -59,6 +69,51 @@ static bool is_made_of_latents(const ms_builder *b, const ms_node *node)
            (node->op == MS_OP_MLA_KEYS || node->op == MS_OP_ROTARY ||
             strcmp(node->name, "attention.query_up") == 0 ||
             strcmp(node->name, "attention.kv_up") == 0);
+}
+
+/* Modules that discard a result of a node, or whose checkpoint it is a part of. */
+static int modules_of_result(const ms_builder *b, const ms_node *node, int tensor)
+{
+    static const int of_attention[] = {0, MS_MODULE_CORE_ATTN,
+                                       MS_MODULE_CORE_ATTN | MS_MODULE_SCORES};
+    switch (node->op) {
+    case MS_OP_NORM:
+        return MS_MODULE_NORMS | (is_separate_norm(b, node) ? MS_MODULE_LAYERNORM : 0);
+    case MS_OP_GROUP_NORM:
+        return MS_MODULE_NORMS;
+    case MS_OP_ACTIVATION:
+        return MS_MODULE_ACTIVATIONS |
+               (strcmp(node->name, "experts.activation") == 0 ? MS_MODULE_MOE_ACT : 0);
+    case MS_OP_ATTENTION:
+        /* the projection after the attention core saves its result as its own input */
+        return of_attention[output_index(node, tensor)];
+    default:
+        return is_made_of_latents(b, node) ? MS_MODULE_MLA_UP_PROJ : 0;
+    }
+}
+
+/* The modules that selective recomputation repeats. */
+static int chosen_modules(const ms_builder *b)
+{
+    int modules = b->program->key.modules;
+    return modules != 0 ? modules : MS_MODULES_DEFAULT;
+}
+
+/* Whether backward reads a tensor outside the checkpoints `modules` that make it. */
+static bool leaves(const ms_builder *b, int tensor, int modules)
+{
+    for (int n = b->program->num_forward_nodes; n < b->num_written; n++)
+        if ((b->forward[n].modules & modules) == 0 &&
+            ms_node_reads(&b->forward[n], tensor))
+            return true;
+    return false;
+}
+
+static bool modules_keep(const ms_builder *b, int tensor, const ms_node *node)
+{
+    int modules = chosen_modules(b);
+    return (modules_of_result(b, node, tensor) & modules) == 0 &&
+           ((node->modules & modules) == 0 || leaves(b, tensor, node->modules & modules));
 }
 
 static bool policy_keeps(const ms_builder *b, int tensor, int producer)
@@ -70,16 +125,7 @@ static bool policy_keeps(const ms_builder *b, int tensor, int producer)
     case MS_RECOMPUTE_PER_OP:
         return per_op_keeps(b, producer);
     case MS_RECOMPUTE_SELECTIVE:
-        /* the projection after the attention core saves its result as its own input */
-        if (b->program->key.core_attention)
-            return (node->op != MS_OP_ATTENTION || output_index(node, tensor) == 0) &&
-                   !ms_node_is_gathered_again(b->program, node);
-        if (node->op == MS_OP_NORM || node->op == MS_OP_GROUP_NORM ||
-            node->op == MS_OP_ACTIVATION)
-            return false;
-        if (node->op == MS_OP_ATTENTION && output_index(node, tensor) == 2)
-            return false;
-        if (is_made_of_latents(b, node))
+        if (!modules_keep(b, tensor, node))
             return false;
         break;
     case MS_RECOMPUTE_AUTO:
@@ -183,9 +229,30 @@ static void keep_named_tensors(ms_builder *b, int num_forward)
     }
 }
 
+/* Repeats the nodes of checkpoints, whole if the stack does, else those that backward
+ * needs. */
+static void rerun_checkpoints(ms_builder *b, int num_forward, int modules)
+{
+    bool whole = b->program->key.reruns_layer;
+    for (int n = 0; whole && n < num_forward; n++)
+        if ((b->forward[n].modules & modules) != 0)
+            materialise(b, num_forward, b->forward[n].out[0]);
+    for (int n = num_forward; n < b->num_written; n++)
+        for (int i = 0;
+             (b->forward[n].modules & modules) != 0 && i < b->forward[n].num_in; i++)
+            materialise(b, num_forward, b->forward[n].in[i]);
+}
+
+/* The chosen checkpoints that a backward node is part of and that are not in `done`. */
+static int new_checkpoints(const ms_builder *b, const ms_node *node, int done)
+{
+    bool selective = b->program->key.recompute == MS_RECOMPUTE_SELECTIVE;
+    return selective ? node->modules & chosen_modules(b) & ~done : 0;
+}
+
 void ms_write_recompute(ms_builder *b, int num_forward)
 {
-    int num_nodes = b->num_nodes;
+    int num_nodes = b->num_written = b->num_nodes, done = 0;
     ms_recompute mode = (ms_recompute)b->program->key.recompute;
     memcpy(b->forward, b->nodes, (size_t)num_nodes * sizeof *b->nodes);
     for (int i = 0; i < num_forward; i++)
@@ -202,6 +269,10 @@ void ms_write_recompute(ms_builder *b, int num_forward)
                 materialise(b, num_forward, b->forward[n].in[i]);
     for (int n = num_forward; n < num_nodes; n++) {
         ms_node node = b->forward[n];
+        int begun = new_checkpoints(b, &node, done);
+        if (begun != 0)
+            rerun_checkpoints(b, num_forward, begun);
+        done |= begun;
         for (int i = 0; i < node.num_in; i++)
             node.in[i] = materialise(b, num_forward, node.in[i]);
         ms_push_node(b, &node);

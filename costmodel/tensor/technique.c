@@ -1,10 +1,14 @@
 #include "costmodel/tensor/technique.h"
 
 #include <stddef.h>
+#include <string.h>
 #include <strings.h>
 
 const char *const ms_recompute_names[] = {"none", "selective", "per-op",
                                           "full", "auto",      NULL};
+const char *const ms_module_names[] = {
+    "core_attn",      "layernorm", "mla_up_proj", "moe_act", "mlp", "moe",
+    "shared_experts", "norms",     "activations", "scores",  NULL};
 const char *const ms_cp_method_names[] = {"all-gather", "ring", "ulysses", NULL};
 const char *const ms_cp_balance_names[] = {"head-tail", "none", NULL};
 const char *const ms_host_optimizer_names[] = {"off", "states", "update", NULL};
@@ -35,6 +39,32 @@ static const struct method_alias {
     {"all_to_all", MS_CP_ULYSSES},
     {"a2a", MS_CP_ULYSSES},
 };
+
+static int module_of(const char *name, size_t length)
+{
+    for (int i = 0; i < MS_NUM_MODULES; i++)
+        if (strlen(ms_module_names[i]) == length &&
+            memcmp(ms_module_names[i], name, length) == 0)
+            return 1 << i;
+    return 0;
+}
+
+bool ms_modules_parse(const char *text, int *modules)
+{
+    int all = 0;
+    while (true) {
+        size_t length = strcspn(text, ",");
+        int one = module_of(text, length);
+        if (one == 0)
+            return false;
+        all |= one;
+        if (text[length] == '\0')
+            break;
+        text += length + 1;
+    }
+    *modules = all;
+    return true;
+}
 
 bool ms_cp_method_parse(const char *text, ms_cp_method *out)
 {

@@ -5,10 +5,8 @@
 #include <stdbool.h>
 
 typedef enum ms_recompute {
-    MS_RECOMPUTE_NONE, /* save all activations that backward needs */
-    /* recompute unfused attention scores and, unless the stack's selective is of the
-     * attention core alone (Megatron), outputs of norms and activations */
-    MS_RECOMPUTE_SELECTIVE,
+    MS_RECOMPUTE_NONE,      /* save all activations that backward needs */
+    MS_RECOMPUTE_SELECTIVE, /* recompute a set of modules (ms_module) */
     /* TorchTitan's selective policy: save attention, every second GEMM, collectives */
     MS_RECOMPUTE_PER_OP,
     /* save a layer's input only, on the first `recompute_layers` layers of a chunk */
@@ -19,6 +17,37 @@ typedef enum ms_recompute {
 } ms_recompute;
 /* "none" "selective" "per-op" "full" "auto", NULL */
 extern const char *const ms_recompute_names[];
+
+/* Modules of a layer that MS_RECOMPUTE_SELECTIVE recomputes, as bits of a set. The first
+ * seven are those of Megatron Core (--recompute-modules): core_attn, mlp, moe and
+ * shared_experts are checkpoints, whose input is saved, and whose result is too if the
+ * next module reads it in backward; the others discard their results, which backward
+ * makes again before their consumers' gradients. */
+typedef enum ms_module {
+    MS_MODULE_CORE_ATTN = 1, /* the attention kernel */
+    /* norms that are modules of their own in Megatron Core: before the experts, and before
+     * latent attention; those before other linear layers are part of them */
+    MS_MODULE_LAYERNORM = 2,
+    MS_MODULE_MLA_UP_PROJ = 4, /* queries, keys and values from latent vectors */
+    MS_MODULE_MOE_ACT = 8,     /* the activation of routed experts */
+    MS_MODULE_MLP = 16,        /* the MLP of dense layers, with the norm before it */
+    MS_MODULE_MOE = 32, /* router, experts, shared experts, and exchanges of tokens */
+    MS_MODULE_SHARED_EXPERTS = 64,
+    /* not of Megatron Core: all norms, all activations, the scores of unfused attention */
+    MS_MODULE_NORMS = 128,
+    MS_MODULE_ACTIVATIONS = 256,
+    MS_MODULE_SCORES = 512,
+    MS_NUM_MODULES = 10,
+    /* the set of "selective" unless a stack or a plan states one */
+    MS_MODULES_DEFAULT = MS_MODULE_NORMS | MS_MODULE_ACTIVATIONS | MS_MODULE_SCORES |
+                         MS_MODULE_MLA_UP_PROJ,
+    MS_MODULES_OF_EXPERTS = MS_MODULE_MOE_ACT | MS_MODULE_MOE | MS_MODULE_SHARED_EXPERTS
+} ms_module;
+/* "core_attn" "layernorm" "mla_up_proj" "moe_act" "mlp" "moe" "shared_experts" "norms"
+ * "activations" "scores", NULL */
+extern const char *const ms_module_names[];
+/* Reads a comma-separated list of names; false if one is unknown or the list is empty. */
+bool ms_modules_parse(const char *text, int *modules);
 
 /* Ways to recompute a layer that are priced apart: an ms_recompute, whose automatic choice
  * has the workload's budget; or MS_NUM_RECOMPUTE + i, the automatic choice with a budget of

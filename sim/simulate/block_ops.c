@@ -41,6 +41,15 @@ static const ms_bill_comm *find_entry(const op_list *l, const ms_bill_comm *one)
     return NULL;
 }
 
+/* Whether a collective's hidden part runs beside the kernels after it: a gather's, and an
+ * exchange of tokens before shared experts; in backward these come first. */
+static bool overlaps_later_ops(const ms_node *node, const ms_bill_comm *one)
+{
+    bool is_exchange = node != NULL && node->op == MS_OP_EXCHANGE && one->beside_s > 0.0;
+    return is_exchange ? node->pass == MS_PASS_FORWARD || node->pass == MS_PASS_RECOMPUTE
+                       : one->collective == MS_ALL_GATHER;
+}
+
 /* Adds collective `one` of a node. The block's costs (ms_bill) list equal collectives as
  * one entry: `one` gets its share, by count, of that entry's exposed and hidden time. */
 static void add_collective(op_list *l, ms_block_op op, const ms_bill_comm *one)
@@ -72,7 +81,7 @@ static void add_collective(op_list *l, ms_block_op op, const ms_bill_comm *one)
     op.all_bytes = one->count * one->size_bytes;
     op.all_s = share * all_s;
     op.exposed_s = ms_max(share * exposed_s - op.interference_s, 0.0);
-    op.overlaps_later_ops = one->collective == MS_ALL_GATHER;
+    op.overlaps_later_ops = overlaps_later_ops(op.node, one);
     op.overlapped_s = op.hidden_s;
     l->ops[l->num++] = op;
 }

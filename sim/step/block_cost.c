@@ -271,6 +271,11 @@ static void price_contention(const ms_workload *workload, const ms_bill *bill,
                                       block->input_s - block->input_host_s);
 }
 
+static const ms_bill_exchange forward_exchanges[2] = {MS_EXCHANGE_DISPATCH,
+                                                      MS_EXCHANGE_COMBINE};
+static const ms_bill_exchange backward_exchanges[2] = {MS_EXCHANGE_COMBINE_BACKWARD,
+                                                       MS_EXCHANGE_DISPATCH_BACKWARD};
+
 static double exchange_s(const ms_bill *bill, const ms_links *links, int exchange)
 {
     double size_bytes = bill->segments.exchange_bytes[exchange];
@@ -278,6 +283,26 @@ static double exchange_s(const ms_bill *bill, const ms_links *links, int exchang
     return size_bytes > 0.0
                ? ms_collective_s(&links->law[MS_BILL_EP][collective], size_bytes)
                : 0.0;
+}
+
+/* Seconds of an exchange that shared experts hide. */
+static double hidden_exchange_s(const ms_workload *workload, const ms_bill *bill,
+                                const ms_links *links, int exchange)
+{
+    double gained_frac = 1.0 - workload->stack->interference_frac.value;
+    return gained_frac * ms_min(exchange_s(bill, links, exchange),
+                                bill->segments.exchange_beside_s[exchange]);
+}
+
+/* Seconds that compute waits for two exchanges. */
+static double exposed_exchange_s(const ms_workload *workload, const ms_bill *bill,
+                                 const ms_links *links, const ms_bill_exchange which[2])
+{
+    double seconds = 0.0;
+    for (int i = 0; i < 2; i++)
+        seconds += exchange_s(bill, links, which[i]) -
+                   hidden_exchange_s(workload, bill, links, which[i]);
+    return seconds;
 }
 
 /* Sets the seconds of both halves of a backward from those of their kernels and exposed
@@ -328,10 +353,10 @@ static ms_block_cost price_block(const moved_block *b, bool async_tp, double lay
     double weight = bill->weight_s + accumulate_s +
                     pass_exposed_s(workload, bill, MS_BILL_WEIGHT, links, async_tp);
     price_halves(&block, bill, ms_max(backward - weight, 0.0), weight);
-    block.exchange_forward_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH) +
-                               exchange_s(bill, links, MS_EXCHANGE_COMBINE);
-    block.exchange_backward_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE_BACKWARD) +
-                                exchange_s(bill, links, MS_EXCHANGE_DISPATCH_BACKWARD);
+    block.exchange_forward_s =
+        exposed_exchange_s(workload, bill, links, forward_exchanges);
+    block.exchange_backward_s =
+        exposed_exchange_s(workload, bill, links, backward_exchanges);
     price_sync(b, &block);
     price_contention(workload, bill, links, &block);
     return block;
@@ -341,9 +366,9 @@ static ms_block_cost price_block(const moved_block *b, bool async_tp, double lay
 
 /* Fills a layer's times as halves of overlapped pairs (overlapped_pair.h in
  * costmodel/cost). Only token exchanges are hidden in these: other communication stays exposed. */
-static void price_pair(const ms_bill *bill, const ms_links *links,
-                       const ms_block_cost *block, ms_pair_forward *f,
-                       ms_pair_backward *b)
+static void price_pair(const ms_workload *workload, const ms_bill *bill,
+                       const ms_links *links, const ms_block_cost *block,
+                       ms_pair_forward *f, ms_pair_backward *b)
 {
     const ms_bill_segments *s = &bill->segments;
     *f = (ms_pair_forward){.attention_s = s->forward_s[MS_SEGMENT_ATTENTION],
@@ -351,9 +376,10 @@ static void price_pair(const ms_bill *bill, const ms_links *links,
                            .result_s = s->forward_s[MS_SEGMENT_RESULT],
                            .dispatch_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH),
                            .combine_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE)};
-    f->exposed_s = ms_max(block->forward_s - block->forward_host_s - f->attention_s -
-                              f->experts_s - f->result_s - f->dispatch_s - f->combine_s,
-                          0.0);
+    f->exposed_s = ms_max(
+        block->forward_s - block->forward_host_s - f->attention_s - f->experts_s -
+            f->result_s - exposed_exchange_s(workload, bill, links, forward_exchanges),
+        0.0);
     f->host_s = block->forward_launch_s;
     *b = (ms_pair_backward){
         .result_s = s->input_s[MS_SEGMENT_RESULT] + s->weight_s[MS_SEGMENT_RESULT],
@@ -365,7 +391,8 @@ static void price_pair(const ms_bill *bill, const ms_links *links,
         .dispatch_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH_BACKWARD)};
     b->exposed_s =
         ms_max(block->backward_s - block->backward_host_s - b->result_s - b->experts_s -
-                   b->weight_s - b->attention_s - b->combine_s - b->dispatch_s,
+                   b->weight_s - b->attention_s -
+                   exposed_exchange_s(workload, bill, links, backward_exchanges),
                0.0);
     b->host_s = block->backward_launch_s;
 }
@@ -423,7 +450,7 @@ void ms_block_costs_price(const ms_workload *workload, const ms_bill_set *bills,
             const moved_block moved = {workload, links, bill,
                                        ms_unit_layers(workload, bill, kind)};
             out->layer[kind][mode] = price_block(&moved, async_tp, 1.0);
-            price_pair(bill, links, &out->layer[kind][mode],
+            price_pair(workload, bill, links, &out->layer[kind][mode],
                        &out->pair_forward[kind][mode], &out->pair_backward[kind][mode]);
         }
     }

@@ -101,7 +101,8 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
     out.partitions_inputs = workload->stack->partitions_inputs;
     out.lora = workload->lora;
     out.lora_joined = workload->stack->fuses_projections;
-    out.core_attention = workload->stack->selective_is_core_attention;
+    out.modules = (unsigned short)workload->stack->selective_modules;
+    out.shared_overlap = workload->stack->overlaps_shared_experts && key->ep > 1;
     return out;
 }
 

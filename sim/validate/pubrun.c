@@ -259,6 +259,7 @@ static void set_recompute(row_reader *r)
         plan->recompute = MS_RECOMPUTE_FULL;
         ms_pubrun_note(&r->notes, "recompute of all layers");
     }
+    ms_pubrun_set_modules(r->cells, text, r->run);
 }
 
 /* Sets the compute type of the plan; fp16 has the rates and sizes of bf16 where a device

@@ -36,6 +36,9 @@ static const char *take_flag(ms_arena *arena, const char *flag, ms_pubrun_cells 
         c->optimizer_instances = strtol(value, NULL, 10);
     if (has_value(flag, "cross-entropy-loss-fusion", &value))
         c->fuses_loss = begins(value, "True");
+    if (has_value(flag, "recompute-modules", &value))
+        c->recompute_modules =
+            ms_arena_printf(arena, "%.*s", (int)strcspn(value, ";"), value);
     if (has_value(flag, "optimizer", &value) && c->optimizer == NULL)
         c->optimizer = ms_arena_printf(arena, "%.*s", (int)strcspn(value, ";"), value);
     if (has_value(flag, "multi-latent-attention", &value) && begins(value, "True"))
@@ -51,8 +54,10 @@ const char *ms_pubrun_take_flags(ms_arena *arena, ms_pubrun_cells *cells)
 {
     /* Megatron-Kwai's balanced recomputation, in the words of its rows */
     if (cells->recompute == NULL && cells->notes != NULL &&
-        strstr(cells->notes, "recompute of MLP activation function and norms only"))
+        strstr(cells->notes, "recompute of MLP activation function and norms only")) {
         cells->recompute = "selective";
+        cells->recompute_modules = "norms,activations";
+    }
     /* Megatron-LM's own tests are named by their layout: "..._etp1_ep4" */
     const char *name = cells->model == NULL ? NULL : strstr(cells->model, "_etp");
     if (name != NULL)

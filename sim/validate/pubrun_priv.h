@@ -26,6 +26,7 @@ typedef struct ms_pubrun_cells {
     long optimizer_instances; /* groups of ranks that each hold all optimizer states */
     bool fuses_loss;
     long expert_tensor; /* tp ranks that share an expert */
+    const char *recompute_modules; /* names of modules (ms_module_names); NULL: none */
     /* notes on counts that were read from words: "tp \"TP4\" read as 4"; NULL if none */
     const char *words;
 } ms_pubrun_cells;
@@ -113,6 +114,14 @@ bool ms_pubrun_precision(const ms_name_tables *names, const char *precision,
 /* Reads a recomputation mode. Returns false for a word that is not known. */
 bool ms_pubrun_recompute(const ms_name_tables *names, const char *text,
                          ms_recompute *out);
+/* The modules of Megatron Core that a text names, as a set of ms_module: "[moe_act mlp]",
+ * "selective:core_attn"; 0: none. */
+int ms_pubrun_modules(const char *text);
+/* Sets the modules that selective recomputation repeats, if the row names them in its
+ * flags or in `text`, its word for recomputation; those that the model lacks have no
+ * effect. */
+void ms_pubrun_set_modules(const ms_pubrun_cells *cells, const char *text,
+                           ms_pubrun *run);
 
 /* ---- configurations and models, each made once ---- */
 

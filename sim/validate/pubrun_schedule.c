@@ -181,6 +181,32 @@ static bool names_checkpoints(const char *plain, ms_recompute *out)
     return true;
 }
 
+int ms_pubrun_modules(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+    int modules = 0;
+    for (const char *at = text; *at != '\0';) {
+        size_t length = strspn(at, letters);
+        for (int i = 0; (1 << i) <= MS_MODULE_SHARED_EXPERTS; i++)
+            if (strlen(ms_module_names[i]) == length &&
+                memcmp(at, ms_module_names[i], length) == 0)
+                modules |= 1 << i;
+        at += length > 0 ? length : 1;
+    }
+    return modules;
+}
+
+void ms_pubrun_set_modules(const ms_pubrun_cells *cells, const char *text, ms_pubrun *run)
+{
+    ms_plan *plan = &run->plan;
+    const char *named = cells->recompute_modules;
+    if (plan->recompute != MS_RECOMPUTE_SELECTIVE)
+        return;
+    if (named == NULL || !ms_modules_parse(named, &plan->recompute_modules))
+        plan->recompute_modules = ms_pubrun_modules(named != NULL ? named : text);
+    plan->recompute_modules &= ~ms_plan_lacking_modules(plan, run->model);
+}
+
 bool ms_pubrun_recompute(const ms_name_tables *names, const char *text, ms_recompute *out)
 {
     const char *plain = ms_plain_text(names->arena, text);

@@ -9,7 +9,9 @@
  * beside the gradient that its backward received than the backward holds later; this is
  * not predicted and below 1 %.
  * 4. Asynchronous TP holds the input of a transfer and the result of the product beside
- * the transfer at once, where predictions have one after the other. */
+ * the transfer at once, where predictions have one after the other.
+ * 5. Peaks of schedules from files may be off by the bytes of a few tensors, whatever is
+ * recomputed; plans that choose modules leave such schedules out. */
 #include "base/number.h"
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
@@ -202,16 +204,19 @@ static bool agrees(ms_ctx *cx, const ms_run_case *c, const habits *how, int *num
     return all.worst_bytes <= 1e-3;
 }
 
-static void check_cases(long first, long num, bool balanced, bool adapts)
+/* `change` is made to each case; NULL: none. */
+static void check_cases(long num, bool balanced, void (*change)(ms_run_case *, long))
 {
     int num_wrong = 0, num_compared = 0;
-    for (long i = first; i < first + num; i++) {
+    for (long i = 0; i < num; i++) {
         ms_ctx cx = {.arena = ms_arena_open()};
         ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 21, i, 0);
         const habits how = {&ms_backend_loop, MS_REAL_FP32, balanced};
-        if (adapts)
-            ms_run_case_adapt(&c, i);
-        if (!agrees(&cx, &c, &how, &num_compared)) {
+        bool chooses = change == ms_run_case_choose_modules;
+        if (change != NULL)
+            change(&c, i);
+        if (!(chooses && c.plan.schedule == MS_CUSTOM) &&
+            !agrees(&cx, &c, &how, &num_compared)) {
             printf("that was case %ld\n", i);
             num_wrong++;
         }
@@ -226,7 +231,7 @@ static void the_ledger_is_what_was_predicted(void **state)
 {
     (void)state;
     const char *asked = getenv("MESHSIM_RUNS");
-    check_cases(0, asked != NULL ? strtol(asked, NULL, 10) : NUM_CASES, true, false);
+    check_cases(asked != NULL ? strtol(asked, NULL, 10) : NUM_CASES, true, NULL);
 }
 
 /* The CUDA backend emulated in host memory: parameters in bf16 with master weights,
@@ -256,14 +261,21 @@ static void the_ledger_in_bf16_is_what_was_predicted(void **state)
 static void routing_changes_only_activations(void **state)
 {
     (void)state;
-    check_cases(0, NUM_CASES / 2, false, false);
+    check_cases(NUM_CASES / 2, false, NULL);
+}
+
+/* Each module drops what it is said to, and backward makes it again when it is needed. */
+static void modules_drop_what_was_predicted(void **state)
+{
+    (void)state;
+    check_cases(NUM_CASES, true, ms_run_case_choose_modules);
 }
 
 /* Plans with adapters; of models with experts everything but activations. */
 static void frozen_weights_have_no_states(void **state)
 {
     (void)state;
-    check_cases(0, NUM_CASES / 2, false, true);
+    check_cases(NUM_CASES / 2, false, ms_run_case_adapt);
 }
 
 int main(void)
@@ -272,6 +284,7 @@ int main(void)
         cmocka_unit_test(the_ledger_is_what_was_predicted),
         cmocka_unit_test(the_ledger_in_bf16_is_what_was_predicted),
         cmocka_unit_test(routing_changes_only_activations),
+        cmocka_unit_test(modules_drop_what_was_predicted),
         cmocka_unit_test(frozen_weights_have_no_states)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,22 +19,34 @@ static void random_plans_equal_one_rank_in_fp32(void **state)
     ASSERT_INT(ms_run_random_plans(&ms_run_fp32, 12, 0, NUM_PLANS), 0);
 }
 
-/* Plans with adapters on frozen weights: shards, pipelines and splits change nothing. */
-static void adapters_equal_those_of_one_rank(void **state)
+static void check_changed(void (*change)(ms_run_case *, long), const char *what)
 {
-    (void)state;
     int num_wrong = 0;
     for (long i = 0; i < NUM_PLANS / 2; i++) {
         ms_ctx cx = {.arena = ms_arena_open()};
         ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 14, i, 0);
-        ms_run_case_adapt(&c, i);
+        change(&c, i);
         if (!ms_run_agrees(&cx, &c, &ms_backend_loop, &ms_run_fp64)) {
-            printf("that was case %ld with adapters\n", i);
+            printf("that was case %ld with %s\n", i, what);
             num_wrong++;
         }
         ms_arena_close(cx.arena);
     }
     ASSERT_INT(num_wrong, 0);
+}
+
+/* Plans with adapters on frozen weights: shards, pipelines and splits change nothing. */
+static void adapters_equal_those_of_one_rank(void **state)
+{
+    (void)state;
+    check_changed(ms_run_case_adapt, "adapters");
+}
+
+/* Modules that are recomputed and shared experts that overlap exchanges change no value. */
+static void modules_equal_saved_activations(void **state)
+{
+    (void)state;
+    check_changed(ms_run_case_choose_modules, "modules");
 }
 
 /* The generators of random plans produce every feature that a plan may have. */
@@ -70,6 +82,7 @@ int main(void)
         cmocka_unit_test(random_plans_equal_one_rank_in_fp64),
         cmocka_unit_test(random_plans_equal_one_rank_in_fp32),
         cmocka_unit_test(adapters_equal_those_of_one_rank),
+        cmocka_unit_test(modules_equal_saved_activations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

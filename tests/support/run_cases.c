@@ -166,6 +166,26 @@ void ms_run_case_adapt(ms_run_case *c, long number)
     c->plan.lora_targets = has_experts ? "attention" : targets[number % 4];
 }
 
+void ms_run_case_choose_modules(ms_run_case *c, long number)
+{
+    const ms_model *model = c->model;
+    ms_rng rng = ms_rng_split(ms_rng_seed(31), (uint64_t)number);
+    bool has_shared = model->moe.shared_ffn_hidden > 0;
+    c->plan.shared_overlap = has_shared && c->plan.ep > 1 && number % 2 == 1;
+    c->plan.recompute_modules = (1 << MS_NUM_MODULES) - 1;
+    int legal = c->plan.recompute_modules & ~ms_plan_lacking_modules(&c->plan, model);
+    if (c->plan.shared_overlap)
+        legal &= ~MS_MODULE_SHARED_EXPERTS;
+    int modules = 0;
+    while (modules == 0)
+        modules = legal & (int)ms_rng_below(&rng, 1 << MS_NUM_MODULES) &
+                  (int)ms_rng_below(&rng, 1 << MS_NUM_MODULES);
+    c->plan.recompute = MS_RECOMPUTE_SELECTIVE;
+    c->plan.recompute_layers = 0;
+    c->plan.recompute_budget_frac = -1.0;
+    c->plan.recompute_modules = modules;
+}
+
 int ms_run_random_plans(const ms_run_tolerance *how, uint64_t seed, long first, long num)
 {
     int num_wrong = 0;

@@ -71,6 +71,16 @@ static void comparisons_hold_at_their_limits(void **state)
     expect("0 - 1 < 0", true);
 }
 
+/* Schedule as a set: its value 1 is the set of the first word alone. */
+static void sets_have_words(void **state)
+{
+    (void)state;
+    expect("schedule has 1f1b", true);
+    expect("schedule has zb-v", false);
+    expect("not (schedule has interleaved or schedule has zb-v)", true);
+    expect_error("schedule has tp", "unknown word \"tp\"");
+}
+
 static void divides_is_false_for_zero_and_true_for_multiples(void **state)
 {
     (void)state;
@@ -195,6 +205,7 @@ int main(void)
         cmocka_unit_test(operators_bind_as_in_arithmetic),
         cmocka_unit_test(comparisons_hold_at_their_limits),
         cmocka_unit_test(divides_is_false_for_zero_and_true_for_multiples),
+        cmocka_unit_test(sets_have_words),
         cmocka_unit_test(a_number_holds_unless_it_is_zero),
         cmocka_unit_test(words_may_have_digits_and_hyphens),
         cmocka_unit_test(sums_and_products_stop_at_the_ends_of_long),

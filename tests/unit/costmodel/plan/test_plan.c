@@ -360,6 +360,25 @@ static void experts_divide_by_ep_and_their_mesh_by_both(void **state)
     expect_refusal(&plan, &dense, MS_REFUSE_EXPERTS);
 }
 
+static void modules_belong_to_the_model(void **state)
+{
+    (void)state;
+    ms_model dense = dense_model(), model = dense;
+    ms_plan plan = dense_plan();
+    plan.recompute = MS_RECOMPUTE_SELECTIVE;
+    plan.recompute_modules = MS_MODULE_CORE_ATTN | MS_MODULE_MLP;
+    expect_refusal(&plan, &dense, MS_LEGAL);
+    plan.recompute_modules = MS_MODULE_MLA_UP_PROJ;
+    expect_refusal(&plan, &dense, MS_REFUSE_MODULES);
+    model.attention = MS_ATTENTION_MLA;
+    expect_refusal(&plan, &model, MS_LEGAL);
+    plan.recompute_modules = MS_MODULE_MOE;
+    expect_refusal(&plan, &dense, MS_REFUSE_MODULES);
+    plan.recompute_modules = 0;
+    plan.shared_overlap = true;
+    expect_refusal(&plan, &dense, MS_REFUSE_MODULES);
+}
+
 static void layers_of_stages_add_up_to_the_model(void **state)
 {
     (void)state;
@@ -542,6 +561,7 @@ int main(void)
         cmocka_unit_test(the_batch_divides_by_data_parallel_and_microbatch),
         cmocka_unit_test(experts_divide_by_ep_and_their_mesh_by_both),
         cmocka_unit_test(layers_of_stages_add_up_to_the_model),
+        cmocka_unit_test(modules_belong_to_the_model),
         cmocka_unit_test(schedules_refuse_what_they_cannot_run),
         cmocka_unit_test(zero_has_four_stages),
         cmocka_unit_test(expert_meshes_need_their_axes_innermost_in_order),

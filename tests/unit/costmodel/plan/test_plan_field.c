@@ -39,6 +39,11 @@ static bool change(ms_plan *plan, ms_choice choice)
     case MS_CHOICE_WHOLE:
         ms_plan_set(plan, choice, value == 2 ? 1 : 2);
         break;
+    case MS_CHOICE_SET:
+        plan->recompute = MS_RECOMPUTE_SELECTIVE; /* the only set has effect then */
+        plan->recompute_layers = 0;
+        ms_plan_set(plan, choice, value == 0 ? 5 : 0);
+        break;
     case MS_CHOICE_NUMBER:
     case MS_CHOICE_TEXT:
     case MS_CHOICE_LIST:
@@ -117,7 +122,8 @@ static void every_row_is_whole(void **state)
         const ms_plan_field *row = &ms_plan_fields[i];
         assert_non_null(row->name);
         assert_true(row->flag == NULL || row->help != NULL);
-        assert_true(row->kind != MS_CHOICE_WORD || row->words != NULL);
+        assert_true((row->kind != MS_CHOICE_WORD && row->kind != MS_CHOICE_SET) ||
+                    row->words != NULL);
         /* a choice that the search tries needs a flag, to be fixed and to be printed */
         assert_true(row->search != MS_SEARCH_TRIES || row->flag != NULL);
         assert_true(row->decides == MS_DECIDES_ITS_OWN ||

@@ -1,6 +1,7 @@
 /* Memory figures of published runs: kind and rank, states and tensors in host memory.
  * The rows of runs_memory.csv name their sources. */
 #include "sim/validate/pubrun_prices.h"
+#include "sim/validate/pubrun_priv.h"
 
 #include "base/csv.h"
 #include "tests/support/run_tables.h"
@@ -141,6 +142,17 @@ static void flags_in_notes_are_read(void **state)
     ASSERT_INT(run->plan.layers_per_stage[3], 2);
 }
 
+static void modules_in_flags_are_read(void **state)
+{
+    (void)state;
+    ms_pubrun_cells cells = {
+        .notes = "tiny; flags: recompute-modules=[moe_act mla_up_proj]; mlp=True",
+        .flash_attention = -1};
+    ASSERT_TEXT(ms_pubrun_take_flags(test_cx()->arena, &cells), NULL);
+    ASSERT_INT(ms_pubrun_modules(cells.recompute_modules),
+               MS_MODULE_MOE_ACT | MS_MODULE_MLA_UP_PROJ);
+}
+
 /* The row `id` with its cell `from` replaced. */
 static const ms_pubrun *changed_row(ms_ctx *cx, const char *id, const char *from,
                                     const char *to)
@@ -212,6 +224,7 @@ int main(void)
         cmocka_unit_test(bf16_states_have_eight_bytes),
         cmocka_unit_test(published_peaks_are_met),
         cmocka_unit_test(flags_in_notes_are_read),
+        cmocka_unit_test(modules_in_flags_are_read),
         cmocka_unit_test(unknown_states_leave_the_time),
         cmocka_unit_test(adapters_are_those_of_attention),
         cmocka_unit_test(names_tell_the_ranks_of_an_expert),

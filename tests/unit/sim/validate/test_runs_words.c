@@ -95,6 +95,31 @@ static void recomputation_is_known_whatever_its_spelling(void **state)
     }
 }
 
+/* The words name modules, some of which a GPT has. */
+static void modules_are_read_from_words(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int modules;
+    } known[] = {
+        {"selective", 0},
+        {"selective:core_attn", MS_MODULE_CORE_ATTN},
+        {"selective (layernorm mlp)", MS_MODULE_LAYERNORM | MS_MODULE_MLP},
+        {"mla_up_proj mlp", MS_MODULE_MLP},
+        {"full:mlp", 0}, /* whole layers */
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const ms_pubrun run = *row_of(ms_arena_printf(
+            cx->arena,
+            GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,%s,bf16,,Megatron-LM,,1.5,"),
+            known[i].text));
+        ASSERT_TEXT(run.reason, NULL);
+        ASSERT_INT(run.plan.recompute_modules, known[i].modules);
+    }
+}
+
 /* Llama 3 training (arXiv 2407.21783 section 3.3.2): 126 layers, the embedding and the
  * head are 128 chunks, weights are gathered once a step, messages are asynchronous. */
 static void llama_3_interleaves_single_layers(void **state)
@@ -483,6 +508,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(schedules_are_known_whatever_their_spelling),
         cmocka_unit_test(recomputation_is_known_whatever_its_spelling),
+        cmocka_unit_test(modules_are_read_from_words),
         cmocka_unit_test(llama_3_interleaves_single_layers),
         cmocka_unit_test(words_of_counts_are_not_joined),
         cmocka_unit_test(sequence_parallelism_has_its_time),
