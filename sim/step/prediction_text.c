@@ -118,6 +118,7 @@ const char *ms_outside_text(ms_arena *arena, const ms_prediction *p)
 
 static const char *const block_names[] = {"embedding", "layers", "head"};
 static const char *const pass_names[] = {"forward", "backward"};
+static const char *const pass_keys[] = {"forward_s", "backward_s"};
 
 bool ms_shows_host(const ms_prediction *p)
 {
@@ -155,7 +156,7 @@ static void write_host(ms_jout *out, const ms_prediction *p)
         const double *wait_s = p->host.wait_s[block];
         ms_jout_begin_object_field(out, block_names[block]);
         for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++)
-            ms_jout_number_field(out, pass_names[pass], wait_s[pass]);
+            ms_jout_number_field(out, pass_keys[pass], wait_s[pass]);
         ms_jout_end_object(out);
     }
     ms_jout_end_object(out);

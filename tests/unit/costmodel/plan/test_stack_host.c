@@ -80,7 +80,7 @@ static void what_a_stack_lacks_is_refused(void **state)
     ms_ctx *cx = test_cx();
     ms_plan plan = ms_plan_default(8);
     plan.stack = "megatron";
-    plan.compile = MS_COMPILE_NONE; /* its own way */
+    plan.compile = MS_COMPILE_NONE; /* the own way of the stack */
     ASSERT_OK(check(cx, "megatron", &plan, 0), cx);
     plan.compile = MS_COMPILE_FULL;
     ASSERT_INT(check(cx, "megatron", &plan, 0), MS_EINPUT);
