@@ -88,6 +88,7 @@ static void law_of_products_by_hand(void **state)
     profile.gemm[MS_BF16].overhead_s.value = 1e-6;
     profile.gemm[MS_BF16].depth_s.value = 1e-10;
     ms_pricer pricer = {.device = &device,
+                        .slowdown = 1,
                         .profile = &profile,
                         .compute = MS_BF16,
                         .gemm_flop_per_s = 1e12,
