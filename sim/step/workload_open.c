@@ -5,6 +5,7 @@
 #include "sim/step/offload.h"
 #include "topo/allocation.h"
 
+#include <assert.h>
 #include <math.h>
 
 static void count_layers(ms_workload *workload)
@@ -138,6 +139,7 @@ static int slowest_of(const ms_workload *workload, ms_kind_set kinds)
     double least = INFINITY;
     for (int k = 0; k < workload->cluster->num_kinds; k++) {
         const ms_workload *alone = workload->of_kinds[1U << k];
+        assert(alone != NULL); /* each kind alone is made first */
         if ((kinds >> k & 1U) == 0 || alone->pricer.gemm_flop_per_s >= least)
             continue;
         least = alone->pricer.gemm_flop_per_s;

@@ -88,6 +88,7 @@ static void law_of_products_by_hand(void **state)
     profile.gemm[MS_BF16].overhead_s.value = 1e-6;
     profile.gemm[MS_BF16].depth_s.value = 1e-10;
     ms_pricer pricer = {.device = &device,
+                        .slowdown = 1,
                         .profile = &profile,
                         .compute = MS_BF16,
                         .gemm_flop_per_s = 1e12,
@@ -121,6 +122,7 @@ static void sums_of_32_bits_are_not_all_hidden(void **state)
     ms_device device = {.num_sms = 10};
     ms_profile profile = {.tile_m.value = 128, .tile_n.value = 256};
     ms_pricer pricer = {.device = &device,
+                        .slowdown = 1,
                         .profile = &profile,
                         .compute = MS_BF16,
                         .gemm_flop_per_s = 1e12,
