@@ -143,8 +143,8 @@ typedef struct ms_program_key {
     bool reruns_layer;       /* MS_RECOMPUTE_FULL repeats the whole layer */
     /* MS_RECOMPUTE_FULL: equal layer inputs of tp ranks are saved split over tp */
     bool partitions_inputs;
-    bool core_attention;     /* MS_RECOMPUTE_SELECTIVE repeats the attention core alone */
-    ms_saved keep;           /* MS_RECOMPUTE_AUTO: nodes that save their results */
+    bool core_attention; /* MS_RECOMPUTE_SELECTIVE repeats the attention core alone */
+    ms_saved keep;       /* MS_RECOMPUTE_AUTO: nodes that save their results */
     /* token copies that this rank's experts compute beyond the mean of all ranks, as a
      * share of the mean (ms_expert_excess_frac) */
     double expert_excess_frac;
