@@ -71,6 +71,19 @@ static void search_equals_brute_force_on_whole_spaces(void **state)
         assert_true(compare_with_brute_force(&cases[i], 2) > 1000);
 }
 
+/* 12 GPUs have shards that 4 ranks do not divide: no plan reshards over these. */
+static void search_equals_brute_force_however_shards_move(void **state)
+{
+    (void)state;
+    static const search_case cases[] = {
+        {"8b", "generic", "hgx-h100", 8, 16, 0, 1.0, {"shards", NULL}},
+        {"llama-3.2-1b", "generic", "h100-roce", 12, 24, 0, 1.0, {"shards", NULL}},
+        {"qwen3-30b-a3b", "generic", "hgx-h200", 8, 8, 0, 1.0, {"shards", NULL}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_true(compare_with_brute_force(&cases[i], 2) > 1000);
+}
+
 /* Across nodes, asynchronous TP does not change a plan's time. Of plans that differ in it
  * alone, the search must report the first one, as brute force does. */
 static void asynchronous_tp_across_nodes(void **state)
@@ -403,6 +416,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(search_equals_brute_force_on_thinned_spaces),
         cmocka_unit_test(search_equals_brute_force_on_whole_spaces),
+        cmocka_unit_test(search_equals_brute_force_however_shards_move),
         cmocka_unit_test(asynchronous_tp_across_nodes),
         cmocka_unit_test(a_rule_keeps_the_plans_of_its_probability),
         cmocka_unit_test(frameworks_get_the_fastest_plan_that_they_accept),

@@ -7,12 +7,16 @@
 
 #include "tests/test.h"
 
+#include <string.h>
+
 typedef struct search_case {
     const char *model, *stack, *cluster;
     long gpus, global_batch;
     unsigned long seed; /* seed of the random removal of plans */
     double keep_frac;
-    const char *limits[4]; /* NULL-ended, as ms_space_limit takes them */
+    /* NULL-ended, as ms_space_limit takes them; first perhaps "shards": all plans have
+     * units of 3 layers, copies of parameters on 4 ranks and partitioned layer inputs */
+    const char *limits[4];
 } search_case;
 
 static inline const char *describe_case(ms_ctx *cx, const search_case *c)
@@ -22,6 +26,11 @@ static inline const char *describe_case(ms_ctx *cx, const search_case *c)
         c->gpus, c->cluster, c->stack, c->global_batch, c->keep_frac, c->seed);
 }
 
+static inline bool moves_shards(const search_case *c)
+{
+    return c->limits[0] != NULL && strcmp(c->limits[0], "shards") == 0;
+}
+
 static inline ms_plan case_plan(const search_case *c)
 {
     ms_plan plan = ms_plan_default(c->gpus);
@@ -29,6 +38,11 @@ static inline ms_plan case_plan(const search_case *c)
     plan.stack = c->stack;
     plan.cluster = c->cluster;
     plan.global_batch = c->global_batch;
+    if (moves_shards(c)) {
+        plan.unit_layers = 3;
+        plan.reshard_ranks = 4;
+        plan.partition_activations = true;
+    }
     return plan;
 }
 
@@ -44,7 +58,7 @@ static inline ms_workload *open_case(ms_ctx *cx, const search_case *c, ms_space 
     *space = ms_space_all(&plan, workload->stack);
     space->keep_frac = c->keep_frac;
     space->seed = c->seed;
-    for (int i = 0; c->limits[i] != NULL; i++)
+    for (int i = moves_shards(c); c->limits[i] != NULL; i++)
         ASSERT_OK(ms_space_limit(cx, space, c->limits[i]), cx);
     return workload;
 }
