@@ -309,6 +309,8 @@ static ms_status finish_deepseek(ms_ctx *cx, ms_hf_import *import)
     ms_hf_config *config = &import->config;
     ms_model *model = &config->model;
     bool v3 = strcmp(import->model_type, "deepseek_v3") == 0;
+    if (import->config.model.num_nextn_predict_layers > 0)
+        import->config.model.nextn_loss_weight = MS_NEXTN_LOSS_WEIGHT;
     const char *scoring = config->scoring;
     if (scoring == NULL)
         scoring = v3 ? "sigmoid" : "softmax";

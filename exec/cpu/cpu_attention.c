@@ -409,6 +409,21 @@ void MS_TYPED(ms_cpu_attention_block_grad)(const ms_attention_block *block,
 
 /* ---- one block of all keys ---- */
 
+/* Sets log-sum-exps before the first key: those of the sinks, or of no score at all. */
+static void begin_lse(const ms_op_call *call, ms_local *lse)
+{
+    ms_real *to = lse->data;
+    if (call->node->num_in == 3) {
+        MS_TYPED(ms_cpu_vector_fill)(to, -HUGE_VAL, lse->count);
+        return;
+    }
+    const ms_local *sinks = call->in[3];
+    const ms_real *from = (const ms_real *)sinks->data + lse->start[2] - sinks->start[0];
+    long num_heads = ms_local_last(lse);
+    for (long row = 0; row < ms_local_leading(lse); row++)
+        memcpy(to + row * num_heads, from, (size_t)num_heads * sizeof *to);
+}
+
 static void clear_result(ms_local *x)
 {
     memset(x->data, 0, (size_t)x->count * sizeof(ms_real));
@@ -440,7 +455,7 @@ void MS_TYPED(ms_cpu_attention)(const ms_op_call *call)
                                 .o = call->out[0],
                                 .lse = call->out[1]};
     clear_result(block.o);
-    MS_TYPED(ms_cpu_vector_fill)(block.lse->data, -HUGE_VAL, block.lse->count);
+    begin_lse(call, block.lse);
     MS_TYPED(ms_cpu_attention_block)(&block, call->workspace);
     if (call->node->num_out > 2 && call->out[2]->data != NULL) {
         attention a = attention_of_block(&block, call->workspace);
@@ -468,4 +483,27 @@ void MS_TYPED(ms_cpu_attention_grad)(const ms_op_call *call)
     attention a = attention_of_block(&block, call->workspace);
     a.stored = call->node->num_in > 6 ? call->in[6] : NULL;
     for_each_query_tile(&a, attend_tile_grad);
+}
+
+void MS_TYPED(ms_cpu_sink_grad)(const ms_op_call *call)
+{
+    const ms_local *lse = call->in[1], *sinks = call->in[3];
+    const ms_real *o = ms_cpu_in(call, 0), *go = ms_cpu_in(call, 2);
+    ms_real *gsinks = ms_cpu_out(call, 0);
+    long num_heads = ms_local_last(lse), width = ms_local_last(call->in[0]),
+         first = lse->start[2] - sinks->start[0];
+    if (gsinks == NULL)
+        return;
+    for (long head = 0; head < sinks->count; head++) {
+        double sum = ms_op_is_added(call, 0) ? (double)gsinks[head] : 0;
+        bool is_here = head >= first && head < first + num_heads;
+        for (long i = head - first; is_here && i < lse->count; i += num_heads) {
+            double product = 0;
+            for (long j = i * width; j < (i + 1) * width; j++)
+                product += (double)o[j] * (double)go[j];
+            sum -= product * exp((double)ms_cpu_in(call, 3)[head] -
+                                 (double)ms_cpu_in(call, 1)[i]);
+        }
+        gsinks[head] = (ms_real)sum;
+    }
 }

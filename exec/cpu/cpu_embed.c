@@ -15,7 +15,10 @@ static long table_row(const ms_op_call *call, const ms_local *x, const ms_local 
         at += call->program->model->position_offset;
     } else {
         long sequence = x->start[0] + row / length - batch->first_sequence;
-        at = batch->tokens[sequence * batch->sequence_length + at];
+        at += call->node->ahead;
+        at = at < batch->sequence_length
+                 ? batch->tokens[sequence * batch->sequence_length + at]
+                 : 0;
     }
     at -= table->start[0];
     return at >= 0 && at < table->shape[0] ? at : -1;

@@ -114,7 +114,7 @@ static ms_param_unit *embedding_unit(const ms_rank_run *r)
 static ms_status make_unit(ms_rank_run *r, const ms_rank_stage *stage, int block)
 {
     const ms_block_plan *plan = stage->blocks[block].plan;
-    bool tied = r->rank.planned->workload->model->tied_embeddings &&
+    bool tied = ms_head_shares_weights(r->rank.planned->workload) &&
                 plan->program->key.block == MS_BLOCK_HEAD;
     ms_unit_options options = {
         .program = plan->program,
