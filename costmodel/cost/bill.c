@@ -104,8 +104,8 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     switch (node->op) {
     case MS_OP_REDISTRIBUTE:
     case MS_OP_EXCHANGE:
-    case MS_OP_BIAS: /* a bias is added in the GEMM's epilogue */
-    case MS_OP_SINK_GRAD: /* attention's kernels have the rows' sums */
+    case MS_OP_BIAS:        /* a bias is added in the GEMM's epilogue */
+    case MS_OP_SINK_GRAD:   /* attention's kernels have the rows' sums */
     case MS_OP_EXPERT_BIAS: /* expert_rows_s prices both */
     case MS_OP_EXPERT_BIAS_GRAD:
         return 0.0;

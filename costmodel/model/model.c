@@ -257,6 +257,10 @@ static ms_status check_layers(ms_ctx *cx, const ms_model *model, ms_loc loc)
 
 static ms_status check_norms(ms_ctx *cx, const ms_model *model, ms_loc loc)
 {
+    if (model->swiglu_limit > 0.0 && model->activation != MS_ACT_SWIGLU)
+        return ms_fail(cx, MS_EINPUT, loc, "swiglu_limit needs the activation swiglu");
+    if (model->attention_sinks && model->attention != MS_ATTENTION_GQA)
+        return ms_fail(cx, MS_EINPUT, loc, "attention_sinks cannot be used with mla");
     if (model->no_pre_norms && (!model->post_norms || model->parallel_block))
         return ms_fail(cx, MS_EINPUT, loc,
                        "no_pre_norms needs post_norms, and no parallel_block");

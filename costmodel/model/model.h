@@ -106,11 +106,11 @@ typedef struct ms_model {
 
     ms_norm_kind norm; /* layer norms also have a bias unless norm_bias is false */
     bool norm_bias;
-    bool post_norms;      /* Gemma 2: a norm after attention and after the MLP as well */
-    bool no_pre_norms;    /* OLMo 2: no norm before attention and before the MLP */
-    bool qk_norm;         /* Qwen3: norms of width head_dim on each query and key head */
-    bool qk_norm_whole;   /* OLMo 2: those norms are over all query heads, all key heads */
-    bool parallel_block;  /* attention and MLP in parallel (Falcon, GPT-NeoX) */
+    bool post_norms;     /* Gemma 2: a norm after attention and after the MLP as well */
+    bool no_pre_norms;   /* OLMo 2: no norm before attention and before the MLP */
+    bool qk_norm;        /* Qwen3: norms of width head_dim on each query and key head */
+    bool qk_norm_whole;  /* OLMo 2: those norms are over all query heads, all key heads */
+    bool parallel_block; /* attention and MLP in parallel (Falcon, GPT-NeoX) */
     long norms_per_layer; /* 1 (shared by attention and MLP), 2 (one each) or 4 */
     bool final_norm;
     ms_activation activation;

@@ -202,8 +202,8 @@ static const ms_hf_key gpt2_keys[] = {
     WORD("activation_function", NULL, activation, "gelu_new"),
     FLAG("tie_word_embeddings", model.tied_embeddings, true),
     RATE("resid_pdrop", dropout_rates[0], 0.1),
-    RATE("embd_pdrop", dropout_rates[1], 0.1),
-    RATE("attn_pdrop", dropout_rates[2], 0.1),
+    RATE("embd_pdrop", dropout_rates[2], 0.1),
+    RATE("attn_pdrop", dropout_rates[1], 0.1),
     EPSILON("layer_norm_epsilon", 1e-5),
     {0},
 };

@@ -80,6 +80,9 @@ static const ms_field file_fields[] = {
     FLAG("mlp_bias", AT(mlp_bias), false, "biases of the MLPs"),
     FLAG("head_bias", AT(head_bias), false, "bias of the head"),
     FLAG("dropout", AT(dropout), false, "trained with dropout"),
+    RANGE("attention_dropout", attention_dropout, 0.0, 0.99, "rate in attention"),
+    RANGE("hidden_dropout", hidden_dropout, 0.0, 0.99, "rate before residual sums"),
+    RANGE("embedding_dropout", embedding_dropout, 0.0, 0.99, "rate of the embedding"),
     COUNT("num_nextn_predict_layers", AT(num_nextn_predict_layers), false, 0,
           MS_MAX_NEXTN_LAYERS,
           "modules of multi-token prediction, if a stack trains them"),
@@ -139,8 +142,7 @@ static const ms_field moe_fields[] = {
     SIZE("top_groups", moe.top_groups, false, 0, "groups that a token may use"),
     RANGE("routed_scaling", moe.routed_scaling, 0.0, 1e6,
           "factor of the weights of the chosen experts"),
-    FLAG("expert_bias", AT(moe.expert_bias), false,
-         "GEMMs of experts have biases"),
+    FLAG("expert_bias", AT(moe.expert_bias), false, "GEMMs of experts have biases"),
     {0},
 };
 
@@ -268,6 +270,8 @@ static void set_defaults(ms_ctx *cx, ms_jval root, ms_model *model)
     if (model->num_nextn_predict_layers > 0 &&
         !ms_json_member(cx, root, "nextn_loss_weight", &present))
         model->nextn_loss_weight = MS_NEXTN_LOSS_WEIGHT;
+    if (model->attention_dropout + model->hidden_dropout + model->embedding_dropout > 0.0)
+        model->dropout = true;
     if (model->norms_per_layer == 0)
         model->norms_per_layer = model->post_norms && !model->no_pre_norms ? 4 : 2;
 }
@@ -346,6 +350,9 @@ static bool is_omitted_when_zero(const char *key)
                                        "ffn_hidden",
                                        "num_nextn_predict_layers",
                                        "nextn_loss_weight",
+                                       "attention_dropout",
+                                       "hidden_dropout",
+                                       "embedding_dropout",
                                        "no_pre_norms",
                                        "qk_norm_whole",
                                        "swiglu_limit",

@@ -31,8 +31,7 @@ bool ms_plan_copies_kv_heads(const ms_plan *plan, const ms_model *model)
     long tp = plan->size[MS_TP];
     /* a norm over all key heads would have its weights by copies */
     return model->attention != MS_ATTENTION_MLA && !model->qk_norm_whole &&
-           tp > model->num_kv_heads &&
-           divides(model->num_kv_heads, tp);
+           tp > model->num_kv_heads && divides(model->num_kv_heads, tp);
 }
 
 /* Whether the heads, query and key-value, can be split over ms_plan_head_ranks ranks. */

@@ -206,8 +206,7 @@ static void expert_bias_rule(ms_builder *b, int f)
 {
     int gout = take(b, b->nodes[f].out[0]);
     contribute(b, b->nodes[f].in[0], gout);
-    ms_node node =
-        gradient_node(b, MS_OP_EXPERT_BIAS_GRAD, MS_PASS_BACKWARD_WEIGHT, f);
+    ms_node node = gradient_node(b, MS_OP_EXPERT_BIAS_GRAD, MS_PASS_BACKWARD_WEIGHT, f);
     ms_node_take(&node, gout);
     ms_node_take(&node, b->nodes[f].in[2]);
     finish(b, &node, 1);

@@ -376,9 +376,9 @@ static int experts(ms_builder *b, int rows, int choice)
 {
     int gate = -1, up = grouped(b, "experts.up", "rh,ehi->ri", rows, choice);
     if (ms_activation_is_gated(b->model->activation))
-        gate = expert_bias(b, "experts.gate_bias",
-                           grouped(b, "experts.gate", "rh,ehi->ri", rows, choice),
-                           choice);
+        gate =
+            expert_bias(b, "experts.gate_bias",
+                        grouped(b, "experts.gate", "rh,ehi->ri", rows, choice), choice);
     up = expert_bias(b, "experts.up_bias", up, choice);
     int hidden = activated(b, "experts.activation", gate, up);
     int out = grouped(b, "experts.down", "ri,eih->rh", hidden, choice);

@@ -56,8 +56,7 @@ int ms_add_tensor_like(ms_builder *b, int model, ms_role role, double element_by
 
 double ms_node_loss_weight(const ms_program *program, const ms_node *node)
 {
-    return node->ahead == 0 ? 1.0
-                            : program->model->nextn_loss_weight / program->key.mtp;
+    return node->ahead == 0 ? 1.0 : program->model->nextn_loss_weight / program->key.mtp;
 }
 
 bool ms_tensor_is_tied(const ms_program *program, int weight)

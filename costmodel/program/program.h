@@ -81,7 +81,7 @@ typedef struct ms_tensor {
     bool saved;  /* activation kept from forward to backward */
     /* rows that other ranks sent to this rank's experts (key.expert_excess_frac) */
     bool received;
-    unsigned char module; /* its module of multi-token prediction; 0: none */
+    unsigned char module; /* module of multi-token prediction; 0: of none */
     double element_bytes;
     ms_placement at[MS_MESH_AXES];
     int producer; /* node whose result it is; -1: weight or program input */
@@ -113,7 +113,7 @@ typedef struct ms_node {
     /* EMBED, LOSS_SUM, LOSS_GRAD: of the token so many positions ahead of each (multi-token
      * prediction); tokens without one, at a sequence's end, have no target */
     unsigned char ahead;
-    bool ring;        /* ATTENTION and its gradient: over cp as a ring (ring.h) */
+    bool ring;          /* ATTENTION and its gradient: over cp as a ring (ring.h) */
     unsigned char axis; /* REDISTRIBUTE: axis 0..2 of the tensor's mesh */
     ms_placement from, to;
 } ms_node;
@@ -140,7 +140,7 @@ typedef struct ms_program_key {
      * which has most query-key pairs; not with Ulysses */
     bool cp_unbalanced;
     bool optimizer;          /* has an optimizer pass; searches price it apart */
-    unsigned char mtp; /* embedding and head: modules of multi-token prediction */
+    unsigned char mtp;       /* embedding and head: modules of multi-token prediction */
     bool regather;           /* backward repeats gathers instead of saving results */
     bool holds_gathers;      /* gathered tensors stay in memory until backward */
     unsigned char recompute; /* recompute mode (ms_recompute) */

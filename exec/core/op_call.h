@@ -75,7 +75,8 @@ typedef struct ms_op_call {
     bool writes; /* gradients of weights are the first: their memory holds nothing yet */
     const ms_batch *batch;
     const ms_routing *routing; /* routing of GROUPED and EXCHANGE */
-    long layer; /* layer of the model, -1 in embedding and head: chooses dropout's masks */
+    long
+        layer; /* layer of the model, -1 in embedding and head: chooses dropout's masks */
     /* whether ROUTE chooses expert (t k + j) mod num_experts as j-th of k of token t */
     bool balanced_routing;
     void *workspace; /* scratch memory of ms_kernels.workspace_bytes */

@@ -1,6 +1,7 @@
 /* CPU kernels of causal attention in tiles of queries and keys (FlashAttention, Dao et
  * al. 2022, algorithms 1 and 4). Tiles in which all keys are masked are skipped. */
 #include "exec/core/alibi.h"
+#include "exec/core/dropout.h"
 #include "exec/cpu/cpu.h"
 #include "exec/cpu/cpu_exp.h"
 
@@ -15,6 +16,7 @@ typedef struct attention {
     long num_batch, num_queries, num_keys, num_heads, num_kv_heads, value_width;
     long window;
     ms_real scale;
+    double dropout;            /* probability that a probability becomes 0 */
     ms_real cap;               /* soft cap of scores (Gemma 2); 0: none */
     long alibi_heads;          /* heads of the whole model; 0: no ALiBi */
     ms_real *scores, *gscores; /* scores and their gradients, (TILE, TILE) each */
@@ -43,6 +45,7 @@ static attention attention_of_block(const ms_attention_block *block, void *works
                    .value_width = block->v->shape[3],
                    .window = block->call->node->window_tokens,
                    .scale = (ms_real)ms_model_attention_scale(model, q->shape[3]),
+                   .dropout = model->attention_dropout,
                    .cap = (ms_real)model->attention_softcap,
                    .alibi_heads =
                        model->position == MS_POSITION_ALIBI ? model->num_heads : 0,
@@ -279,6 +282,20 @@ static void end_queries(const attention *a, const tile *t, const online_softmax 
     }
 }
 
+/* Sets elements of a tile that dropout drops to 0, and scales the others. */
+static void drop_of_tile(const attention *a, const tile *t, ms_real *p)
+{
+    const ms_local *q = a->block->q;
+    const ms_real scale = (ms_real)(1 / (1 - a->dropout));
+    for (long i = 0; i < t->num_queries; i++) {
+        ms_dropout d = ms_dropout_row(a->block->call, a->dropout,
+                                      MS_DROPOUT_HEADS + q->start[2] + t->head,
+                                      q->start[0] + t->batch, t->query[i]);
+        for (long j = 0; j < t->num_keys; j++)
+            p[i * TILE + j] *= ms_dropout_keeps(&d, t->key[j]) ? scale : 0;
+    }
+}
+
 static void attend_tile(const attention *a, tile *t)
 {
     online_softmax r = {{0}, {0}};
@@ -288,6 +305,8 @@ static void attend_tile(const attention *a, tile *t)
             continue;
         queries_by_keys(a, t, a->block->q, a->block->k, a->scores);
         exponentiate_tile(a, t, &r);
+        if (a->dropout > 0.0)
+            drop_of_tile(a, t, a->scores);
         add_to_queries(a, t, a->scores, a->block->v, a->block->o);
     }
     end_queries(a, t, &r);
@@ -380,6 +399,22 @@ MS_WIDE static void score_gradient(const attention *a, const tile *t, const row_
     }
 }
 
+/* Adds to the gradient of values, and computes that of probabilities in `gscores`; both
+ * by the same mask, while `scores` keep all probabilities. */
+static void values_grad(const attention *a, const tile *t)
+{
+    const ms_attention_block *block = a->block;
+    ms_real *used = a->scores;
+    if (a->dropout > 0.0) {
+        used = memcpy(a->gscores, a->scores, TILE * TILE * sizeof(ms_real));
+        drop_of_tile(a, t, used);
+    }
+    add_to_keys(a, t, used, block->go, block->gv);
+    queries_by_keys(a, t, block->go, block->v, a->gscores);
+    if (a->dropout > 0.0)
+        drop_of_tile(a, t, a->gscores);
+}
+
 static void attend_tile_grad(const attention *a, tile *t)
 {
     const ms_attention_block *block = a->block;
@@ -392,8 +427,7 @@ static void attend_tile_grad(const attention *a, tile *t)
             load_probabilities(a, t);
         else
             compute_probabilities(a, t, &s);
-        add_to_keys(a, t, a->scores, block->go, block->gv);
-        queries_by_keys(a, t, block->go, block->v, a->gscores);
+        values_grad(a, t);
         score_gradient(a, t, &s);
         add_to_queries(a, t, a->gscores, block->k, block->gq);
         add_to_keys(a, t, a->gscores, block->q, block->gk);
@@ -501,8 +535,8 @@ void MS_TYPED(ms_cpu_sink_grad)(const ms_op_call *call)
             double product = 0;
             for (long j = i * width; j < (i + 1) * width; j++)
                 product += (double)o[j] * (double)go[j];
-            sum -= product * exp((double)ms_cpu_in(call, 3)[head] -
-                                 (double)ms_cpu_in(call, 1)[i]);
+            sum -= product *
+                   exp((double)ms_cpu_in(call, 3)[head] - (double)ms_cpu_in(call, 1)[i]);
         }
         gsinks[head] = (ms_real)sum;
     }

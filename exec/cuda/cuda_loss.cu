@@ -68,7 +68,8 @@ template <class S> __device__ S capped(const ms_cuda_loss_args &args, S x)
 /* Derivative of `capped` where it gives y. */
 template <class S> __device__ S slope_at(const ms_cuda_loss_args &args, S y)
 {
-    return S(args.scale) * (args.cap > 0 ? 1 - y / S(args.cap) * (y / S(args.cap)) : S(1));
+    return S(args.scale) *
+           (args.cap > 0 ? 1 - y / S(args.cap) * (y / S(args.cap)) : S(1));
 }
 
 template <class T> __global__ void row_max(ms_cuda_loss_args args)
@@ -102,9 +103,9 @@ template <class T> __global__ void row_sum(ms_cuda_loss_args args)
     if (target == NO_TARGET)
         sum = first ? S(1) : S(0);
     ((S *)args.sum)[blockIdx.x] = sum;
-    ((S *)args.target)[blockIdx.x] =
-        target >= 0 ? capped(args, value(row[target]))
-                    : (target == NO_TARGET && first ? most : S(0));
+    ((S *)args.target)[blockIdx.x] = target >= 0
+                                         ? capped(args, value(row[target]))
+                                         : (target == NO_TARGET && first ? most : S(0));
 }
 
 /* Gradient of a row of logits, which it may overwrite: every thread writes what it has

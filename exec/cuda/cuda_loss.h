@@ -27,8 +27,8 @@ typedef struct ms_cuda_loss_args {
     long first_column; /* vocabulary index of the first column of logits */
     long ahead;        /* targets are those of the tokens so many positions later */
     double num_tokens; /* tokens of the global batch / weight of the loss */
-    double scale;             /* factor of logits */
-    double cap;               /* soft cap c: logits become c tanh(logit / c); 0: none */
+    double scale;      /* factor of logits */
+    double cap;        /* soft cap c: logits become c tanh(logit / c); 0: none */
     void *max, *sum, *target; /* (num_rows) each: statistics of rows */
     void *gradient;           /* (num_rows, width) of type `scalar`; may be the logits */
 } ms_cuda_loss_args;

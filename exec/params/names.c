@@ -198,8 +198,7 @@ static void set_norm_and_bias(const ms_program *program, int weight, ms_weight_n
             out->is_norm = ((norm || node->op == MS_OP_GROUP_NORM) && i == 1) ||
                            (scan && i == SCAN_SKIP);
             out->is_bias = (norm && i == 2) || node->op == MS_OP_BIAS ||
-                           node->op == MS_OP_EXPERT_BIAS ||
-                           node->op == MS_OP_ROUTE ||
+                           node->op == MS_OP_EXPERT_BIAS || node->op == MS_OP_ROUTE ||
                            (scan && (i == SCAN_BIAS || i == SCAN_STEP_BIAS));
             return;
         }
@@ -302,9 +301,9 @@ static weight_row fallback_row(const ms_program *program, const ms_tensor *tenso
 {
     bool experts = tensor->mesh == MS_SPARSE_MESH;
     snprintf(name, MS_NAME_TEXT, "model.%s%s%s",
-             program->key.block == MS_BLOCK_LAYER || tensor->module > 0 ? "layers.%L." : "",
-             tensor->name,
-             experts ? ".%ld" : "");
+             program->key.block == MS_BLOCK_LAYER || tensor->module > 0 ? "layers.%L."
+                                                                        : "",
+             tensor->name, experts ? ".%ld" : "");
     char *to = layout;
     for (const char *dim = tensor->dims; *dim != '\0'; dim++) {
         if (experts && *dim == MS_DIM_EXPERTS)

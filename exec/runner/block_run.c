@@ -187,6 +187,15 @@ static void pass_memory(const ms_block_run *run, int from, int to)
     t->alive[from] = false;
 }
 
+/* The layer of the model of a node; modules of multi-token prediction follow the last. */
+static long layer_of(const ms_block_run *run, const ms_node *node)
+{
+    const ms_program *program = run->block->plan->program;
+    int module = program->tensors[node->in[0]].module;
+    return module > 0 ? program->model->num_layers + module - 1
+                      : ms_unit_layer(run->block->unit);
+}
+
 static ms_op_call call_of(const ms_block_run *run, const ms_block_entry *entry)
 {
     const ms_program *program = run->block->plan->program;
@@ -196,7 +205,7 @@ static ms_op_call call_of(const ms_block_run *run, const ms_block_entry *entry)
                        .batch = run->batch,
                        .routing =
                            run->tensors->routing[program->tensors[node->in[0]].module],
-                       .layer = ms_unit_layer(run->block->unit),
+                       .layer = layer_of(run, node),
                        .balanced_routing = run->rank->balanced_routing,
                        .workspace = run->workspace,
                        .predicted = entry->op};

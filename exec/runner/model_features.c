@@ -39,7 +39,7 @@ static bool has_not_executed(const ms_model *m)
       m->norm_plus_one, true, true, FUSED)                                               \
     X(norms_after_attention_and_mlp, "norms after attention and MLP", m->post_norms,     \
       true, true, PRICED)                                                                \
-    X(no_norms_before_attention_and_mlp, "no norms before attention and MLP",             \
+    X(no_norms_before_attention_and_mlp, "no norms before attention and MLP",            \
       m->no_pre_norms, true, true, PRICED)                                               \
     X(norms_of_all_queries_and_all_keys, "norms over all queries and all keys",          \
       m->qk_norm_whole, true, true, PRICED)                                              \
@@ -112,8 +112,14 @@ static bool has_not_executed(const ms_model *m)
     X(scaled_weights_of_experts, "scaled weights of experts",                            \
       m->moe.routed_scaling > 0.0 && m->moe.routed_scaling != 1.0, true, true, FUSED)    \
     X(multi_token_prediction, "multi-token prediction", m->num_nextn_predict_layers > 0, \
-      true, true, PRICED)                                                              \
-    X(dropout, "dropout", m->dropout, false, false, PRICED)                              \
+      true, true, PRICED)                                                                \
+    X(dropout, "dropout", m->dropout, true, false, PRICED)                               \
+    X(dropout_of_the_embedding, "dropout of the embedding",                              \
+      m->dropout && m->embedding_dropout > 0.0, false, false, NOT_PRICED)                \
+    X(dropout_without_its_rates, "dropout without its rates",                            \
+      m->dropout && !(m->attention_dropout > 0.0 || m->hidden_dropout > 0.0 ||           \
+                      m->embedding_dropout > 0.0),                                       \
+      false, false, PRICED)                                                              \
     X(mamba_2_and_layers_that_are_attention_or_an_mlp_alone,                             \
       "Mamba-2 and layers that are attention or an MLP alone", ms_model_is_hybrid(m),    \
       true, false, PRICED)

@@ -2,6 +2,7 @@
 #include "exec/runner/rank_run.h"
 
 #include "base/number.h"
+#include "base/rng.h"
 #include "sim/simulate/move_names.h"
 
 #include <math.h>
@@ -17,6 +18,8 @@ static long microbatch_of(const ms_rank_run *r, const ms_flight *flight)
     return flight->microbatch + (second ? ms_schedule_stage_microbatches(shape) : 0);
 }
 
+#define DROPOUT_STREAM 0xD809u /* key of dropout's random numbers; tokens have others */
+
 static void make_batch(ms_rank_run *r, ms_flight *flight)
 {
     const ms_plan *plan = r->rank.planned->plan;
@@ -30,6 +33,7 @@ static void make_batch(ms_rank_run *r, ms_flight *flight)
                                .number = ++r->num_batches};
     if (!r->rank.backend->has_values)
         return;
+    const ms_rng dropout = ms_rng_split(ms_rng_seed(tokens->seed), DROPOUT_STREAM);
     int *inputs = MS_NEW_ARRAY(flight->arena, num * length, int);
     int *targets = MS_NEW_ARRAY(flight->arena, num * length, int);
     long first = (microbatch_of(r, flight) * r->rank.world->dp + r->rank.place->dp) * num;
@@ -38,6 +42,8 @@ static void make_batch(ms_rank_run *r, ms_flight *flight)
                            targets + i * length);
     flight->batch.tokens = inputs;
     flight->batch.targets = targets;
+    flight->batch.first_in_step = first;
+    flight->batch.dropout_key = ms_rng_split(dropout, (uint64_t)r->step).seed;
 }
 
 static ms_flight *idle_flight(ms_rank_run *r)

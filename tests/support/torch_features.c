@@ -35,6 +35,7 @@ const char *const ms_feature_models[] = {"features/gemma-2",
                                          "architectures/olmo-2",
                                          "architectures/command-r",
                                          "architectures/gpt-oss",
+                                         "features/dropout",
                                          NULL};
 
 ms_feature_oracle ms_feature_oracle_load(ms_ctx *cx, const char *name)
@@ -65,7 +66,8 @@ bool ms_feature_can(const ms_feature_oracle *o, const ms_feature_mesh *m,
                     const ms_backend *backend)
 {
     const ms_model *model = o->model;
-    if (backend->on_gpu && (model->attention_sinks || model->moe.expert_bias))
+    if (backend->on_gpu &&
+        (model->attention_sinks || model->moe.expert_bias || model->dropout))
         return false;
     if (ms_model_is_hybrid(model) && (m->cp > 1 || backend->on_gpu))
         return false;

@@ -32,6 +32,7 @@ static void a_feature_is_found_by_its_name(void **state)
     m[12].moe.routed_scaling = 2.5;
     m[13].num_nextn_predict_layers = 1;
     m[14].dropout = true;
+    m[14].hidden_dropout = 0.1;
     m[15].moe.expert_bias = true;
     m[16].position_offset = 2;
     m[17].no_pre_norms = true;
@@ -71,8 +72,9 @@ static void a_feature_is_found_by_its_name(void **state)
 static void what_is_not_executed_is_refused_by_name(void **state)
 {
     (void)state;
-    static const char *const refused[2][2] = {{"dropout", "relative positions"},
-                                              {"dropout", "biases of experts"}};
+    static const char *const refused[2][2] = {
+        {"dropout without its rates", "relative positions"},
+        {"dropout", "biases of experts"}};
     for (int way = 0; way < 2; way++) {
         const ms_backend *backend = way == 0 ? &ms_backend_loop : &gpu;
         ms_model model = ms_small_llama();

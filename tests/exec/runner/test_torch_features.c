@@ -139,7 +139,9 @@ static void every_feature_matters(void **state)
                  {31, MEMBER(logit_scale)},
                  {32, MEMBER(swiglu_limit)},
                  {32, MEMBER(attention_sinks)},
-                 {32, MEMBER(rotary_scaling.untruncated)}};
+                 {32, MEMBER(rotary_scaling.untruncated)},
+                 {33, MEMBER(hidden_dropout)},
+                 {33, MEMBER(attention_dropout)}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ms_ctx *cx = test_cx();
         ms_feature_oracle o =

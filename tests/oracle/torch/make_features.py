@@ -15,6 +15,7 @@ import math
 import os
 import sys
 
+import numpy as np
 import torch
 
 import make_oracle as base
@@ -179,6 +180,36 @@ def rotate(x, model, window):
     return amplitude * (x * both.cos() + torch.cat((-x2, x1), -1) * both.sin())
 
 
+# ---- dropout ----
+
+
+def philox(key, counter):
+    """Philox4x32-10 (Salmon et al. 2011) of arrays of counters: four arrays of words."""
+    c = [np.asarray(x, dtype=np.uint64) for x in counter]
+    k = [key & 0xFFFFFFFF, key >> 32]
+    low = np.uint64(0xFFFFFFFF)
+    for _ in range(10):
+        first, second = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        c = [(second >> np.uint64(32)) ^ c[1] ^ np.uint64(k[0]), second & low,
+             (first >> np.uint64(32)) ^ c[3] ^ np.uint64(k[1]), first & low]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return c
+
+
+def dropped(x, rate, model, layer, place):
+    """x [sequence, .., row, column]: dropout whose masks depend on these indices, the step, the layer and the place in it;
+    with four dims the second counts heads, whose places follow `place`."""
+    if rate == 0:
+        return x
+    key = base.split(base.split(base.SEED, 0xD809), model["step"])
+    index = np.indices(x.shape)
+    head = index[1] if x.dim() == 4 else 0
+    site = np.broadcast_to((layer + 1) * (model["heads"] + 2) + place + head, x.shape)
+    words = philox(key, (index[-1] // 4, index[-2], index[0], site))
+    word = np.choose(index[-1] % 4, words)
+    return x * torch.from_numpy((word >= int(rate * 2**32)).astype(np.float64)) / (1 - rate)
+
+
 # ---- operations ----
 
 
@@ -204,7 +235,8 @@ def attend(q, k, v, model, scale, window):
     hidden = key > query
     if window is not None:
         hidden = hidden | (key <= query - window)
-    return scores.masked_fill(hidden, -math.inf).softmax(-1) @ v
+    share = scores.masked_fill(hidden, -math.inf).softmax(-1)
+    return dropped(share, model.get("attention_dropout", 0), model, model.get("layer"), 2) @ v
 
 
 def grouped_attention(x, weights, name, model, window):
@@ -288,6 +320,7 @@ def layer_of(x, weights, model, i, kind, margins):
     moe, window = kind
     layer = f"model.layers.{i}."
     attention = latent_attention if "mla" in model else grouped_attention
+    model["layer"], rate = i, model.get("hidden_dropout", 0)
 
     def forward(y):
         if moe:
@@ -302,8 +335,9 @@ def layer_of(x, weights, model, i, kind, margins):
         x = x + norm_of(out, weights, layer + "post_attention_layernorm", model)
         out = forward(norm_of(x, weights, layer + "pre_feedforward_layernorm", model))
         return x + norm_of(out, weights, layer + "post_feedforward_layernorm", model)
-    x = x + out
-    return x + forward(norm_of(x, weights, layer + "post_attention_layernorm", model))
+    x = x + dropped(out, rate, model, i, 0)
+    out = forward(norm_of(x, weights, layer + "post_attention_layernorm", model))
+    return x + dropped(out, rate, model, i, 1)
 
 
 def embedding_of(tokens, weights, model):
@@ -405,8 +439,11 @@ def train(model):
     if num_modules(model) > 0:
         def modules(batch, w, margins):
             return module_losses(batch, hidden_of(batch["input_ids"], w, model, margins), w, model, margins)
-    return train_weights(weights, model["vocab"],
-                         lambda batch, w, margins: logits_of(batch["input_ids"], w, model, margins), modules)
+    def logits(batch, w, margins):
+        model["step"] = model.get("step", -1) + 1
+        return logits_of(batch["input_ids"], w, model, margins)
+
+    return train_weights(weights, model["vocab"], logits, modules)
 
 
 def main():

@@ -43,8 +43,8 @@ static void programs_are_sound_on_any_mesh(void **state)
                                    .sequence_parallel = i / 16 % 2 == 0,
                                    .attention_fused = i % 3 != 0,
                                    .kind = (unsigned char)(i % model->num_kinds),
-                                   .recompute = i % 5 == 0 ? MS_RECOMPUTE_FULL
-                                                           : MS_RECOMPUTE_NONE,
+                                   .recompute =
+                                       i % 5 == 0 ? MS_RECOMPUTE_FULL : MS_RECOMPUTE_NONE,
                                    .optimizer = i % 7 == 0,
                                    .cp_method = (unsigned char)(i % MS_NUM_CP_METHODS)});
         }
