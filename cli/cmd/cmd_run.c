@@ -152,7 +152,7 @@ static ms_status open_plan(request *r)
     MS_TRY(check_model(cx, r));
     MS_TRY(ms_plan_fit_recompute(cx, r->workload, &r->plan));
     r->world = ms_world_make(cx->arena, &r->plan);
-    r->world.ties_embeddings = r->workload->model->tied_embeddings;
+    r->world.ties_embeddings = ms_head_shares_weights(r->workload);
     return MS_OK;
 }
 

@@ -105,7 +105,10 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     switch (node->op) {
     case MS_OP_REDISTRIBUTE:
     case MS_OP_EXCHANGE:
-    case MS_OP_BIAS: /* a bias is added in the GEMM's epilogue */
+    case MS_OP_BIAS:        /* a bias is added in the GEMM's epilogue */
+    case MS_OP_SINK_GRAD:   /* attention's kernels have the rows' sums */
+    case MS_OP_EXPERT_BIAS: /* expert_rows_s prices both */
+    case MS_OP_EXPERT_BIAS_GRAD:
         return 0.0;
     case MS_OP_EINSUM:
     case MS_OP_GROUPED:
@@ -149,7 +152,9 @@ static int num_kernels(const ms_program *program, const ms_node *node,
     double per_expert = launches_per_expert(program, pricer);
     if (node->op == MS_OP_GROUPED && per_expert > 0.0)
         return (int)lround(per_expert * ms_node_gemm(program, node).batch);
-    if (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_BIAS)
+    if (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_BIAS ||
+        node->op == MS_OP_SINK_GRAD || node->op == MS_OP_EXPERT_BIAS ||
+        node->op == MS_OP_EXPERT_BIAS_GRAD)
         return 0;
     if (node->op == MS_OP_SCAN || node->op == MS_OP_SCAN_GRAD)
         return ms_scan_kernels(node->op == MS_OP_SCAN_GRAD);

@@ -257,10 +257,18 @@ static ms_status check_layers(ms_ctx *cx, const ms_model *model, ms_loc loc)
 
 static ms_status check_norms(ms_ctx *cx, const ms_model *model, ms_loc loc)
 {
-    if (model->norms_per_layer == 3 || model->post_norms != (model->norms_per_layer == 4))
+    if (model->swiglu_limit > 0.0 && model->activation != MS_ACT_SWIGLU)
+        return ms_fail(cx, MS_EINPUT, loc, "swiglu_limit needs the activation swiglu");
+    if (model->attention_sinks && model->attention != MS_ATTENTION_GQA)
+        return ms_fail(cx, MS_EINPUT, loc, "attention_sinks cannot be used with mla");
+    if (model->no_pre_norms && (!model->post_norms || model->parallel_block))
+        return ms_fail(cx, MS_EINPUT, loc,
+                       "no_pre_norms needs post_norms, and no parallel_block");
+    bool four = model->post_norms && !model->no_pre_norms;
+    if (model->norms_per_layer == 3 || four != (model->norms_per_layer == 4))
         return ms_fail(cx, MS_EINPUT, loc,
                        "%ld norms per layer %s norms after the blocks",
-                       model->norms_per_layer, model->post_norms ? "with" : "without");
+                       model->norms_per_layer, four ? "with" : "without");
     if (model->norms_per_layer == 1 && !model->parallel_block)
         return ms_fail(cx, MS_EINPUT, loc,
                        "1 norm per layer needs attention and MLP in parallel");

@@ -63,6 +63,7 @@ typedef struct ms_rotary_scaling {
     double mscale, mscale_all_dim;                      /* yarn of DeepSeek; 0: none */
     /* yarn: factor of cosines and sines; 0: 0.1 ln(factor) + 1 */
     double attention_factor;
+    bool untruncated; /* yarn: the ramp begins and ends between frequencies (GPT-OSS) */
 } ms_rotary_scaling;
 
 /* The part of a layer that mixes information between tokens. */
@@ -83,7 +84,8 @@ typedef struct ms_layer_kind {
 bool ms_layer_kind_equal(const ms_layer_kind *x, const ms_layer_kind *y);
 bool ms_layer_kind_has_dense_mlp(const ms_layer_kind *kind);
 
-#define MS_MAX_LAYER_KINDS 4
+#define MS_MAX_LAYER_KINDS  4
+#define MS_MAX_NEXTN_LAYERS 4
 
 typedef struct ms_model {
     const char *name;   /* "llama-3.1-70b" */
@@ -104,18 +106,30 @@ typedef struct ms_model {
 
     ms_norm_kind norm; /* layer norms also have a bias unless norm_bias is false */
     bool norm_bias;
-    bool post_norms;      /* Gemma 2: a norm after attention and after the MLP as well */
-    bool qk_norm;         /* Qwen3: norms of width head_dim on each query and key head */
-    bool parallel_block;  /* attention and MLP in parallel (Falcon, GPT-NeoX) */
+    bool post_norms;     /* Gemma 2: a norm after attention and after the MLP as well */
+    bool no_pre_norms;   /* OLMo 2: no norm before attention and before the MLP */
+    bool qk_norm;        /* Qwen3: norms of width head_dim on each query and key head */
+    bool qk_norm_whole;  /* OLMo 2: those norms are over all query heads, all key heads */
+    bool parallel_block; /* attention and MLP in parallel (Falcon, GPT-NeoX) */
     long norms_per_layer; /* 1 (shared by attention and MLP), 2 (one each) or 4 */
     bool final_norm;
     ms_activation activation;
+    /* GPT-OSS, with SwiGLU: gate and up are limited to this, the gate from above only, and
+     * the MLP is (up + 1) gate sigmoid(1.702 gate); 0: plain SwiGLU */
+    double swiglu_limit;
+    /* GPT-OSS: softmax over keys and one learned score per query head */
+    bool attention_sinks;
     ms_position_kind position;
     bool qkv_bias, attention_out_bias, mlp_bias, head_bias;
     /* modules of multi-token prediction (DeepSeek-V3 section 2.2), which some stacks
      * train; parameter and FLOP counts leave them out */
     long num_nextn_predict_layers;
+    /* factor of the mean loss of these modules: DeepSeek-V3 section 4.2 has 0.3, then 0.1 */
+    double nextn_loss_weight;
     bool dropout; /* trained with dropout (GPT-2, GPT-3): masks are saved for backward */
+    /* probabilities that dropout sets a probability of attention, an element of a branch
+     * before its residual sum, of the embedding to 0, if `dropout` */
+    double attention_dropout, hidden_dropout, embedding_dropout;
     ms_attention_kind attention;
 
     struct {              /* MLA (DeepSeek-V2 section 2.1); zero otherwise */
@@ -133,14 +147,14 @@ typedef struct ms_model {
         bool shared_gate;       /* Qwen2-MoE: the shared expert's output is gated */
         ms_router_kind router;
         bool router_bias; /* DeepSeek-V3: one correction bias per expert for its choice */
+        bool logit_bias;  /* GPT-OSS: the router's logits have a bias */
         bool norm_topk;
         /* DeepSeek: experts are chosen from `top_groups` of `num_groups` groups; 0 or 1:
          * from all. A group's score is the sum of its best two (sigmoid router), or its
          * best one. */
         long num_groups, top_groups;
         double routed_scaling; /* factor of the weights of the chosen experts; 0: none */
-        /* biases of experts (GPT-OSS), priced as HBM traffic only */
-        bool expert_bias;
+        bool expert_bias;      /* GPT-OSS: matrices of experts have biases */
     } moe;
 
     struct { /* Mamba-2 layers; num_heads is 0 if the model has none */
@@ -164,6 +178,7 @@ typedef struct ms_model {
     double query_pre_attn_scalar; /* scores are divided by its root; 0: by head_dim's */
     double attention_softcap;     /* c: scores become c tanh(score / c) (Gemma 2) */
     double logit_softcap;         /* c: logits become c tanh(logit / c) (Gemma 2) */
+    double logit_scale;           /* factor of logits (Cohere); 0: none */
     long position_offset; /* row of learned positions of a sequence's first token (OPT) */
     long rotary_dim;      /* rotated entries of a head, the first ones; 0: all */
     bool rotary_interleaved; /* pairs are neighbours, not the halves of a head (GPT-J) */

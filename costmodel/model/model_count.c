@@ -30,6 +30,8 @@ static double gqa_params(const ms_model *model)
         count += q_width + k_width + v_width;
     if (model->attention_out_bias)
         count += hidden;
+    if (model->attention_sinks)
+        count += (double)model->num_heads;
     return count;
 }
 
@@ -66,10 +68,20 @@ static double norms_around(const ms_model *model, const ms_layer_kind *kind)
 /* Parameters of the norms on queries and keys of one attention layer. */
 static double attention_norm_params(const ms_model *model)
 {
-    double count = model->qk_norm ? 2.0 * (double)model->head_dim : 0.0;
+    double heads =
+        model->qk_norm_whole ? (double)(model->num_heads + model->num_kv_heads) : 2.0;
+    double count = model->qk_norm ? heads * (double)model->head_dim : 0.0;
     if (model->attention == MS_ATTENTION_MLA) /* MLA: norms on compressed q and kv */
         count += (double)(model->mla.q_lora_rank + model->mla.kv_lora_rank);
     return count;
+}
+
+/* Parameters of one routed expert; GPT-OSS has biases in experts alone. */
+static double expert_params(const ms_model *model)
+{
+    ms_model like = *model;
+    like.mlp_bias = model->mlp_bias || model->moe.expert_bias;
+    return mlp_params(&like, model->moe.ffn_hidden);
 }
 
 static double router_params(const ms_model *model)
@@ -77,6 +89,8 @@ static double router_params(const ms_model *model)
     double num_experts = (double)model->moe.num_experts;
     double count = (double)model->hidden * num_experts;
     if (model->moe.router_bias)
+        count += num_experts;
+    if (model->moe.logit_bias)
         count += num_experts;
     if (model->moe.shared_gate)
         count += (double)model->hidden;
@@ -139,7 +153,7 @@ ms_param_counts ms_model_params(const ms_model *model)
                  (n.norms + num_outer_norms) * norm_width;
     if (n.dense_mlp > 0.0)
         count.mlp = n.dense_mlp * mlp_params(model, model->ffn_hidden);
-    double one_expert = mlp_params(model, model->moe.ffn_hidden);
+    double one_expert = expert_params(model);
     if (n.moe > 0.0) {
         count.experts = n.moe * (double)model->moe.num_experts * one_expert;
         count.router = n.moe * router_params(model);
@@ -187,7 +201,8 @@ static double vector_params(const ms_model *model, const ms_param_counts *params
 {
     ms_model bare = *model;
     bare.qkv_bias = bare.attention_out_bias = bare.mlp_bias = bare.head_bias = false;
-    bare.moe.router_bias = false;
+    bare.moe.router_bias = bare.moe.logit_bias = bare.moe.expert_bias = false;
+    bare.attention_sinks = false;
     double mixers = (double)ms_model_mixers(model, MS_MIXER_MAMBA);
     return params->norm + params->active - ms_model_params(&bare).active +
            (mixers > 0.0 ? mixers * mamba_vector_params(model) : 0.0);

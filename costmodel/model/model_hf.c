@@ -272,6 +272,9 @@ static ms_status complete(ms_ctx *cx, ms_hf_import *import)
         model->qkv_bias = true;
         model->attention_out_bias = true;
     }
+    model->hidden_dropout = config->dropout_rates[0];
+    model->attention_dropout = config->dropout_rates[1];
+    model->embedding_dropout = config->dropout_rates[2];
     for (int i = 0; i < MS_HF_NUM_RATES; i++)
         model->dropout = model->dropout || config->dropout_rates[i] > 0.0;
     return set_layers(cx, import);

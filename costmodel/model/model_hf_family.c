@@ -202,8 +202,8 @@ static const ms_hf_key gpt2_keys[] = {
     WORD("activation_function", NULL, activation, "gelu_new"),
     FLAG("tie_word_embeddings", model.tied_embeddings, true),
     RATE("resid_pdrop", dropout_rates[0], 0.1),
-    RATE("embd_pdrop", dropout_rates[1], 0.1),
-    RATE("attn_pdrop", dropout_rates[2], 0.1),
+    RATE("embd_pdrop", dropout_rates[2], 0.1),
+    RATE("attn_pdrop", dropout_rates[1], 0.1),
     EPSILON("layer_norm_epsilon", 1e-5),
     {0},
 };
@@ -309,6 +309,8 @@ static ms_status finish_deepseek(ms_ctx *cx, ms_hf_import *import)
     ms_hf_config *config = &import->config;
     ms_model *model = &config->model;
     bool v3 = strcmp(import->model_type, "deepseek_v3") == 0;
+    if (import->config.model.num_nextn_predict_layers > 0)
+        import->config.model.nextn_loss_weight = MS_NEXTN_LOSS_WEIGHT;
     const char *scoring = config->scoring;
     if (scoring == NULL)
         scoring = v3 ? "sigmoid" : "softmax";

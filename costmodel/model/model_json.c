@@ -60,21 +60,34 @@ static const ms_field file_fields[] = {
     WORD("norm", norm, ms_norm_words, "kind of norms"),
     FLAG("norm_bias", AT(norm_bias), false, "norms have a bias; default: layer norms"),
     FLAG("post_norms", AT(post_norms), false, "norms after attention and MLP, too"),
+    FLAG("no_pre_norms", AT(no_pre_norms), false,
+         "no norms before attention and MLP, only after them (with post_norms)"),
     FLAG("qk_norm", AT(qk_norm), false, "norms on queries and keys of each head"),
+    FLAG("qk_norm_whole", AT(qk_norm_whole), false,
+         "with qk_norm: one norm over all query heads, one over all key heads"),
     FLAG("parallel_block", AT(parallel_block), false, "attention in parallel with MLP"),
     SIZE("norms_per_layer", norms_per_layer, false, 1,
          "norms of a layer; default: 4 with post_norms, otherwise 2"),
     FLAG("final_norm", AT(final_norm), false, "a norm before the head; default: true"),
     WORD("activation", activation, ms_activation_words, "activation of the MLPs"),
+    RANGE("swiglu_limit", swiglu_limit, 0.0, 1e6,
+          "limit of gate and up in SwiGLU as of GPT-OSS"),
+    FLAG("attention_sinks", AT(attention_sinks), false,
+         "a learned score per query head in the softmax of attention"),
     WORD("position", position, ms_position_words, "kind of positions"),
     FLAG("qkv_bias", AT(qkv_bias), false, "biases of queries, keys and values"),
     FLAG("attention_out_bias", AT(attention_out_bias), false, "bias after attention"),
     FLAG("mlp_bias", AT(mlp_bias), false, "biases of the MLPs"),
     FLAG("head_bias", AT(head_bias), false, "bias of the head"),
     FLAG("dropout", AT(dropout), false, "trained with dropout"),
+    RANGE("attention_dropout", attention_dropout, 0.0, 0.99, "rate in attention"),
+    RANGE("hidden_dropout", hidden_dropout, 0.0, 0.99, "rate before residual sums"),
+    RANGE("embedding_dropout", embedding_dropout, 0.0, 0.99, "rate of the embedding"),
     COUNT("num_nextn_predict_layers", AT(num_nextn_predict_layers), false, 0,
           MS_MAX_NEXTN_LAYERS,
           "modules of multi-token prediction, if a stack trains them"),
+    RANGE("nextn_loss_weight", nextn_loss_weight, 0.0, 1e6,
+          "factor of their mean loss; default: 0.1"),
     RANGE("rotary_base", rotary_base, 1.0, 1e15,
           "base of the rotary angles; default: 10000"),
     RANGE("norm_epsilon", norm_epsilon, 0.0, 1.0,
@@ -86,6 +99,7 @@ static const ms_field file_fields[] = {
           "scores are divided by its root; default: the head size's"),
     RANGE("attention_softcap", attention_softcap, 0.0, 1e6, "soft cap of scores"),
     RANGE("logit_softcap", logit_softcap, 0.0, 1e6, "soft cap of logits"),
+    RANGE("logit_scale", logit_scale, 0.0, 1e6, "factor of logits"),
     SIZE("position_offset", position_offset, false, 0,
          "row of learned positions of the first token"),
     SIZE("rotary_dim", rotary_dim, false, 0, "rotated entries of a head; default: all"),
@@ -122,13 +136,13 @@ static const ms_field moe_fields[] = {
     FLAG("shared_gate", AT(moe.shared_gate), false, "a gate on the shared expert"),
     WORD("router", moe.router, ms_router_words, "kind of router"),
     FLAG("router_bias", AT(moe.router_bias), false, "a correction bias per expert"),
+    FLAG("logit_bias", AT(moe.logit_bias), false, "a bias of the router's logits"),
     FLAG("norm_topk", AT(moe.norm_topk), true, "weights of the chosen sum to 1"),
     SIZE("num_groups", moe.num_groups, false, 0, "groups of experts"),
     SIZE("top_groups", moe.top_groups, false, 0, "groups that a token may use"),
     RANGE("routed_scaling", moe.routed_scaling, 0.0, 1e6,
           "factor of the weights of the chosen experts"),
-    FLAG("expert_bias", AT(moe.expert_bias), false,
-         "GEMMs of experts have biases; their traffic is priced"),
+    FLAG("expert_bias", AT(moe.expert_bias), false, "GEMMs of experts have biases"),
     {0},
 };
 
@@ -146,6 +160,8 @@ static const ms_field scaling_fields[] = {
     SCALING("mscale", mscale, false, "yarn of DeepSeek"),
     SCALING("mscale_all_dim", mscale_all_dim, false, "yarn of DeepSeek"),
     SCALING("attention_factor", attention_factor, false, "yarn: factor of the angles"),
+    FLAG("untruncated", AT(rotary_scaling.untruncated), false,
+         "yarn: bounds of the ramp are not whole numbers"),
     {0},
 };
 
@@ -251,8 +267,13 @@ static void set_defaults(ms_ctx *cx, ms_jval root, ms_model *model)
         model->norm_epsilon = layer_norm ? 1e-5 : 1e-6;
     if (!ms_json_member(cx, root, "norm_bias", &present))
         model->norm_bias = layer_norm;
+    if (model->num_nextn_predict_layers > 0 &&
+        !ms_json_member(cx, root, "nextn_loss_weight", &present))
+        model->nextn_loss_weight = MS_NEXTN_LOSS_WEIGHT;
+    if (model->attention_dropout + model->hidden_dropout + model->embedding_dropout > 0.0)
+        model->dropout = true;
     if (model->norms_per_layer == 0)
-        model->norms_per_layer = model->post_norms ? 4 : 2;
+        model->norms_per_layer = model->post_norms && !model->no_pre_norms ? 4 : 2;
 }
 
 static ms_status read_not_executed(ms_ctx *cx, ms_jval root, ms_model *model)
@@ -328,6 +349,17 @@ static bool is_omitted_when_zero(const char *key)
     static const char *const keys[] = {"head_dim",
                                        "ffn_hidden",
                                        "num_nextn_predict_layers",
+                                       "nextn_loss_weight",
+                                       "attention_dropout",
+                                       "hidden_dropout",
+                                       "embedding_dropout",
+                                       "no_pre_norms",
+                                       "qk_norm_whole",
+                                       "swiglu_limit",
+                                       "attention_sinks",
+                                       "logit_scale",
+                                       "logit_bias",
+                                       "untruncated",
                                        "expert_bias",
                                        "norm_plus_one",
                                        "embedding_scale",

@@ -70,7 +70,8 @@ static void print_mlp(FILE *out, const ms_model *model)
         ms_print(out, ", shared %ld", model->moe.shared_ffn_hidden);
     ms_print(out, "\n");
     print_row(out, "router");
-    ms_print(out, "%s%s%s\n", ms_router_words[model->moe.router],
+    ms_print(out, "%s%s%s%s\n", ms_router_words[model->moe.router],
+             model->moe.logit_bias ? ", biased" : "",
              model->moe.router_bias ? ", correction bias" : "",
              model->moe.norm_topk ? ", weights renormalised" : "");
 }

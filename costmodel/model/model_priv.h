@@ -5,7 +5,7 @@
 #include "costmodel/model/model.h"
 
 #define MS_MAX_MODEL_LAYERS    10000
-#define MS_MAX_NEXTN_LAYERS    1
+#define MS_NEXTN_LOSS_WEIGHT   0.1      /* Megatron-Core, --mtp-loss-scaling-factor */
 #define MS_MAX_MODEL_SIZE      16777216 /* limit of hidden size, heads and vocabulary */
 #define MS_MODEL_CONFIG_SCHEMA "meshsim.model-config/1"
 

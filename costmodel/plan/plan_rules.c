@@ -29,8 +29,9 @@ static bool ranks_match(const ms_plan *plan)
 bool ms_plan_copies_kv_heads(const ms_plan *plan, const ms_model *model)
 {
     long tp = plan->size[MS_TP];
-    return model->attention != MS_ATTENTION_MLA && tp > model->num_kv_heads &&
-           divides(model->num_kv_heads, tp);
+    /* a norm over all key heads would have its weights by copies */
+    return model->attention != MS_ATTENTION_MLA && !model->qk_norm_whole &&
+           tp > model->num_kv_heads && divides(model->num_kv_heads, tp);
 }
 
 /* Whether the heads, query and key-value, can be split over ms_plan_head_ranks ranks. */

@@ -54,7 +54,8 @@ static ms_status fail_heads(ms_ctx *cx, const ms_plan *plan, const ms_model *mod
                                                     plan->size[MS_CP])
                                   : "");
     ms_hint(cx, "%s may be one of %s", ulysses ? "tp x cp" : "tp",
-            head_ranks_text(cx, model->num_heads, kv_heads, !ulysses && !is_mla));
+            head_ranks_text(cx, model->num_heads, kv_heads,
+                            !ulysses && !is_mla && !model->qk_norm_whole));
     return status;
 }
 

@@ -16,7 +16,8 @@ static ms_placement gradient_placement(const ms_builder *b, int f, int input, in
     if (!ms_axis_active(b->program, operand->mesh, axis))
         return ms_replicate;
     char letter = b->strategy[f][axis];
-    if (letter == MS_LINEAR && operand->at[axis].kind == MS_PARTIAL_SUM)
+    bool is_bias = node->op == MS_OP_EXPERT_BIAS && input == 1;
+    if (letter == MS_LINEAR && (operand->at[axis].kind == MS_PARTIAL_SUM || is_bias))
         return ms_replicate; /* the gradient of a partial sum is replicated */
     return ms_placed_over(
         b->program, axis,
@@ -201,6 +202,16 @@ static void bias_rule(ms_builder *b, int f)
     finish(b, &node, 1);
 }
 
+static void expert_bias_rule(ms_builder *b, int f)
+{
+    int gout = take(b, b->nodes[f].out[0]);
+    contribute(b, b->nodes[f].in[0], gout);
+    ms_node node = gradient_node(b, MS_OP_EXPERT_BIAS_GRAD, MS_PASS_BACKWARD_WEIGHT, f);
+    ms_node_take(&node, gout);
+    ms_node_take(&node, b->nodes[f].in[2]);
+    finish(b, &node, 1);
+}
+
 static void add_rule(ms_builder *b, int f)
 {
     int gout = take(b, b->nodes[f].out[0]);
@@ -296,6 +307,8 @@ typedef struct backward_rule {
     bool of_weight; /* makes only the gradient of a weight */
 } backward_rule;
 
+static void attention_rule(ms_builder *b, int f);
+
 static const backward_rule rules[MS_NUM_OPS] = {
     [MS_OP_EINSUM] = {.write = product_rule},
     [MS_OP_GROUPED] = {.write = product_rule},
@@ -304,7 +317,8 @@ static const backward_rule rules[MS_NUM_OPS] = {
     [MS_OP_NORM] = {.op = MS_OP_NORM_GRAD,
                     .slots = "abX>ABC"}, /* NORM_GRAD does not read the bias (c) */
     [MS_OP_ROTARY] = {.op = MS_OP_ROTARY, .slots = "X>A"},
-    [MS_OP_ATTENTION] = {.op = MS_OP_ATTENTION_GRAD, .slots = "abcxyXz>ABC"},
+    [MS_OP_ATTENTION] = {.write = attention_rule},
+    [MS_OP_EXPERT_BIAS] = {.write = expert_bias_rule},
     [MS_OP_MLA_KEYS] = {.op = MS_OP_MLA_KEYS_GRAD, .slots = "XY>AB"},
     [MS_OP_ACTIVATION] = {.op = MS_OP_ACTIVATION_GRAD, .slots = "abX>AB"},
     [MS_OP_EMBED] = {.op = MS_OP_EMBED_GRAD, .slots = "X>A", .of_weight = true},
@@ -365,6 +379,18 @@ static void write_rule(ms_builder *b, int f, const backward_rule *rule)
     ms_push_node(b, &node);
     for (int i = 0; i < num; i++)
         contribute(b, operands[i], node.out[i]);
+}
+
+/* Writes the backward of attention: of queries, keys and values, then of sinks, which
+ * read the output and its gradient alone. */
+static void attention_rule(ms_builder *b, int f)
+{
+    static const backward_rule of_inputs = {.op = MS_OP_ATTENTION_GRAD,
+                                            .slots = "abcxyXz>ABC"},
+                               of_sinks = {.op = MS_OP_SINK_GRAD, .slots = "xyXd>D"};
+    write_rule(b, f, &of_inputs);
+    if (b->nodes[f].num_in > 3)
+        write_rule(b, f, &of_sinks);
 }
 
 /* ---- the pass ---- */

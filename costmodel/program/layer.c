@@ -42,7 +42,8 @@ static int expert_weight(ms_builder *b, const char *name, const char *dims)
     t->frozen = b->program->key.lora.rank > 0;
     if (ms_axis_active(b->program, MS_SPARSE_MESH, 1))
         t->at[1] = ms_shard(MS_DIM_EXPERTS);
-    if (ms_axis_active(b->program, MS_SPARSE_MESH, 2))
+    if (ms_axis_active(b->program, MS_SPARSE_MESH, 2) &&
+        strchr(dims, MS_DIM_EXPERT_FFN) != NULL)
         t->at[2] = ms_shard(MS_DIM_EXPERT_FFN);
     return tensor;
 }
@@ -133,14 +134,21 @@ static int residual_add(ms_builder *b, const char *name, int residual, int branc
     return out;
 }
 
-static int norm_of(ms_builder *b, const char *name, int x, ms_norm_kind kind)
+/* A norm over the last `width` dims of x. */
+static int norm_over(ms_builder *b, const char *name, int x, ms_norm_kind kind,
+                     size_t width)
 {
     const char *dims = b->tensors[x].dims;
-    const char *last = dims + strlen(dims) - 1;
+    const char *last = dims + strlen(dims) - width;
     ms_node node = operation(MS_OP_NORM, name, x, weight(b, name, last, 0));
     if (kind == MS_NORM_LAYER && b->model->norm_bias)
         ms_node_take(&node, weight(b, name, last, 0));
     return emit(b, node, dims);
+}
+
+static int norm_of(ms_builder *b, const char *name, int x, ms_norm_kind kind)
+{
+    return norm_over(b, name, x, kind, 1);
 }
 
 static int norm(ms_builder *b, const char *name, int x)
@@ -166,6 +174,8 @@ static int attend(ms_builder *b, int q, int k, int v)
     node.ring = b->program->key.cp_method == MS_CP_RING;
     node.window_tokens = b->model->kinds[b->program->key.kind].window_tokens;
     ms_node_take(&node, v);
+    if (b->model->attention_sinks)
+        ms_node_take(&node, weight(b, "attention.sinks", "n", MS_DIM_HEADS));
     int out = add_result(b, &node, "bsnw");
     ms_node_give(&node, statistic(b, "attention.lse", "bsn"));
     /* bytes saved per score: softmax 2; with dropout also mask 1 and its result 2 */
@@ -198,10 +208,20 @@ static int attention_over_cp(ms_builder *b, int q, int k, int v)
     return ms_convert(b, out, 1, ms_stream_placement(b, 1));
 }
 
+/* Norms of queries, or of keys: of each head, or over all heads, which tp splits before
+ * and after. */
+static int query_key_norm(ms_builder *b, const char *name, int x)
+{
+    if (!b->model->qk_norm_whole)
+        return norm_of(b, name, x, MS_NORM_RMS);
+    ms_placement heads = b->tensors[x].at[2];
+    return ms_convert(b, norm_over(b, name, x, MS_NORM_RMS, 2), 2, heads);
+}
+
 static int query_key(ms_builder *b, const char *name, int x)
 {
     if (b->model->qk_norm)
-        x = norm_of(b, name, x, MS_NORM_RMS);
+        x = query_key_norm(b, name, x);
     long width = b->model->rotary_dim;
     return rotary(b, name, x, width > 0 ? width : b->model->head_dim);
 }
@@ -339,6 +359,17 @@ static int grouped(ms_builder *b, const char *name, const char *einsum, int rows
     return emit(b, node, strchr(einsum, '>') + 1);
 }
 
+/* Adds to rows the bias of each row's expert, if experts have biases. */
+static int expert_bias(ms_builder *b, const char *name, int rows, int choice)
+{
+    if (!b->model->moe.expert_bias)
+        return rows;
+    const char dims[] = {MS_DIM_EXPERTS, b->tensors[rows].dims[1], '\0'};
+    ms_node node = operation(MS_OP_EXPERT_BIAS, name, rows, expert_weight(b, name, dims));
+    ms_node_take(&node, choice);
+    return emit(b, node, b->tensors[rows].dims);
+}
+
 static int exchange(ms_builder *b, const char *name, int rows, int choice, bool back)
 {
     ms_node node = operation(MS_OP_EXCHANGE, name, rows, choice);
@@ -350,15 +381,23 @@ static int experts(ms_builder *b, int rows, int choice)
 {
     int gate = -1, up = grouped(b, "experts.up", "rh,ehi->ri", rows, choice);
     if (ms_activation_is_gated(b->model->activation))
-        gate = grouped(b, "experts.gate", "rh,ehi->ri", rows, choice);
+        gate =
+            expert_bias(b, "experts.gate_bias",
+                        grouped(b, "experts.gate", "rh,ehi->ri", rows, choice), choice);
+    up = expert_bias(b, "experts.up_bias", up, choice);
     int hidden = activated(b, "experts.activation", gate, up);
-    return grouped(b, "experts.down", "ri,eih->rh", hidden, choice);
+    int out = grouped(b, "experts.down", "ri,eih->rh", hidden, choice);
+    return expert_bias(b, "experts.down_bias", out, choice);
 }
 
 static void route(ms_builder *b, int x, int *probability, int *choice)
 {
     int logits = linear(b, "router.logits", "bsh,he->bse", x, 0);
     b->tensors[logits].element_bytes = statistic_bytes(b);
+    if (b->model->moe.logit_bias) {
+        logits = bias(b, "router.logits_bias", logits, "e", 0);
+        b->tensors[logits].element_bytes = statistic_bytes(b);
+    }
     ms_node node = operation(MS_OP_ROUTE, "router.choice", logits, -1);
     if (b->model->moe.router_bias)
         ms_node_take(&node, weight(b, "router.bias", "e", 0));
@@ -491,7 +530,7 @@ static int add_branch(ms_builder *b, int x, int (*write)(ms_builder *, int),
 {
     if (write == feed_forward && !has_experts(b))
         b->modules = MS_MODULE_MLP; /* the norm is part of the first linear layer */
-    int branch = write(b, norm(b, names->norm, x));
+    int branch = write(b, b->model->no_pre_norms ? x : norm(b, names->norm, x));
     if (b->model->post_norms)
         branch = norm(b, names->post_norm, branch);
     return residual_add(b, names->residual, x, branch);
@@ -535,6 +574,7 @@ static int embed(ms_builder *b, const char *name, const char *dims, bool by_posi
     int table = weight(b, name, dims, by_position ? 0 : MS_DIM_VOCAB);
     ms_node node = operation(MS_OP_EMBED, name, table, -1);
     node.by_position = by_position;
+    node.ahead = b->module;
     return emit(b, node, "bsh");
 }
 
@@ -558,11 +598,13 @@ static int loss(ms_builder *b, int logits)
     int max = ms_node_give(&largest, statistic(b, "loss.max", "bs"));
     ms_emit(b, &largest);
     ms_node summed = operation(MS_OP_LOSS_SUM, "loss.sum", logits, max);
+    summed.ahead = b->module;
     int sum = ms_node_give(&summed, statistic(b, "loss.sum", "bs"));
     int target = ms_node_give(&summed, statistic(b, "loss.target", "bs"));
     ms_emit(b, &summed);
     max = summed.in[1]; /* maximum over the whole vocabulary */
     ms_node last = operation(MS_OP_LOSS, "loss", max, sum);
+    last.ahead = b->module;
     ms_node_take(&last, target);
     int out = ms_node_give(&last, statistic(b, "loss", "bs"));
     ms_emit(b, &last);
@@ -585,10 +627,13 @@ static int logits_and_loss(ms_builder *b, const char *name, int x, bool shared)
 /* Adds one module of multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2):
  * hidden states and embeddings of the next tokens, each after a norm, through a
  * projection and a layer like the model's last. Megatron-Core copies the embedding to the
- * last stage; the output matrix is the model's. */
+ * last stage, once for all modules; the output matrix is the model's. */
 static int predict_next(ms_builder *b, int x)
 {
-    int next = ms_to_stream(b, embed(b, "mtp.embedding", "vh", false));
+    int next = embed(b, "mtp.embedding", "vh", false);
+    int table = b->nodes[b->tensors[next].producer].in[0];
+    b->tensors[table].shared = b->module > 1 || b->model->tied_embeddings;
+    next = ms_to_stream(b, next);
     next = norm(b, "mtp.embedding_norm", next);
     ms_node concat =
         operation(MS_OP_CONCAT, "mtp.input", next, norm(b, "mtp.hidden_norm", x));
@@ -604,6 +649,9 @@ void ms_write_head(ms_builder *b)
     int x = stream_input(b);
     int normed = b->model->final_norm ? norm(b, "head.norm", x) : x;
     b->program->output = logits_and_loss(b, "head.logits", normed, false);
-    for (int i = 0; i < b->program->key.mtp; i++)
+    for (int i = 1; i <= b->program->key.mtp; i++) {
+        b->module = (unsigned char)i;
         x = predict_next(b, x);
+    }
+    b->module = 0;
 }

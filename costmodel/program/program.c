@@ -34,6 +34,7 @@ int ms_add_tensor(ms_builder *b, const char *name, const char *dims, ms_role rol
     ms_tensor *tensor = &b->tensors[index];
     *tensor = (ms_tensor){.name = name,
                           .role = (unsigned char)role,
+                          .module = b->module,
                           .element_bytes = element_bytes,
                           .producer = -1,
                           .gradient = -1};
@@ -47,9 +48,27 @@ int ms_add_tensor_like(ms_builder *b, int model, ms_role role, double element_by
     const ms_tensor *like = &b->tensors[model];
     int index = ms_add_tensor(b, like->name, like->dims, role, element_bytes);
     b->tensors[index].mesh = like->mesh;
+    b->tensors[index].module = like->module;
     b->tensors[index].received = like->received;
     memcpy(b->tensors[index].at, like->at, sizeof like->at);
     return index;
+}
+
+double ms_node_loss_weight(const ms_program *program, const ms_node *node)
+{
+    return node->ahead == 0 ? 1.0 : program->model->nextn_loss_weight / program->key.mtp;
+}
+
+bool ms_tensor_is_tied(const ms_program *program, int weight)
+{
+    const ms_program_key *key = &program->key;
+    const ms_tensor *tensor = &program->tensors[weight];
+    if (key->block == MS_BLOCK_LAYER || tensor->role != MS_ROLE_WEIGHT ||
+        strcmp(tensor->dims, "vh") != 0)
+        return false;
+    bool is_embedding =
+        key->block == MS_BLOCK_EMBED || strcmp(tensor->name, "mtp.embedding") == 0;
+    return program->model->tied_embeddings || (key->mtp > 0 && is_embedding);
 }
 
 void ms_node_take(ms_node *node, int tensor)
@@ -167,7 +186,7 @@ static void set_meshes(ms_program *program, long data_parallel)
 /* ---- assembly ---- */
 
 /* Returns a builder that is reused, with its counts reset: searches make programs by the
- * hundred thousand, and clearing 200 KB for each would take longer than building it. */
+ * hundred thousand, and clearing 500 KB for each would take longer than building it. */
 static ms_builder *open_builder(ms_arena *arena, ms_program *program)
 {
     static _Thread_local ms_builder builder;
@@ -177,6 +196,7 @@ static ms_builder *open_builder(ms_arena *arena, ms_program *program)
     b->model = program->model;
     b->modules = 0;
     b->num_tensors = b->num_nodes = b->num_conversions = b->num_logits = 0;
+    b->module = 0;
     b->adapter_input[0] = b->adapter_input[1] = -1;
     program->tensors = b->tensors;
     program->nodes = b->nodes;

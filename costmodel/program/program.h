@@ -81,6 +81,7 @@ typedef struct ms_tensor {
     bool saved;  /* activation kept from forward to backward */
     /* rows that other ranks sent to this rank's experts (key.expert_excess_frac) */
     bool received;
+    unsigned char module; /* module of multi-token prediction; 0: of none */
     double element_bytes;
     ms_placement at[MS_MESH_AXES];
     int producer; /* node whose result it is; -1: weight or program input */
@@ -120,6 +121,9 @@ typedef struct ms_node {
     long window_tokens;
     bool inverse;     /* ROTARY: rotates back; EXCHANGE: from experts to tokens' ranks */
     bool by_position; /* EMBED: looks up rows by token position, not by token id */
+    /* EMBED, LOSS_SUM, LOSS_GRAD: of the token so many positions ahead of each (multi-token
+     * prediction); tokens without one, at a sequence's end, have no target */
+    unsigned char ahead;
     bool ring;        /* ATTENTION and its gradient: over cp as a ring (ring.h) */
     /* products of frameworks' joined matrices: 1 query, key and value; 2, 3, 4 gate and up
      * of the MLP, of shared experts, of experts; 5, 6 adapters of 1 and 2; 0: another */
@@ -150,7 +154,7 @@ typedef struct ms_program_key {
      * which has most query-key pairs; not with Ulysses */
     bool cp_unbalanced;
     bool optimizer;          /* has an optimizer pass; searches price it apart */
-    unsigned char mtp;       /* head only: number of multi-token-prediction modules */
+    unsigned char mtp;       /* embedding and head: modules of multi-token prediction */
     bool regather;           /* backward repeats gathers instead of saving results */
     bool holds_gathers;      /* gathered tensors stay in memory until backward */
     unsigned char recompute; /* recompute mode (ms_recompute) */
@@ -215,6 +219,13 @@ double ms_tensor_local_size(const ms_program *program, int tensor, char letter);
 
 /* Whether a node is a GEMM: an EINSUM or GROUPED node. */
 bool ms_node_is_product(const ms_node *node);
+/* Factor of the mean cross entropy of a LOSS_GRAD node in what is minimized: 1, or that of
+ * a module of multi-token prediction: nextn_loss_weight / number of modules (DeepSeek-V3,
+ * arXiv 2412.19437, equation 25). */
+double ms_node_loss_weight(const ms_program *program, const ms_node *node);
+/* Whether a weight is the matrix that head and embedding share: all tables of a model with
+ * tied embeddings, otherwise the embedding that modules of multi-token prediction use. */
+bool ms_tensor_is_tied(const ms_program *program, int weight);
 /* Whether a node is a GEMM of an adapter, or one of its gradients. */
 bool ms_node_is_adapter(const ms_node *node);
 bool ms_node_reads(const ms_node *node, int tensor);

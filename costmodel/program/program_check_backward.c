@@ -18,6 +18,8 @@ static const derivative derivatives[] = {
     {MS_OP_GROUPED, MS_OP_GROUPED, "Xbc>A"},
     {MS_OP_GROUPED, MS_OP_GROUPED, "aXc>B"},
     {MS_OP_BIAS, MS_OP_SUM_TO, "X>B"},
+    {MS_OP_EXPERT_BIAS, MS_OP_EXPERT_BIAS_GRAD, "Xc>B"},
+    {MS_OP_ATTENTION, MS_OP_SINK_GRAD, "xyXd>D"},
     {MS_OP_ADD, MS_OP_DROPOUT_GRAD, "Xy>B"},
     {MS_OP_NORM, MS_OP_NORM_GRAD, "abX>AB|C"},
     {MS_OP_NORM, MS_OP_NORM_GRAD, "abX>A"}, /* frozen weights */
@@ -71,7 +73,7 @@ static int leaf(int forward, int operand)
 /* Whether a node's operand has the same gradient as its result (sums, biases). */
 static bool passes_through(const ms_node *node, int operand)
 {
-    if (node->op == MS_OP_BIAS)
+    if (node->op == MS_OP_BIAS || node->op == MS_OP_EXPERT_BIAS)
         return operand == 0;
     return node->op == MS_OP_ADD && (operand == 0 || node->num_out == 1);
 }

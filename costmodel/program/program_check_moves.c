@@ -171,8 +171,10 @@ static int choice_operand(const ms_node *node)
     case MS_OP_PERMUTE:
     case MS_OP_PERMUTE_GRAD:
     case MS_OP_EXCHANGE:
+    case MS_OP_EXPERT_BIAS_GRAD:
         return 1;
     case MS_OP_GROUPED:
+    case MS_OP_EXPERT_BIAS:
     case MS_OP_UNPERMUTE:
         return 2;
     case MS_OP_UNPERMUTE_GRAD:

@@ -23,12 +23,19 @@ static const op_type types[] = {
     {MS_OP_EINSUM, "_,_>_", "..>. ::>% +.>+ .+>+", ""},
     {MS_OP_GROUPED, "r*,e*,_>r*", "..x>. 0r.x>r 1rex>r ::x>% +.x>+ .+x>+", "re"},
     {MS_OP_GROUPED, "r*,r*,_>e*", "..x>. 0rrx>+ 1rrx>e ::x>% +.x>+ .+x>+", "re"},
+    /* Where rows are partial sums over etp, each rank adds its share of the bias. */
+    {MS_OP_EXPERT_BIAS, "r*,e*,_>=", "..x>. 0r.x>r 1rex>r iix>i +.x>+", ""},
+    {MS_OP_EXPERT_BIAS_GRAD, "r*,_>e*", ".x>. 0rx>+ 1rx>e ix>i", ""},
     {MS_OP_BIAS, "_,~>=", "..>. *:>* ++>+", ""},
     {MS_OP_SUM_TO, "_>~", ".>. *>% +>+", ""},
     {MS_OP_ADD, "_,=>=", "..>. **>* ++>+", ""},
     {MS_OP_ADD, "_,=>=,=", "..>.. **>**", ""},
     {MS_OP_DROPOUT_GRAD, "_,=>=", "..>. **>* +.>+", ""},
     {MS_OP_NORM, "_,$|,$>=", "..|.>. #.|.>#", ""},
+    {MS_OP_NORM, "bsnd,nd>bsnd", "..>. b.>b s.>s", ""},
+    {MS_OP_NORM, "bsgd,gd>bsgd", "..>. b.>b s.>s", ""},
+    {MS_OP_NORM_GRAD, "bsnd,nd,bsnd>bsnd,nd", "...>.. b.b>b+ s.s>s+ ..+>++", ""},
+    {MS_OP_NORM_GRAD, "bsgd,gd,bsgd>bsgd,gd", "...>.. b.b>b+ s.s>s+ ..+>++", ""},
     {MS_OP_NORM_GRAD, "_,$,=>=,$|,$", "...>..|. #.#>#+|+ ..+>++|+", ""},
     {MS_OP_NORM_GRAD, "_,$,=>=", "...>. #.#># ..+>+", ""},
     {MS_OP_ROTARY, "_>=", ".>. #># +>+", ""},
@@ -38,6 +45,10 @@ static const op_type types[] = {
      "...>..|. bbb>bb|b ngg>nn|n !s..>ss|s ~1sss>ss|s", ""},
     {MS_OP_ATTENTION, "bsnd,bsnd,bsnw>bsnw,bsn|,bsnt",
      "...>..|. bbb>bb|b nnn>nn|n !s..>ss|s ~1sss>ss|s", ""},
+    {MS_OP_ATTENTION, "bsnd,bsgd,bsgw,n>bsnw,bsn|,bsnt",
+     "....>..|. bbb.>bb|b nggn>nn|n 1ngg.>nn|n !s...>ss|s ~1sss.>ss|s", ""},
+    {MS_OP_SINK_GRAD, "bsnw,bsn,bsnw,n>n", "....>. bbb.>+ sss.>+ nnnn>n 1nnn.>+ ..+.>+",
+     ""},
     {MS_OP_ATTENTION_GRAD, "bsnd,bsgd,bsgw,bsnw,bsn,bsnw|,bsnt>bsnd,bsgd,bsgw",
      "......|.>... bbbbbb|b>bbb nggnnn|n>ngg !s..sss|s>s++ ~1ssssss|s>sss .....+|.>+++",
      ""},
@@ -467,10 +478,12 @@ static void check_axis(ms_checker *c, int n, const op_type *type, int axis)
 static bool on_one_mesh(const ms_checker *c, const ms_node *node)
 {
     int mesh = ms_checker_in(c, node, 0)->mesh;
-    /* operand 2, the routing choice, is on the dense mesh */
-    bool grouped = node->op == MS_OP_GROUPED;
+    /* the last operand, the routing choice, is on the dense mesh */
+    bool grouped = node->op == MS_OP_GROUPED || node->op == MS_OP_EXPERT_BIAS ||
+                   node->op == MS_OP_EXPERT_BIAS_GRAD;
     for (int i = 0; i < node->num_in; i++)
-        if (ms_checker_in(c, node, i)->mesh != (grouped && i == 2 ? MS_DENSE_MESH : mesh))
+        if (ms_checker_in(c, node, i)->mesh !=
+            (grouped && i == node->num_in - 1 ? MS_DENSE_MESH : mesh))
             return false;
     for (int i = 0; i < node->num_out; i++)
         if (ms_checker_out(c, node, i)->mesh != mesh)

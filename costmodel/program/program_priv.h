@@ -7,9 +7,9 @@
 #include "costmodel/program/program.h"
 #include "costmodel/tensor/einsum.h"
 
-#define MS_MAX_TENSORS       512
-#define MS_MAX_NODES         384
-#define MS_MAX_CONVERSIONS   160
+#define MS_MAX_TENSORS       1536
+#define MS_MAX_NODES         1024
+#define MS_MAX_CONVERSIONS   512
 #define MS_MAX_CONTRIBUTIONS 3
 
 typedef struct ms_conversion {
@@ -35,6 +35,7 @@ typedef struct ms_builder {
     int num_tensors, num_nodes;
     unsigned char pass;
     unsigned short modules; /* ms_node.modules of nodes that are written now */
+    unsigned char module; /* module of multi-token prediction being written; 0: none */
     int num_conversions;
     ms_conversion conversions[MS_MAX_CONVERSIONS];
     ms_contributions gradient[MS_MAX_TENSORS];

@@ -80,6 +80,8 @@ char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input,
     if (node->op == MS_OP_ATTENTION && !node->ring && letter == MS_DIM_SEQUENCE &&
         (input == 1 || input == 2))
         return 0; /* whole: a query needs all keys before it */
+    if (node->op == MS_OP_ATTENTION && input == 3 && axis == 1)
+        return 0; /* weights are whole on cp, also where it splits heads */
     if (ms_tensor_has(operand, letter))
         return letter;
     if (node->op == MS_OP_SCAN && letter == MS_DIM_MAMBA_PROJECTED)
@@ -92,18 +94,21 @@ char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input,
     if ((node->op == MS_OP_PERMUTE || node->op == MS_OP_UNPERMUTE) && token_letter &&
         ms_tensor_has(operand, MS_DIM_ROWS))
         return MS_DIM_ROWS;
-    if (node->op == MS_OP_GROUPED && letter == MS_DIM_ROWS && axis == 1 &&
-        ms_tensor_has(operand, MS_DIM_EXPERTS))
+    bool by_expert = node->op == MS_OP_GROUPED || node->op == MS_OP_EXPERT_BIAS ||
+                     node->op == MS_OP_EXPERT_BIAS_GRAD;
+    if (by_expert && letter == MS_DIM_ROWS && axis == 1 && ms_tensor_has(operand, MS_DIM_EXPERTS))
         return MS_DIM_EXPERTS; /* rows are where their expert is */
     return 0;
 }
 
 /* Whether an operation needs dim `letter` of its first operand whole. */
-static bool must_be_whole(const ms_node *node, const ms_tensor *lead, char letter)
+static bool must_be_whole(const ms_builder *b, const ms_node *node, const ms_tensor *lead,
+                          char letter)
 {
     size_t rank = strlen(lead->dims);
     switch (node->op) {
     case MS_OP_NORM:
+        return ms_tensor_has(&b->tensors[node->in[1]], letter);
     case MS_OP_ROTARY:
     case MS_OP_ROUTE:
     case MS_OP_GATE:
@@ -207,8 +212,10 @@ static char lead_letter(const ms_builder *b, const ms_node *node, int axis)
     if (at.kind == MS_PARTIAL_SUM && linear &&
         (node->op == MS_OP_UNPERMUTE || all_partial(b, node, axis)))
         return MS_LINEAR;
+    if (at.kind == MS_PARTIAL_SUM && node->op == MS_OP_EXPERT_BIAS)
+        return MS_LINEAR; /* each rank adds its share of the bias */
     if (ms_placement_is_partial(at) ||
-        (at.kind == MS_SHARD && must_be_whole(node, lead, at.dim)))
+        (at.kind == MS_SHARD && must_be_whole(b, node, lead, at.dim)))
         at = ms_stream_placement(b, axis);
     if (at.kind != MS_SHARD)
         return MS_WHOLE;

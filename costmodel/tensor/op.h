@@ -35,10 +35,14 @@ typedef enum ms_op {
     /* in q[bsnd] k[bsgd] v[bsgw]; out o[bsnw], lse[bsn] (log-sum-exp, fp32 in practice)
      * [, scores[bnst] when unfused]. softmax(q k / sqrt(d)), causal by position, each kv
      * head serves n/g consecutive query heads; `window_tokens` > 0 limits to keys with
-     * position > q position - window. */
+     * position > q position - window. A fourth operand, sinks[n], has one more score per
+     * query head, of a key whose value is 0; lse includes it. */
     MS_OP_ATTENTION,
     /* Gradient of ATTENTION: in q k v o lse go [scores]; out gq gk gv. */
     MS_OP_ATTENTION_GRAD,
+    /* Gradient of ATTENTION's sinks: in o lse go, sinks[n]; out gsinks[n]: minus the sums,
+     * over tokens, of exp(sink - lse) times the product of o and go. */
+    MS_OP_SINK_GRAD,
     /* MLA: in up[bsnu] (nope keys, then values, per head), rope[bso]; out k[bsnd] =
      * (nope, rope repeated over heads), v[bsnw]. */
     MS_OP_MLA_KEYS,
@@ -50,7 +54,8 @@ typedef enum ms_op {
     /* Gradient of ACTIVATION: in its inputs, then gout; out their gradients. */
     MS_OP_ACTIVATION_GRAD,
     /* Embedding: in table[vh] (rows by token) or [ph] (rows by position, attribute
-     * by_position); out x[bsh]. A sharded table gives partial sums. */
+     * by_position); out x[bsh]. A sharded table gives partial sums. Attribute ahead: the
+     * row of the token so many positions later, or of token 0 after the sequence's end. */
     MS_OP_EMBED,
     /* Gradient of EMBED: in gout; out gtable. */
     MS_OP_EMBED_GRAD,
@@ -59,18 +64,26 @@ typedef enum ms_op {
      * is sharded). */
     MS_OP_LOSS_MAX,
     /* Second part of cross entropy: in logits, max; out sum[bs] of exp(logit - max),
-     * target[bs]: the target's logit (0 where another rank owns it). */
+     * target[bs]: the target's logit (0 where another rank owns it). Attribute ahead: the
+     * target of the token so many positions later; where there is none, sum and target are
+     * such that the loss is 0. */
     MS_OP_LOSS_SUM,
     /* Cross entropy: in max, sum, target; out loss[bs] = max + log(sum) - target. */
     MS_OP_LOSS,
     /* Gradient of the loss: in logits, max, sum; out glogits = (softmax - onehot) /
-     * tokens of the global batch (program->size b * s). */
+     * tokens of the global batch (program->size b * s), times ms_node_loss_weight; 0 for
+     * tokens without a target. */
     MS_OP_LOSS_GRAD,
     /* Routing to experts: in logits[bse] [, bias[e]]; out weight[bsk], choice[bsk]
      * (expert ids, as numbers). Attribute router. */
     MS_OP_ROUTE,
     /* Gradient of ROUTE: in logits, weight, choice, gweight; out glogits. */
     MS_OP_ROUTE_GRAD,
+    /* out[ri] or [rh] = in0 + the bias in1[ei] or [eh] of each row's expert; in2: choice, as
+     * of GROUPED. */
+    MS_OP_EXPERT_BIAS,
+    /* Gradient of that bias: in gout, choice; out gbias. */
+    MS_OP_EXPERT_BIAS_GRAD,
     /* Copies tokens to experts' rows: in x[bsh], choice[bsk]; out rows[rh]: each token k
      * times, ordered by expert (stable). Dense mesh. */
     MS_OP_PERMUTE,
@@ -107,7 +120,7 @@ typedef enum ms_op {
     MS_OP_GROUP_NORM,
     /* Gradient of GROUP_NORM: in y, weight, gout; out gy, gweight. */
     MS_OP_GROUP_NORM_GRAD,
-    /* Concatenation: out[bsH] = in0[bsh], then in1[bsh]. Never executed. */
+    /* Concatenation: out[bsH] = in0[bsh], then in1[bsh]. */
     MS_OP_CONCAT,
     /* Gradient of CONCAT: in gout[bsH]; out gin0[bsh], gin1[bsh]. */
     MS_OP_CONCAT_GRAD,

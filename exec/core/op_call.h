@@ -33,6 +33,10 @@ typedef struct ms_batch {
     /* [stored index] position of each token in its sequence, if tokens are permuted to
      * balance causal attention over cp; NULL if they are in order of positions */
     const long *positions;
+    /* index of the rank's first sequence in the step's global batch, and a number that is
+     * different in each step and run: they choose what dropout sets to 0 */
+    long first_in_step;
+    unsigned long long dropout_key;
     double num_tokens;    /* tokens of the global batch, by which gradients are divided */
     unsigned long number; /* number of the rank's micro-batch, from 1; 0 if unset */
 } ms_batch;
@@ -74,6 +78,8 @@ typedef struct ms_op_call {
     bool writes; /* gradients of weights are the first: their memory holds nothing yet */
     const ms_batch *batch;
     const ms_routing *routing; /* routing of GROUPED and EXCHANGE */
+    long
+        layer; /* layer of the model, -1 in embedding and head: chooses dropout's masks */
     /* whether ROUTE chooses expert (t k + j) mod num_experts as j-th of k of token t */
     bool balanced_routing;
     void *workspace; /* scratch memory of ms_kernels.workspace_bytes */

@@ -13,8 +13,10 @@ static double pair_of_turns(const ms_rotary *r, double positions, double turns)
 static void set_ramp(ms_rotary *r, const ms_rotary_scaling *s)
 {
     double last = 2.0 * r->count - 1.0;
-    r->low = fmax(floor(pair_of_turns(r, s->original_positions, s->beta_fast)), 0.0);
-    r->high = fmin(ceil(pair_of_turns(r, s->original_positions, s->beta_slow)), last);
+    double low = pair_of_turns(r, s->original_positions, s->beta_fast),
+           high = pair_of_turns(r, s->original_positions, s->beta_slow);
+    r->low = fmax(s->untruncated ? low : floor(low), 0.0);
+    r->high = fmin(s->untruncated ? high : ceil(high), last);
     if (r->high <= r->low)
         r->high = r->low + 0.001;
 }

@@ -24,8 +24,11 @@ ms_kernel MS_TYPED(ms_cpu_rotary);
 ms_cpu_workspace MS_TYPED(ms_cpu_rotary_bytes);
 ms_kernel MS_TYPED(ms_cpu_attention), MS_TYPED(ms_cpu_attention_grad);
 ms_cpu_workspace MS_TYPED(ms_cpu_attention_bytes);
+ms_kernel MS_TYPED(ms_cpu_sink_grad);
+ms_kernel MS_TYPED(ms_cpu_expert_bias), MS_TYPED(ms_cpu_expert_bias_grad);
 ms_kernel MS_TYPED(ms_cpu_mla_keys), MS_TYPED(ms_cpu_mla_keys_grad);
 ms_kernel MS_TYPED(ms_cpu_activation), MS_TYPED(ms_cpu_activation_grad);
+ms_kernel MS_TYPED(ms_cpu_concat), MS_TYPED(ms_cpu_concat_grad);
 ms_kernel MS_TYPED(ms_cpu_gate), MS_TYPED(ms_cpu_gate_grad);
 ms_kernel MS_TYPED(ms_cpu_embed), MS_TYPED(ms_cpu_embed_grad);
 ms_kernel MS_TYPED(ms_cpu_loss_max), MS_TYPED(ms_cpu_loss_sum), MS_TYPED(ms_cpu_loss),

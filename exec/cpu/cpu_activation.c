@@ -1,4 +1,6 @@
-/* CPU kernels: activations, additions, the gate of shared experts, dropout masks. */
+/* CPU kernels: activations, additions, concatenation, the gate of shared experts, dropout
+ * masks. */
+#include "exec/core/dropout.h"
 #include "exec/cpu/cpu.h"
 #include "exec/cpu/cpu_exp.h"
 
@@ -136,13 +138,42 @@ MS_WIDE static void apply_curve(curve kind, const activation *a)
     }
 }
 
+/* GPT-OSS (openai/gpt-oss, model.py, swiglu): factor of the gate in the sigmoid. */
+#define CLAMPED_SIGMOID 1.702
+
+/* SwiGLU with gate x and factor limited: gate at most `limit`, factor within -limit ..
+ * limit, to which 1 is added. Values beyond a limit have no gradient. */
+static void clamped_swiglu(const activation *a, ms_real limit)
+{
+    for (long i = 0; i < a->count; i++) {
+        ms_real x = a->x[i] < limit ? a->x[i] : limit, up = a->factor[i];
+        up = up < -limit ? -limit : up > limit ? limit : up;
+        ms_real open = ms_real_sigmoid((ms_real)CLAMPED_SIGMOID * x);
+        if (a->gout == NULL) {
+            a->out[i] = (up + 1) * x * open;
+            continue;
+        }
+        ms_real slope = open * (1 + (ms_real)CLAMPED_SIGMOID * x * (1 - open));
+        a->out[i] = a->x[i] <= limit ? a->gout[i] * (up + 1) * slope : 0;
+        a->gfactor[i] = up == a->factor[i] ? a->gout[i] * x * open : 0;
+    }
+}
+
+static void activate(const ms_model *model, const activation *a)
+{
+    if (model->swiglu_limit > 0.0 && a->factor != NULL)
+        clamped_swiglu(a, (ms_real)model->swiglu_limit);
+    else
+        apply_curve(curve_of(model), a);
+}
+
 void MS_TYPED(ms_cpu_activation)(const ms_op_call *call)
 {
     activation a = {.x = ms_cpu_in(call, 0),
                     .factor = call->node->num_in > 1 ? ms_cpu_in(call, 1) : NULL,
                     .out = ms_cpu_out(call, 0),
                     .count = call->in[0]->count};
-    apply_curve(curve_of(call->program->model), &a);
+    activate(call->program->model, &a);
 }
 
 void MS_TYPED(ms_cpu_activation_grad)(const ms_op_call *call)
@@ -154,7 +185,7 @@ void MS_TYPED(ms_cpu_activation_grad)(const ms_op_call *call)
                     .out = ms_cpu_out(call, 0),
                     .gfactor = gated ? ms_cpu_out(call, 1) : NULL,
                     .count = call->in[0]->count};
-    apply_curve(curve_of(call->program->model), &a);
+    activate(call->program->model, &a);
 }
 
 /* ---- sums and masks ---- */
@@ -166,12 +197,39 @@ MS_WIDE static void add_arrays(ms_real *out, const ms_real *x, const ms_real *y,
         out[i] = x[i] + y[i];
 }
 
+/* Adds to x what dropout leaves of y, and saves the mask. */
+static void add_dropped(const ms_op_call *call, double rate)
+{
+    const ms_local *shape = call->in[0];
+    const ms_real *x = ms_cpu_in(call, 0), *y = ms_cpu_in(call, 1);
+    const ms_real scale = (ms_real)(1 / (1 - rate));
+    ms_real *out = ms_cpu_out(call, 0);
+    unsigned char *mask = call->out[1]->data;
+    long width = ms_local_last(shape),
+         place = strcmp(call->node->name, "mlp.residual") == 0 ? MS_DROPOUT_MLP
+                                                               : MS_DROPOUT_MIXER;
+    for (long token = 0; token < ms_local_leading(shape); token++) {
+        long position = ms_cpu_position(call, shape->start[1] + token % shape->shape[1]);
+        ms_dropout d = ms_dropout_row(
+            call, rate, place, shape->start[0] + token / shape->shape[1], position);
+        for (long i = token * width; i < (token + 1) * width; i++) {
+            mask[i] = ms_dropout_keeps(&d, shape->start[2] + i - token * width);
+            out[i] = x[i] + (mask[i] != 0 ? y[i] * scale : 0);
+        }
+    }
+}
+
 void MS_TYPED(ms_cpu_add)(const ms_op_call *call)
 {
+    double rate = call->program->model->hidden_dropout;
+    bool drops = call->node->num_out > 1 && call->out[1]->data != NULL;
+    if (drops && rate > 0.0) {
+        add_dropped(call, rate);
+        return;
+    }
     add_arrays(ms_cpu_out(call, 0), ms_cpu_in(call, 0), ms_cpu_in(call, 1),
                call->in[0]->count);
-    if (call->node->num_out > 1 && call->out[1]->data != NULL)
-        /* dropout mask: nothing is dropped */
+    if (drops)
         memset(call->out[1]->data, 1, (size_t)call->out[1]->count);
 }
 
@@ -179,9 +237,36 @@ void MS_TYPED(ms_cpu_dropout_grad)(const ms_op_call *call)
 {
     const ms_real *gout = ms_cpu_in(call, 0);
     const unsigned char *mask = call->in[1]->data;
+    const ms_real scale = (ms_real)(1 / (1 - call->program->model->hidden_dropout));
     ms_real *gin = ms_cpu_out(call, 0);
     for (long i = 0; i < call->in[0]->count; i++)
-        gin[i] = mask[i] != 0 ? gout[i] : 0;
+        gin[i] = mask[i] != 0 ? gout[i] * scale : 0;
+}
+
+/* ---- concatenation ---- */
+
+void MS_TYPED(ms_cpu_concat)(const ms_op_call *call)
+{
+    ms_real *out = ms_cpu_out(call, 0);
+    for (int part = 0; part < 2; part++) {
+        const ms_real *x = ms_cpu_in(call, part);
+        long width = ms_local_last(call->in[part]);
+        for (long row = 0; row < ms_local_leading(call->in[part]); row++)
+            memcpy(out + (2 * row + part) * width, x + row * width,
+                   (size_t)width * sizeof *x);
+    }
+}
+
+void MS_TYPED(ms_cpu_concat_grad)(const ms_op_call *call)
+{
+    const ms_real *gout = ms_cpu_in(call, 0);
+    for (int part = 0; part < 2; part++) {
+        ms_real *gx = ms_cpu_out(call, part);
+        long width = ms_local_last(call->out[part]);
+        for (long row = 0; row < ms_local_leading(call->out[part]); row++)
+            memcpy(gx + row * width, gout + (2 * row + part) * width,
+                   (size_t)width * sizeof *gx);
+    }
 }
 
 /* ---- gate ---- */

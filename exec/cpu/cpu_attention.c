@@ -1,6 +1,7 @@
 /* CPU kernels of causal attention in tiles of queries and keys (FlashAttention, Dao et
  * al. 2022, algorithms 1 and 4). Tiles in which all keys are masked are skipped. */
 #include "exec/core/alibi.h"
+#include "exec/core/dropout.h"
 #include "exec/cpu/cpu.h"
 #include "exec/cpu/cpu_exp.h"
 
@@ -15,6 +16,7 @@ typedef struct attention {
     long num_batch, num_queries, num_keys, num_heads, num_kv_heads, value_width;
     long window;
     ms_real scale;
+    double dropout;            /* probability that a probability becomes 0 */
     ms_real cap;               /* soft cap of scores (Gemma 2); 0: none */
     long alibi_heads;          /* heads of the whole model; 0: no ALiBi */
     ms_real *scores, *gscores; /* scores and their gradients, (TILE, TILE) each */
@@ -43,6 +45,7 @@ static attention attention_of_block(const ms_attention_block *block, void *works
                    .value_width = block->v->shape[3],
                    .window = block->call->node->window_tokens,
                    .scale = (ms_real)ms_model_attention_scale(model, q->shape[3]),
+                   .dropout = model->attention_dropout,
                    .cap = (ms_real)model->attention_softcap,
                    .alibi_heads =
                        model->position == MS_POSITION_ALIBI ? model->num_heads : 0,
@@ -294,6 +297,20 @@ static void end_queries(const attention *a, const tile *t, const online_softmax 
     }
 }
 
+/* Sets elements of a tile that dropout drops to 0, and scales the others. */
+static void drop_of_tile(const attention *a, const tile *t, ms_real *p)
+{
+    const ms_local *q = a->block->q;
+    const ms_real scale = (ms_real)(1 / (1 - a->dropout));
+    for (long i = 0; i < t->num_queries; i++) {
+        ms_dropout d = ms_dropout_row(a->block->call, a->dropout,
+                                      MS_DROPOUT_HEADS + q->start[2] + t->head,
+                                      q->start[0] + t->batch, t->query[i]);
+        for (long j = 0; j < t->num_keys; j++)
+            p[i * TILE + j] *= ms_dropout_keeps(&d, t->key[j]) ? scale : 0;
+    }
+}
+
 static void attend_tile(const attention *a, tile *t)
 {
     online_softmax r = {{0}, {0}};
@@ -303,6 +320,8 @@ static void attend_tile(const attention *a, tile *t)
             continue;
         queries_by_keys(a, t, a->block->q, a->block->k, a->scores);
         exponentiate_tile(a, t, &r);
+        if (a->dropout > 0.0)
+            drop_of_tile(a, t, a->scores);
         add_to_queries(a, t, a->scores, a->block->v, a->block->o);
     }
     end_queries(a, t, &r);
@@ -397,6 +416,22 @@ MS_WIDE static void score_gradient(const attention *a, const tile *t, const row_
     }
 }
 
+/* Adds to the gradient of values, and computes that of probabilities in `gscores`; both
+ * by the same mask, while `scores` keep all probabilities. */
+static void values_grad(const attention *a, const tile *t)
+{
+    const ms_attention_block *block = a->block;
+    ms_real *used = a->scores;
+    if (a->dropout > 0.0) {
+        used = memcpy(a->gscores, a->scores, TILE * TILE * sizeof(ms_real));
+        drop_of_tile(a, t, used);
+    }
+    add_to_keys(a, t, used, block->go, block->gv);
+    queries_by_keys(a, t, block->go, block->v, a->gscores);
+    if (a->dropout > 0.0)
+        drop_of_tile(a, t, a->gscores);
+}
+
 static void attend_tile_grad(const attention *a, tile *t)
 {
     const ms_attention_block *block = a->block;
@@ -409,8 +444,7 @@ static void attend_tile_grad(const attention *a, tile *t)
             load_probabilities(a, t);
         else
             compute_probabilities(a, t, &s);
-        add_to_keys(a, t, a->scores, block->go, block->gv);
-        queries_by_keys(a, t, block->go, block->v, a->gscores);
+        values_grad(a, t);
         score_gradient(a, t, &s);
         add_to_queries(a, t, a->gscores, block->k, block->gq);
         add_to_keys(a, t, a->gscores, block->q, block->gk);
@@ -425,6 +459,21 @@ void MS_TYPED(ms_cpu_attention_block_grad)(const ms_attention_block *block,
 }
 
 /* ---- one block of all keys ---- */
+
+/* Sets log-sum-exps before the first key: those of the sinks, or of no score at all. */
+static void begin_lse(const ms_op_call *call, ms_local *lse)
+{
+    ms_real *to = lse->data;
+    if (call->node->num_in == 3) {
+        MS_TYPED(ms_cpu_vector_fill)(to, -HUGE_VAL, lse->count);
+        return;
+    }
+    const ms_local *sinks = call->in[3];
+    const ms_real *from = (const ms_real *)sinks->data + lse->start[2] - sinks->start[0];
+    long num_heads = ms_local_last(lse);
+    for (long row = 0; row < ms_local_leading(lse); row++)
+        memcpy(to + row * num_heads, from, (size_t)num_heads * sizeof *to);
+}
 
 static void clear_result(ms_local *x)
 {
@@ -457,7 +506,7 @@ void MS_TYPED(ms_cpu_attention)(const ms_op_call *call)
                                 .o = call->out[0],
                                 .lse = call->out[1]};
     clear_result(block.o);
-    MS_TYPED(ms_cpu_vector_fill)(block.lse->data, -HUGE_VAL, block.lse->count);
+    begin_lse(call, block.lse);
     MS_TYPED(ms_cpu_attention_block)(&block, call->workspace);
     if (call->node->num_out > 2 && call->out[2]->data != NULL) {
         attention a = attention_of_block(&block, call->workspace);
@@ -485,4 +534,27 @@ void MS_TYPED(ms_cpu_attention_grad)(const ms_op_call *call)
     attention a = attention_of_block(&block, call->workspace);
     a.stored = call->node->num_in > 6 ? call->in[6] : NULL;
     for_each_query_tile(&a, attend_tile_grad);
+}
+
+void MS_TYPED(ms_cpu_sink_grad)(const ms_op_call *call)
+{
+    const ms_local *lse = call->in[1], *sinks = call->in[3];
+    const ms_real *o = ms_cpu_in(call, 0), *go = ms_cpu_in(call, 2);
+    ms_real *gsinks = ms_cpu_out(call, 0);
+    long num_heads = ms_local_last(lse), width = ms_local_last(call->in[0]),
+         first = lse->start[2] - sinks->start[0];
+    if (gsinks == NULL)
+        return;
+    for (long head = 0; head < sinks->count; head++) {
+        double sum = ms_op_is_added(call, 0) ? (double)gsinks[head] : 0;
+        bool is_here = head >= first && head < first + num_heads;
+        for (long i = head - first; is_here && i < lse->count; i += num_heads) {
+            double product = 0;
+            for (long j = i * width; j < (i + 1) * width; j++)
+                product += (double)o[j] * (double)go[j];
+            sum -= product *
+                   exp((double)ms_cpu_in(call, 3)[head] - (double)ms_cpu_in(call, 1)[i]);
+        }
+        gsinks[head] = (ms_real)sum;
+    }
 }

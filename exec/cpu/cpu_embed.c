@@ -12,11 +12,13 @@ static long table_row(const ms_op_call *call, const ms_local *x, const ms_local 
     long length = x->shape[1];
     long at = ms_cpu_position(call, x->start[1] + row % length);
     long sequence = x->start[0] + row / length;
-    if (call->node->by_position)
+    if (call->node->by_position) {
         at += call->program->model->position_offset - ms_cpu_start(call, sequence, at);
-    else
-        at = batch->tokens[(sequence - batch->first_sequence) * batch->sequence_length +
-                           at];
+    } else {
+        long first = (sequence - batch->first_sequence) * batch->sequence_length;
+        at += call->node->ahead;
+        at = at < batch->sequence_length ? batch->tokens[first + at] : 0;
+    }
     at -= table->start[0];
     return at >= 0 && at < table->shape[0] ? at : -1;
 }

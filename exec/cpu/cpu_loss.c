@@ -11,6 +11,8 @@ typedef struct rows {
     long num_rows, width;
     long num_real; /* columns that are not vocabulary padding */
     ms_real cap;   /* soft cap of logits (Gemma 2); 0: none */
+    ms_real scale; /* factor of logits (Cohere) */
+    bool is_plain; /* neither of both */
 } rows;
 
 static rows read_rows(const ms_op_call *call)
@@ -18,40 +20,48 @@ static rows read_rows(const ms_op_call *call)
     const ms_local *logits = call->in[0];
     long width = ms_local_last(logits);
     long left = call->program->model->vocab - logits->start[2];
+    const ms_model *model = call->program->model;
+    double scale = model->logit_scale > 0.0 ? model->logit_scale : 1.0;
     return (rows){.call = call,
                   .logits = logits,
                   .num_rows = ms_local_leading(logits),
                   .width = width,
                   .num_real = left < 0 ? 0 : ms_cpu_smaller(width, left),
-                  .cap = (ms_real)call->program->model->logit_softcap};
+                  .cap = (ms_real)model->logit_softcap,
+                  .scale = (ms_real)scale,
+                  .is_plain = scale == 1.0 && !(model->logit_softcap > 0.0)};
 }
 
-/* The logit x after the soft cap c: c tanh(x / c), which keeps the order. */
+/* The logit x after its factor and the soft cap c: c tanh(x / c), which keep the order. */
 static ms_real capped(const rows *r, ms_real x)
 {
+    x *= r->scale;
     return r->cap > 0 ? r->cap * MS_REAL_MATH(tanh)(x / r->cap) : x;
 }
 
-/* Target of row `row` of x (batch, sequence, ...); negative: the token is padding. */
-static long target_at(const ms_op_call *call, const ms_local *x, long row)
+/* Derivative of `capped` where it gives y; that of tanh is 1 - tanh^2. */
+static ms_real slope_at(const rows *r, ms_real y)
 {
-    const ms_batch *batch = call->batch;
-    long length = x->shape[1];
-    long sequence = x->start[0] + row / length - batch->first_sequence;
-    long position = ms_cpu_position(call, x->start[1] + row % length);
-    return batch->targets[sequence * batch->sequence_length + position];
+    return r->scale * (r->cap > 0 ? 1 - y / r->cap * (y / r->cap) : 1);
 }
 
-static bool is_padding(const ms_op_call *call, const ms_local *x, long row)
-{
-    return call->batch != NULL && call->batch->targets != NULL &&
-           target_at(call, x, row) < 0;
-}
+#define NO_TARGET (-2)
 
-/* Column of the target token in a row of logits; -1 if another rank holds it. */
+/* Column of the target token in a row of logits; -1 if another rank holds it; NO_TARGET
+ * for padding, and for tokens at the end of a sequence if targets are further ahead. */
 static long target_of(const rows *r, long row)
 {
-    long at = target_at(r->call, r->logits, row) - r->logits->start[2];
+    const ms_batch *batch = r->call->batch;
+    long length = r->logits->shape[1];
+    long sequence = r->logits->start[0] + row / length - batch->first_sequence;
+    long position = ms_cpu_position(r->call, r->logits->start[1] + row % length) +
+                    r->call->node->ahead;
+    long target = position < batch->sequence_length
+                      ? batch->targets[sequence * batch->sequence_length + position]
+                      : -1;
+    if (target < 0)
+        return NO_TARGET;
+    long at = target - r->logits->start[2];
     return at >= 0 && at < r->num_real ? at : -1;
 }
 
@@ -101,9 +111,13 @@ void MS_TYPED(ms_cpu_loss_sum)(const ms_op_call *call)
     for (long row = 0; row < r.num_rows; row++) {
         const ms_real *from = logits + row * r.width;
         long at = target_of(&r, row);
-        sum[row] = (ms_real)(r.cap > 0 ? capped_sum_of_exp(&r, from, max[row])
-                                       : sum_of_exp(from, max[row], r.num_real));
+        sum[row] = (ms_real)(r.is_plain ? sum_of_exp(from, max[row], r.num_real)
+                                        : capped_sum_of_exp(&r, from, max[row]));
         target[row] = at >= 0 ? capped(&r, from[at]) : 0;
+        if (at == NO_TARGET) { /* log(1) + max - max is 0, summed over ranks */
+            sum[row] = r.logits->start[2] == 0 ? 1 : 0;
+            target[row] = r.logits->start[2] == 0 ? max[row] : 0;
+        }
     }
 }
 
@@ -112,10 +126,8 @@ void MS_TYPED(ms_cpu_loss)(const ms_op_call *call)
     const ms_real *max = ms_cpu_in(call, 0), *sum = ms_cpu_in(call, 1),
                   *target = ms_cpu_in(call, 2);
     ms_real *loss = ms_cpu_out(call, 0);
-    for (long i = 0; i < call->out[0]->count; i++) {
-        double value = (double)max[i] + log((double)sum[i]) - (double)target[i];
-        loss[i] = is_padding(call, call->out[0], i) ? 0 : (ms_real)value;
-    }
+    for (long i = 0; i < call->out[0]->count; i++)
+        loss[i] = (ms_real)((double)max[i] + log((double)sum[i]) - (double)target[i]);
 }
 
 /* out = exp(x - max) * factor; `out` may be `x` itself. */
@@ -126,14 +138,21 @@ MS_WIDE static void softmax_row(ms_real *out, const ms_real *x, ms_real max,
         out[i] = ms_real_exp(x[i] - max) * factor;
 }
 
-/* Gradient of a row of logits before the soft cap, whose derivative is 1 - tanh^2. */
+/* Number of tokens by which gradients are divided, for a loss of weight 1. */
+static double num_tokens(const ms_op_call *call)
+{
+    return call->batch->num_tokens / ms_node_loss_weight(call->program, call->node);
+}
+
+/* Gradient of a row of logits before their factor and soft cap. */
 static void capped_gradient(const rows *r, ms_real *out, const ms_real *x, ms_real max,
                             ms_real factor, long target)
 {
-    ms_real one = (ms_real)(1 / r->call->batch->num_tokens);
+    ms_real one = (ms_real)(1 / num_tokens(r->call));
     for (long i = 0; i < r->num_real; i++) {
-        ms_real y = capped(r, x[i]), slope = 1 - y / r->cap * (y / r->cap);
-        out[i] = (ms_real_exp(y - max) * factor - (i == target ? one : 0)) * slope;
+        ms_real y = capped(r, x[i]);
+        out[i] =
+            (ms_real_exp(y - max) * factor - (i == target ? one : 0)) * slope_at(r, y);
     }
 }
 
@@ -143,20 +162,18 @@ void MS_TYPED(ms_cpu_loss_grad)(const ms_op_call *call)
     const ms_real *logits = ms_cpu_in(call, 0), *max = ms_cpu_in(call, 1),
                   *sum = ms_cpu_in(call, 2);
     ms_real *glogits = ms_cpu_out(call, 0);
-    double num_tokens = call->batch->num_tokens;
+    const double num = num_tokens(call);
     for (long row = 0; row < r.num_rows; row++) {
         ms_real *to = glogits + row * r.width;
         long at = target_of(&r, row);
-        ms_real factor = (ms_real)(1 / ((double)sum[row] * num_tokens));
-        if (is_padding(call, r.logits, row))
-            factor = 0;
-        if (r.cap > 0)
+        ms_real factor = (ms_real)(at == NO_TARGET ? 0 : 1 / ((double)sum[row] * num));
+        if (!r.is_plain)
             capped_gradient(&r, to, logits + row * r.width, max[row], factor, at);
         else
             softmax_row(to, logits + row * r.width, max[row], factor, r.num_real);
         for (long i = r.num_real; i < r.width; i++)
             to[i] = 0;
-        if (at >= 0 && !(r.cap > 0))
-            to[at] -= (ms_real)(1 / num_tokens);
+        if (at >= 0 && r.is_plain)
+            to[at] -= (ms_real)(1 / num);
     }
 }

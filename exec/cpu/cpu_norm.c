@@ -16,7 +16,7 @@ typedef struct norm {
 static norm read_norm(const ms_op_call *call)
 {
     const ms_model *model = call->program->model;
-    return (norm){.width = ms_local_last(call->in[0]),
+    return (norm){.width = call->in[1]->count,
                   .is_centred = model->norm == MS_NORM_LAYER,
                   .epsilon =
                       model->norm_epsilon > 0 ? model->norm_epsilon : DEFAULT_EPSILON,

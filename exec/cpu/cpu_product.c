@@ -162,3 +162,47 @@ void MS_TYPED(ms_cpu_sum_to)(const ms_op_call *call)
     for (long i = 0; i < width; i++)
         out[i] = (ms_real)(sum[i] + (add ? (double)out[i] : 0));
 }
+
+/* ---- biases of experts ---- */
+
+/* The share of the bias that this rank adds: all of it, or where the ranks of etp add up
+ * their rows, an equal part. */
+static ms_real bias_share(const ms_op_call *call)
+{
+    const ms_program *program = call->program;
+    bool adds_up = program->tensors[call->node->out[0]].at[2].kind == MS_PARTIAL_SUM;
+    return adds_up ? (ms_real)1 / (ms_real)program->mesh_size[MS_SPARSE_MESH][2] : 1;
+}
+
+void MS_TYPED(ms_cpu_expert_bias)(const ms_op_call *call)
+{
+    const ms_real *x = ms_cpu_in(call, 0), *bias = ms_cpu_in(call, 1);
+    const ms_real share = bias_share(call);
+    ms_real *out = ms_cpu_out(call, 0);
+    long width = ms_local_last(call->in[1]);
+    for (long e = 0; e < call->routing->num_experts; e++, bias += width) {
+        long rows = ms_rows_of_expert(call->routing, e);
+        for (long row = 0; row < rows; row++, x += width, out += width)
+            for (long i = 0; i < width; i++)
+                out[i] = x[i] + share * bias[i];
+    }
+}
+
+void MS_TYPED(ms_cpu_expert_bias_grad)(const ms_op_call *call)
+{
+    const ms_real *gout = ms_cpu_in(call, 0);
+    ms_real *gbias = ms_cpu_out(call, 0);
+    long width = ms_local_last(call->out[0]);
+    if (gbias == NULL)
+        return;
+    for (long e = 0; e < call->routing->num_experts; e++, gbias += width) {
+        long rows = ms_rows_of_expert(call->routing, e);
+        for (long i = 0; i < width; i++) {
+            double sum = ms_op_is_added(call, 0) ? (double)gbias[i] : 0;
+            for (long row = 0; row < rows; row++)
+                sum += (double)gout[row * width + i];
+            gbias[i] = (ms_real)sum;
+        }
+        gout += rows * width;
+    }
+}

@@ -136,7 +136,7 @@ bool ms_einsum_as_product(const ms_einsum *e, ms_einsum_product *out)
 
 /* ---- one matrix product per expert ---- */
 
-static long rows_of_expert(const ms_routing *routing, long expert)
+long ms_rows_of_expert(const ms_routing *routing, long expert)
 {
     bool whole = routing->num_sharers == 0;
     const long *counts = whole ? routing->counts : routing->shared;
@@ -170,7 +170,7 @@ bool ms_grouped_next(ms_grouped *g, long at[3])
 {
     if (g->expert == g->routing->num_experts)
         return false;
-    long rows = rows_of_expert(g->routing, g->expert++);
+    long rows = ms_rows_of_expert(g->routing, g->expert++);
     g->einsum.size[MS_DIM_ROWS] = rows;
     for (int term = 0; term < 3; term++) {
         at[term] = g->at[term];

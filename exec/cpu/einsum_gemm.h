@@ -26,6 +26,9 @@ typedef struct ms_einsum_product {
  * operand alone, or if the order of letters forbids it (in no layer program). */
 bool ms_einsum_as_product(const ms_einsum *e, ms_einsum_product *out);
 
+/* Number of rows, of those that an operation on experts' rows has, of one expert. */
+long ms_rows_of_expert(const ms_routing *routing, long expert);
+
 /* Iterator over the matrix products of GROUPED, one per expert of the rank. */
 typedef struct ms_grouped {
     ms_einsum einsum; /* einsum of one expert, without the letter of experts */

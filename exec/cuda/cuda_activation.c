@@ -2,6 +2,8 @@
  * of exec/cpu/cpu_activation.c. */
 #include "exec/cuda/cuda_activation.h"
 
+#include "exec/cuda/cuda_arrays.h"
+
 static ms_cuda_curve curve_of(const ms_model *model)
 {
     switch (model->activation) {
@@ -100,5 +102,36 @@ ms_status ms_cuda_gate_grad(const ms_cuda_call *call)
     args.gx = op->out[0]->data;
     args.ggate = op->out[1]->data;
     ms_cuda_gate_rows_grad(call->stream, &args);
+    return MS_OK;
+}
+
+/* Copies rows of `half`, entry number `part` of two, between it and rows of both. */
+static void copy_part(const ms_cuda_call *call, const ms_local *half, void *both,
+                      int part, bool joins)
+{
+    long width = ms_local_last(half);
+    size_t bytes = ms_scalar_bytes((ms_scalar)half->scalar);
+    void *at = (char *)both + (size_t)(part * width) * bytes;
+    ms_box_copy copy = {.to = joins ? at : half->data,
+                        .from = joins ? half->data : at,
+                        .num = {ms_local_leading(half), 1, 1, 1},
+                        .to_stride = {joins ? 2 * width : width},
+                        .from_stride = {joins ? width : 2 * width},
+                        .run = width,
+                        .element_bytes = bytes};
+    ms_cuda_array_copy_box(call->stream, &copy);
+}
+
+ms_status ms_cuda_concat(const ms_cuda_call *call)
+{
+    for (int part = 0; part < 2; part++)
+        copy_part(call, call->op->in[part], call->op->out[0]->data, part, true);
+    return MS_OK;
+}
+
+ms_status ms_cuda_concat_grad(const ms_cuda_call *call)
+{
+    for (int part = 0; part < 2; part++)
+        copy_part(call, call->op->out[part], call->op->in[0]->data, part, false);
     return MS_OK;
 }

@@ -8,6 +8,7 @@
 extern "C" {
 #else
 #include "exec/cuda/cuda_call.h"
+ms_cuda_op ms_cuda_concat, ms_cuda_concat_grad;
 ms_cuda_op ms_cuda_activation, ms_cuda_activation_grad, ms_cuda_add, ms_cuda_dropout_grad,
     ms_cuda_gate, ms_cuda_gate_grad;
 #endif

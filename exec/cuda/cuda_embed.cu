@@ -19,10 +19,14 @@ __device__ long table_row(const ms_cuda_embed_args &args, long row)
     long at = args.first_stored + row % args.length;
     if (args.positions != nullptr)
         at = args.positions[at];
-    if (args.tokens != nullptr)
-        at =
-            args.tokens[(args.first_sequence + row / args.length) * args.sequence_length +
-                        at];
+    if (args.tokens != nullptr) {
+        at += args.ahead;
+        at = at < args.sequence_length
+                 ? args.tokens[(args.first_sequence + row / args.length) *
+                                   args.sequence_length +
+                               at]
+                 : 0;
+    }
     at -= args.table_start;
     return at >= 0 && at < args.table_rows ? at : -1;
 }

@@ -28,6 +28,7 @@ typedef struct ms_cuda_embed_args {
     long first_sequence;  /* index in the batch of x's first sequence */
     long first_stored;    /* index of x's first token among those stored */
     long sequence_length; /* tokens per sequence of the batch */
+    long ahead;           /* rows are of the tokens so many positions later */
     /* (sequences, sequence_length) by position; NULL: rows are looked up by position */
     const int *tokens;
     const int *positions; /* position of each stored token; NULL if stored in order */

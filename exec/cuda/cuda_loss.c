@@ -8,22 +8,25 @@ static ms_cuda_loss_args read_rows(const ms_cuda_call *call)
     const ms_cuda_batch *batch = call->batch;
     const ms_local *logits = op->in[0];
     long width = ms_local_last(logits);
+    double scale = op->program->model->logit_scale;
     long left = op->program->model->vocab - logits->start[2];
-    return (ms_cuda_loss_args){.scalar = (ms_scalar)logits->scalar,
-                               .logits = logits->data,
-                               .num_rows = ms_local_leading(logits),
-                               .width = width,
-                               .num_real = left < 0 ? 0 : (left < width ? left : width),
-                               .targets = batch->targets,
-                               .positions = batch->positions,
-                               .length = logits->shape[1],
-                               .sequence_length = batch->sequence_length,
-                               .first_sequence =
-                                   logits->start[0] - op->batch->first_sequence,
-                               .first_stored = logits->start[1],
-                               .first_column = logits->start[2],
-                               .num_tokens = batch->num_tokens,
-                               .cap = op->program->model->logit_softcap};
+    return (ms_cuda_loss_args){
+        .scalar = (ms_scalar)logits->scalar,
+        .logits = logits->data,
+        .num_rows = ms_local_leading(logits),
+        .width = width,
+        .num_real = left < 0 ? 0 : (left < width ? left : width),
+        .targets = batch->targets,
+        .positions = batch->positions,
+        .length = logits->shape[1],
+        .sequence_length = batch->sequence_length,
+        .first_sequence = logits->start[0] - op->batch->first_sequence,
+        .first_stored = logits->start[1],
+        .first_column = logits->start[2],
+        .ahead = op->node->ahead,
+        .num_tokens = batch->num_tokens / ms_node_loss_weight(op->program, op->node),
+        .scale = scale > 0.0 ? scale : 1.0,
+        .cap = op->program->model->logit_softcap};
 }
 
 ms_status ms_cuda_loss_max(const ms_cuda_call *call)

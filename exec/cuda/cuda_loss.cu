@@ -40,28 +40,36 @@ __device__ void for_columns(const T *row, long end, bool packed, F f)
         f(load_lanes<1>(row + i), i);
 }
 
-/* Column of the row's target token; -1 if another rank has that column. */
+#define NO_TARGET (-2)
+
+/* Column of the row's target token; -1 if another rank has that column; NO_TARGET if the
+ * token is beyond the end of its sequence. */
 __device__ long target_of(const ms_cuda_loss_args &args, long row)
 {
     long sequence = args.first_sequence + row / args.length;
     long position = args.first_stored + row % args.length;
     if (args.positions != nullptr)
         position = args.positions[position];
+    position += args.ahead;
+    if (position >= args.sequence_length)
+        return NO_TARGET;
     long at =
         args.targets[sequence * args.sequence_length + position] - args.first_column;
     return at >= 0 && at < args.num_real ? at : -1;
 }
 
-/* The logit x after the soft cap, which keeps the order. */
+/* The logit x after its factor and the soft cap, which keep the order. */
 template <class S> __device__ S capped(const ms_cuda_loss_args &args, S x)
 {
+    x *= S(args.scale);
     return args.cap > 0 ? S(args.cap) * tanh(x / S(args.cap)) : x;
 }
 
-/* Derivative of the soft cap where it gives y. */
+/* Derivative of `capped` where it gives y. */
 template <class S> __device__ S slope_at(const ms_cuda_loss_args &args, S y)
 {
-    return 1 - y / S(args.cap) * (y / S(args.cap));
+    return S(args.scale) *
+           (args.cap > 0 ? 1 - y / S(args.cap) * (y / S(args.cap)) : S(1));
 }
 
 template <class T> __global__ void row_max(ms_cuda_loss_args args)
@@ -91,9 +99,13 @@ template <class T> __global__ void row_sum(ms_cuda_loss_args args)
     if (threadIdx.x != 0)
         return;
     long target = target_of(args, blockIdx.x);
+    bool first = args.first_column == 0;
+    if (target == NO_TARGET)
+        sum = first ? S(1) : S(0);
     ((S *)args.sum)[blockIdx.x] = sum;
-    ((S *)args.target)[blockIdx.x] =
-        target >= 0 ? capped(args, value(row[target])) : S(0);
+    ((S *)args.target)[blockIdx.x] = target >= 0
+                                         ? capped(args, value(row[target]))
+                                         : (target == NO_TARGET && first ? most : S(0));
 }
 
 /* Gradient of a row of logits, which it may overwrite: every thread writes what it has
@@ -105,7 +117,9 @@ __global__ void row_grad(ms_cuda_loss_args args, bool packed)
     long row = blockIdx.x, target = target_of(args, row);
     T *to = (T *)args.gradient + row * args.width;
     S most = ((const S *)args.max)[row],
-      factor = S(1 / ((double)((const S *)args.sum)[row] * args.num_tokens)),
+      factor = target == NO_TARGET
+                   ? S(0)
+                   : S(1 / ((double)((const S *)args.sum)[row] * args.num_tokens)),
       one = S(1 / args.num_tokens);
     for_columns((const T *)args.logits + row * args.width, args.num_real, packed,
                 [&](auto x, long column) {
@@ -170,7 +184,7 @@ void ms_cuda_loss_row_grad(ms_cuda_stream *stream, const ms_cuda_loss_args *args
     if (args->num_rows <= 0)
         return;
     MS_BY_SCALAR(args->scalar, T, {
-        if (args->cap > 0)
+        if (args->cap > 0 || args->scale != 1)
             MS_LAUNCH((row_grad<T, true>), (unsigned)args->num_rows, THREADS, 0, stream,
                       *args, packed);
         else

@@ -25,8 +25,10 @@ typedef struct ms_cuda_loss_args {
     const int *positions; /* position of each stored token; NULL if in order */
     long length, sequence_length, first_sequence, first_stored;
     long first_column; /* vocabulary index of the first column of logits */
-    double num_tokens;
-    double cap;               /* soft cap c: logits become c tanh(logit / c); 0: none */
+    long ahead;        /* targets are those of the tokens so many positions later */
+    double num_tokens; /* tokens of the global batch / weight of the loss */
+    double scale;      /* factor of logits */
+    double cap;        /* soft cap c: logits become c tanh(logit / c); 0: none */
     void *max, *sum, *target; /* (num_rows) each: statistics of rows */
     void *gradient;           /* (num_rows, width) of type `scalar`; may be the logits */
 } ms_cuda_loss_args;
@@ -34,12 +36,14 @@ typedef struct ms_cuda_loss_args {
 /* Sets max to the largest logit of each row; -infinity if a rank has no real columns. */
 void ms_cuda_loss_row_max(ms_cuda_stream *stream, const ms_cuda_loss_args *args);
 /* Sets sum to the row's sum of exp(logit - max), and target to the target token's logit,
- * 0 if that is on another rank. */
+ * 0 if that is on another rank; if it is beyond the end of the sequence, sum and target,
+ * added up over ranks, are 1 and max, so that the loss is 0. */
 void ms_cuda_loss_row_sum(ms_cuda_stream *stream, const ms_cuda_loss_args *args);
 /* Sets loss = max + log(sum) - target of num_rows rows, all of type `statistic`. */
 void ms_cuda_loss_of_rows(ms_cuda_stream *stream, ms_scalar statistic,
                           const ms_cuda_loss_args *args, void *loss);
-/* Sets gradient = (exp(logit - max) / sum - [is target]) / num_tokens; 0 in padding. */
+/* Sets gradient = (exp(logit - max) / sum - [is target]) / num_tokens; 0 in padding and
+ * for tokens whose target is beyond the end of their sequence. */
 void ms_cuda_loss_row_grad(ms_cuda_stream *stream, const ms_cuda_loss_args *args);
 
 #ifdef __cplusplus

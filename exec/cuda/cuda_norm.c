@@ -9,7 +9,7 @@ static ms_cuda_norm_args read_norm(const ms_op_call *op)
 {
     const ms_model *model = op->program->model;
     const ms_local *x = op->in[0];
-    long width = ms_local_last(x);
+    long width = op->in[1]->count;
     return (ms_cuda_norm_args){.scalar = (ms_scalar)x->scalar,
                                .is_centred = model->norm == MS_NORM_LAYER,
                                .epsilon = model->norm_epsilon > 0 ? model->norm_epsilon

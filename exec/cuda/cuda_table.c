@@ -44,6 +44,8 @@ const ms_cuda_kernels ms_cuda_all_kernels = {
             [MS_OP_GROUPED] = ms_cuda_grouped,
             [MS_OP_UNPERMUTE] = ms_cuda_unpermute,
             [MS_OP_UNPERMUTE_GRAD] = ms_cuda_unpermute_grad,
+            [MS_OP_CONCAT] = ms_cuda_concat,
+            [MS_OP_CONCAT_GRAD] = ms_cuda_concat_grad,
             [MS_OP_GATE] = ms_cuda_gate,
             [MS_OP_GATE_GRAD] = ms_cuda_gate_grad,
         },

@@ -212,12 +212,32 @@ static ms_status start_next_block(const ring *r, long iteration, ms_hop *out)
                      r->block[(iteration + 1) % 2], out);
 }
 
+/* Sets log-sum-exps before the first block: those of the sinks, one row for all tokens,
+ * or of no score at all. */
+static void begin_lse(const ring *r)
+{
+    const ms_local *lse = r->call->out[1], *sinks = r->call->in[3];
+    if (r->call->node->num_in == 3) {
+        ring_fill(r, lse, lse->data, -HUGE_VAL, lse->count);
+        return;
+    }
+    assert(lse->scalar == sinks->scalar);
+    size_t bytes = ms_scalar_bytes((ms_scalar)lse->scalar);
+    const ms_box_copy copy = {.to = lse->data,
+                              .from = (const char *)sinks->data +
+                                      (size_t)(lse->start[2] - sinks->start[0]) * bytes,
+                              .num = {ms_local_leading(lse), 1, 1, 1},
+                              .to_stride = {ms_local_last(lse)},
+                              .run = ms_local_last(lse),
+                              .element_bytes = bytes};
+    r->rank->backend->arrays->copy_box(r->rank->device, &copy);
+}
+
 static ms_status run_forward(const ring *r)
 {
     const ms_op_call *call = r->call;
-    const ms_local *lse = call->out[1];
     ring_fill(r, &r->sums, r->sums.data, 0.0, r->sums.count);
-    ring_fill(r, lse, lse->data, -HUGE_VAL, lse->count);
+    begin_lse(r);
     pack_block(r, r->block[0], call->in[1], call->in[2]);
     for (long iteration = 0; iteration < r->members->size; iteration++) {
         ms_hop block;

@@ -92,6 +92,10 @@ static const weight_row qwen_moe_rows[] = {
 /* modeling_deepseek_v3.py: differences from the Qwen MoE names. */
 static const weight_row deepseek_rows[] = {
     {"router.bias", "model.layers.%L.mlp.gate.e_score_correction_bias", "e", 0},
+    {"mtp.embedding_norm", "model.layers.%L.enorm", "h", 0},
+    {"mtp.hidden_norm", "model.layers.%L.hnorm", "h", 0},
+    {"mtp.projection", "model.layers.%L.eh_proj", "h H", 0},
+    {"mtp.norm", "model.layers.%L.shared_head.norm", "h", 0},
     {"shared.gate", "model.layers.%L.mlp.shared_experts.gate_proj", "F h", 0},
     {"shared.up", "model.layers.%L.mlp.shared_experts.up_proj", "F h", 0},
     {"shared.down", "model.layers.%L.mlp.shared_experts.down_proj", "h F", 0},
@@ -194,7 +198,7 @@ static void set_norm_and_bias(const ms_program *program, int weight, ms_weight_n
             out->is_norm = ((norm || node->op == MS_OP_GROUP_NORM) && i == 1) ||
                            (scan && i == SCAN_SKIP);
             out->is_bias = (norm && i == 2) || node->op == MS_OP_BIAS ||
-                           node->op == MS_OP_ROUTE ||
+                           node->op == MS_OP_EXPERT_BIAS || node->op == MS_OP_ROUTE ||
                            (scan && (i == SCAN_BIAS || i == SCAN_STEP_BIAS));
             return;
         }
@@ -297,8 +301,9 @@ static weight_row fallback_row(const ms_program *program, const ms_tensor *tenso
 {
     bool experts = tensor->mesh == MS_SPARSE_MESH;
     snprintf(name, MS_NAME_TEXT, "model.%s%s%s",
-             program->key.block == MS_BLOCK_LAYER ? "layers.%L." : "", tensor->name,
-             experts ? ".%ld" : "");
+             program->key.block == MS_BLOCK_LAYER || tensor->module > 0 ? "layers.%L."
+                                                                        : "",
+             tensor->name, experts ? ".%ld" : "");
     char *to = layout;
     for (const char *dim = tensor->dims; *dim != '\0'; dim++) {
         if (experts && *dim == MS_DIM_EXPERTS)
@@ -320,6 +325,17 @@ static void start_at_0(const ms_program *program, ms_weight_name *out)
     out->is_bias = true;
 }
 
+/* The weight whose name and values a weight has: its own, unless matrices are shared. */
+static const char *name_in_table(const ms_program *program, const ms_tensor *tensor)
+{
+    bool head = strcmp(tensor->name, "head.logits") == 0 ||
+                strcmp(tensor->name, "mtp.logits") == 0;
+    if (strcmp(tensor->name, "mtp.embedding") == 0 ||
+        (head && program->model->tied_embeddings))
+        return "embedding.tokens";
+    return head ? "head.logits" : tensor->name;
+}
+
 void ms_weight_name_of(const ms_program *program, int weight, long layer,
                        ms_weight_name *out)
 {
@@ -328,14 +344,16 @@ void ms_weight_name_of(const ms_program *program, int weight, long layer,
     assert(tensor->role == MS_ROLE_WEIGHT);
     memset(out, 0, sizeof *out);
     set_norm_and_bias(program, weight, out);
-    out->is_tied = model->tied_embeddings && strcmp(tensor->name, "head.logits") == 0;
+    const char *name = name_in_table(program, tensor);
+    out->is_tied = strcmp(name, tensor->name) != 0;
+    if (tensor->module > 0)
+        layer = model->num_layers + tensor->module - 1;
     out->expert_dim = -1;
     if (tensor->mesh == MS_SPARSE_MESH)
         out->expert_dim = (int)(strchr(tensor->dims, MS_DIM_EXPERTS) - tensor->dims);
     char fallback_name[MS_NAME_TEXT], fallback_layout[LAYOUT_TEXT];
     weight_row fallback;
-    const weight_row *row =
-        find_row(model->family, out->is_tied ? "embedding.tokens" : tensor->name);
+    const weight_row *row = find_row(model->family, name);
     if (row == NULL) {
         fallback = fallback_row(program, tensor, fallback_name, fallback_layout);
         row = &fallback;

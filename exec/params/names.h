@@ -25,10 +25,13 @@ typedef struct ms_weight_name {
     long offset;
     long stride[MS_MAX_DIMS];
     bool is_norm, is_bias; /* norms start at 1, biases at 0 */
-    bool is_tied;          /* a tied head, which has the embedding's name */
+    /* another block's or earlier matrix, whose name it has: a tied head, the embedding and
+     * the output matrix of a module of multi-token prediction */
+    bool is_tied;
 } ms_weight_name;
 
-/* Name and position of a weight in model layer `layer`; weights that names.c does not
+/* Name and position of a weight in model layer `layer`; modules of multi-token prediction
+ * are layers after the last, as in Hugging Face's checkpoints of DeepSeek-V3; weights that names.c does not
  * list are named like "model.layers.3.attention.query.weight". */
 void ms_weight_name_of(const ms_program *program, int weight, long layer,
                        ms_weight_name *out);

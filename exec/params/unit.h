@@ -8,8 +8,8 @@
  * segment concatenates the rank's tensors, padded to a multiple of its S shards; rank i
  * of the shard group owns the i-th of S equal shards. ZeRO-0 shards nothing, ZeRO-1
  * moments, ZeRO-2 also gradients, ZeRO-3 also parameters (Rajbhandari et al. 2020;
- * PyTorch FSDP). Padding counts as memory. A head that shares its matrix with the
- * embedding on the rank borrows the embedding's segment (`tied`). Both gradients
+ * PyTorch FSDP). Padding counts as memory. A head that shares a matrix with the embedding
+ * on the rank (ms_tensor_is_tied) borrows the embedding's segment (`tied`). Both gradients
  * accumulate there; the matrix is reduced, updated and visited with the embedding, after
  * the head's last backward. With ZeRO-2 and ZeRO-3 the head gathers it and reduces its
  * gradients too. In simulation, transfers predicted to take no time are not started. The
@@ -49,6 +49,8 @@ ms_status ms_unit_buffers_make(ms_rank *rank, ms_param_unit *const *units, int n
                                ms_unit_buffers **out);
 void ms_unit_buffers_close(ms_rank *rank, ms_unit_buffers *buffers);
 
+/* The layer of the model of a unit; -1 for embedding and head. */
+long ms_unit_layer(const ms_param_unit *unit);
 /* Points cells[tensor].data of weights and gradients at their memory (NULL if none). */
 void ms_unit_bind(const ms_param_unit *unit, ms_local *cells);
 

@@ -24,7 +24,7 @@ static void zero(const ms_rank *rank, const ms_param_unit *unit, void *gradients
 static void empty_tensors(ms_param_unit *unit, int segment)
 {
     for (int i = 0; i < unit->num_tensors; i++)
-        if (unit->tensors[i].segment == segment)
+        if (unit->tensors[i].segment == segment && unit->tensors[i].same_as < 0)
             unit->tensors[i].is_empty = true;
 }
 
@@ -62,10 +62,13 @@ bool ms_unit_is_first(ms_param_unit *unit, int gradient)
 {
     for (int i = 0; i < unit->num_tensors; i++) {
         ms_unit_tensor *tensor = &unit->tensors[i];
-        if (tensor->gradient != gradient || !tensor->is_empty)
+        if (tensor->gradient != gradient)
             continue;
+        if (tensor->same_as >= 0)
+            tensor = &unit->tensors[tensor->same_as];
+        bool is_first = tensor->is_empty;
         tensor->is_empty = false;
-        return true;
+        return is_first;
     }
     return false;
 }

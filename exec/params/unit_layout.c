@@ -45,12 +45,6 @@ void *ms_segment_gradient(const ms_param_unit *unit, const ms_segment *segment,
 
 /* ---- tensors ---- */
 
-static bool is_tied_matrix(const ms_program *program, const ms_tensor *tensor)
-{
-    return program->model->tied_embeddings && program->key.block != MS_BLOCK_LAYER &&
-           strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2;
-}
-
 /* Whether this rank, of all that hold a weight's elements (replicas, tp ranks, copies of
  * a stage), is the one that counts them in gradient norms and passes them to files. */
 static bool is_counted(const ms_rank *rank, const ms_param_unit *unit,
@@ -88,6 +82,16 @@ static void set_copies(const ms_rank *rank, const ms_program *program,
         tensor->is_counted = false;
 }
 
+/* The unit's earlier tensor that is the same matrix; -1 if there is none. */
+static int earlier_matrix(const ms_param_unit *unit, const ms_unit_tensor *tensor)
+{
+    const ms_tensor *tensors = unit->options.program->tensors;
+    for (int i = 0; tensors[tensor->weight].shared && &unit->tensors[i] < tensor; i++)
+        if (strcmp(unit->tensors[i].name.name, tensor->name.name) == 0)
+            return i;
+    return -1;
+}
+
 static void collect_tensors(ms_rank *rank, ms_param_unit *unit)
 {
     const ms_program *program = unit->options.program;
@@ -102,6 +106,7 @@ static void collect_tensors(ms_rank *rank, ms_param_unit *unit)
         to->segment = -1; /* set by add_segment */
         to->local = ms_world_local(rank->world, program, t, rank->place);
         ms_weight_name_of(program, t, unit->options.layer, &to->name);
+        to->same_as = earlier_matrix(unit, to);
         to->is_counted = is_counted(rank, unit, tensor, &to->name);
         set_copies(rank, program, to);
         to->is_partial = to->gradient >= 0 && program->mesh_size[tensor->mesh][2] > 1 &&
@@ -156,12 +161,16 @@ static void place_tensors(ms_param_unit *unit, int number, ms_segment *segment)
             segment->partial.end = segment->num_updated = segment->count;
         for (int i = 0; i < unit->num_tensors; i++) {
             ms_unit_tensor *tensor = &unit->tensors[i];
-            if (tensor->segment != number || kind_of(tensor) != kind)
+            if (tensor->segment != number || kind_of(tensor) != kind ||
+                tensor->same_as >= 0)
                 continue;
             tensor->first = segment->count;
             segment->count += tensor->local.count;
         }
     }
+    for (int i = 0; i < unit->num_tensors; i++)
+        if (unit->tensors[i].segment == number && unit->tensors[i].same_as >= 0)
+            unit->tensors[i].first = unit->tensors[unit->tensors[i].same_as].first;
 }
 
 enum {
@@ -177,7 +186,7 @@ static int class_of(const ms_param_unit *unit, const ms_unit_tensor *tensor)
 {
     const ms_program *program = unit->options.program;
     const ms_tensor *weight = &program->tensors[tensor->weight];
-    if (is_tied_matrix(program, weight))
+    if (ms_tensor_is_tied(program, tensor->weight))
         return TIED_MATRIX;
     if (weight->frozen)
         return weight->mesh == MS_SPARSE_MESH ? FROZEN_EXPERT : FROZEN_DENSE;
@@ -283,6 +292,11 @@ static ms_status allocate_segment(ms_rank *rank, ms_segment *segment)
     for (int i = 0; i < num; i++)
         MS_TRY(ms_unit_allocate(rank, a[i].part, a[i].scalar, a[i].count, a[i].memory));
     return MS_OK;
+}
+
+long ms_unit_layer(const ms_param_unit *unit)
+{
+    return unit->options.layer;
 }
 
 ms_status ms_unit_make(ms_rank *rank, const ms_unit_options *options, ms_param_unit **out)

@@ -36,6 +36,8 @@ typedef struct ms_unit_tensor {
     int weight, gradient; /* tensor indices; gradient is -1 without one */
     int segment;
     long first; /* index of the tensor's first element in the segment */
+    /* index of the unit's earlier tensor with this name, whose memory it shares; -1: none */
+    int same_as;
     ms_local local;
     ms_weight_name name;
     /* whether the gradient's memory holds nothing yet of this step, or of this micro-batch

@@ -95,7 +95,8 @@ static ms_range own_range(const ms_param_unit *unit, const ms_unit_tensor *t)
 
 static bool is_visited(const ms_param_unit *unit, const ms_unit_tensor *t, const visit *v)
 {
-    return t->segment >= unit->num_borrowed && (t->is_counted || !v->counted_only);
+    return t->segment >= unit->num_borrowed && t->same_as < 0 &&
+           (t->is_counted || !v->counted_only);
 }
 
 static void allocate_host_buffers(ms_arena *arena, const ms_param_unit *unit,

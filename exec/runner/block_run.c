@@ -157,11 +157,12 @@ static void size_rows(const ms_block_run *run, int tensor)
     const ms_tensor *t = &run->block->plan->program->tensors[tensor];
     ms_local *cell = &run->tensors->cells[tensor];
     const char *rows = strchr(t->dims, MS_DIM_ROWS);
-    if (rows == NULL || t->mesh != MS_SPARSE_MESH || run->tensors->routing == NULL ||
+    const ms_routing *routing = run->tensors->routing[t->module];
+    if (rows == NULL || t->mesh != MS_SPARSE_MESH || routing == NULL ||
         !run->rank->backend->has_values)
         return;
     int dim = (int)(rows - t->dims);
-    cell->shape[dim] = ms_routing_rows(run->tensors->routing, t);
+    cell->shape[dim] = ms_routing_rows(routing, t);
     cell->count = 1;
     for (int i = 0; i < cell->num_dims; i++)
         cell->count *= cell->shape[i];
@@ -186,6 +187,15 @@ static void pass_memory(const ms_block_run *run, int from, int to)
     t->alive[from] = false;
 }
 
+/* The layer of the model of a node; modules of multi-token prediction follow the last. */
+static long layer_of(const ms_block_run *run, const ms_node *node)
+{
+    const ms_program *program = run->block->plan->program;
+    int module = program->tensors[node->in[0]].module;
+    return module > 0 ? program->model->num_layers + module - 1
+                      : ms_unit_layer(run->block->unit);
+}
+
 static ms_op_call call_of(const ms_block_run *run, const ms_block_entry *entry)
 {
     const ms_program *program = run->block->plan->program;
@@ -193,7 +203,9 @@ static ms_op_call call_of(const ms_block_run *run, const ms_block_entry *entry)
     ms_op_call call = {.program = program,
                        .node = node,
                        .batch = run->batch,
-                       .routing = run->tensors->routing,
+                       .routing =
+                           run->tensors->routing[program->tensors[node->in[0]].module],
+                       .layer = layer_of(run, node),
                        .balanced_routing = run->rank->balanced_routing,
                        .workspace = run->workspace,
                        .predicted = entry->op};
@@ -209,7 +221,8 @@ static ms_op_call call_of(const ms_block_run *run, const ms_block_entry *entry)
 static bool can_write(const ms_node *node)
 {
     return node->op == MS_OP_EINSUM || node->op == MS_OP_SUM_TO ||
-           node->op == MS_OP_NORM_GRAD || node->op == MS_OP_EMBED_GRAD;
+           node->op == MS_OP_NORM_GRAD || node->op == MS_OP_EMBED_GRAD ||
+           node->op == MS_OP_SINK_GRAD || node->op == MS_OP_EXPERT_BIAS_GRAD;
 }
 
 /* Lets a node write gradients of weights whose memory holds nothing yet; where it can only
@@ -309,8 +322,10 @@ static ms_status execute_alone(const ms_block_run *run, const ms_block_entry *en
 {
     const ms_node *node = &run->block->plan->program->nodes[entry->node];
     ms_op_call call = call_of(run, entry);
-    if (node->op == MS_OP_EXCHANGE && run->tensors->routing == NULL)
-        MS_TRY(ms_lower_route(run->rank, run->arena, &call, &run->tensors->routing));
+    if (node->op == MS_OP_EXCHANGE && call.routing == NULL)
+        MS_TRY(ms_lower_route(
+            run->rank, run->arena, &call,
+            &run->tensors->routing[call.program->tensors[node->in[0]].module]));
     MS_TRY(allocate_results(run, node));
     if (is_in_place(node))
         run->tensors->cells[node->out[0]].data = run->tensors->cells[node->in[0]].data;

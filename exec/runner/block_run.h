@@ -20,9 +20,11 @@ typedef struct ms_rank_block {
 /* The tensors of a block for one micro-batch, from forward to the gradients of its
  * weights. */
 typedef struct ms_block_cells {
-    ms_local *cells;     /* (num_tensors): the program's tensors */
-    bool *alive;         /* (num_tensors): allocated and counted */
-    ms_routing *routing; /* tokens per expert in MoE layers, set by the dispatch */
+    ms_local *cells; /* (num_tensors): the program's tensors */
+    bool *alive;     /* (num_tensors): allocated and counted */
+    /* tokens per expert in MoE layers, set by the dispatch; [i]: of i-th module of
+     * multi-token prediction */
+    ms_routing *routing[1 + MS_MAX_NEXTN_LAYERS];
     /* index of a node already executed, fused with the node before it; 0 if none */
     int done_ahead;
 } ms_block_cells;

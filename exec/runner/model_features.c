@@ -39,6 +39,10 @@ static bool has_not_executed(const ms_model *m)
       m->norm_plus_one, true, true, FUSED)                                               \
     X(norms_after_attention_and_mlp, "norms after attention and MLP", m->post_norms,     \
       true, true, PRICED)                                                                \
+    X(no_norms_before_attention_and_mlp, "no norms before attention and MLP",            \
+      m->no_pre_norms, true, true, PRICED)                                               \
+    X(norms_of_all_queries_and_all_keys, "norms over all queries and all keys",          \
+      m->qk_norm_whole, true, true, PRICED)                                              \
     X(norms_of_queries_and_keys, "norms of queries and keys", m->qk_norm, true, true,    \
       PRICED)                                                                            \
     X(norm_of_the_embedding, "norm of the embedding", m->embedding_norm, true, true,     \
@@ -51,7 +55,11 @@ static bool has_not_executed(const ms_model *m)
     X(biases, "biases",                                                                  \
       m->qkv_bias || m->attention_out_bias || m->mlp_bias || m->head_bias, true, true,   \
       PRICED)                                                                            \
-    X(biases_of_experts, "biases of experts", m->moe.expert_bias, false, false, PRICED)  \
+    X(biases_of_experts, "biases of experts", m->moe.expert_bias, true, false, PRICED)   \
+    X(bias_of_the_routers_logits, "bias of the router's logits", m->moe.logit_bias,      \
+      true, true, PRICED)                                                                \
+    X(clamped_swiglu, "clamped SwiGLU", m->swiglu_limit > 0.0, true, false, FUSED)       \
+    X(attention_sinks, "attention sinks", m->attention_sinks, true, false, PRICED)       \
     X(grouped_queries, "grouped queries",                                                \
       m->attention == MS_ATTENTION_GQA && m->num_kv_heads < m->num_heads, true, true,    \
       PRICED)                                                                            \
@@ -64,6 +72,8 @@ static bool has_not_executed(const ms_model *m)
       m->attention_softcap > 0.0, true, true, FUSED)                                     \
     X(soft_cap_of_logits, "soft cap of logits", m->logit_softcap > 0.0, true, true,      \
       FUSED)                                                                             \
+    X(factor_of_logits, "factor of logits",                                              \
+      m->logit_scale > 0.0 && m->logit_scale != 1.0, true, true, FUSED)                  \
     X(learned_positions, "learned positions", m->position == MS_POSITION_LEARNED, true,  \
       true, PRICED)                                                                      \
     X(offset_of_learned_positions, "offset of learned positions",                        \
@@ -82,6 +92,9 @@ static bool has_not_executed(const ms_model *m)
       scales(m, MS_ROTARY_SCALING_LLAMA3), true, true, FUSED)                            \
     X(rotary_scaling_yarn, "rotary scaling: yarn", scales(m, MS_ROTARY_SCALING_YARN),    \
       true, true, FUSED)                                                                 \
+    X(yarn_without_truncation, "yarn without truncation",                                \
+      scales(m, MS_ROTARY_SCALING_YARN) && m->rotary_scaling.untruncated, true, true,    \
+      FUSED)                                                                             \
     X(mixtures_of_experts, "mixtures of experts", m->moe.num_experts > 0, true, true,    \
       PRICED)                                                                            \
     X(shared_experts, "shared experts", m->moe.shared_ffn_hidden > 0, true, true,        \
@@ -99,8 +112,14 @@ static bool has_not_executed(const ms_model *m)
     X(scaled_weights_of_experts, "scaled weights of experts",                            \
       m->moe.routed_scaling > 0.0 && m->moe.routed_scaling != 1.0, true, true, FUSED)    \
     X(multi_token_prediction, "multi-token prediction", m->num_nextn_predict_layers > 0, \
+      true, true, PRICED)                                                                \
+    X(dropout, "dropout", m->dropout, true, false, PRICED)                               \
+    X(dropout_of_the_embedding, "dropout of the embedding",                              \
+      m->dropout && m->embedding_dropout > 0.0, false, false, NOT_PRICED)                \
+    X(dropout_without_its_rates, "dropout without its rates",                            \
+      m->dropout && !(m->attention_dropout > 0.0 || m->hidden_dropout > 0.0 ||           \
+                      m->embedding_dropout > 0.0),                                       \
       false, false, PRICED)                                                              \
-    X(dropout, "dropout", m->dropout, false, false, PRICED)                              \
     X(mamba_2_and_layers_that_are_attention_or_an_mlp_alone,                             \
       "Mamba-2 and layers that are attention or an MLP alone", ms_model_is_hybrid(m),    \
       true, false, PRICED)

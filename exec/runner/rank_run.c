@@ -3,6 +3,7 @@
 
 #include "base/number.h"
 #include "exec/params/documents.h"
+#include "base/rng.h"
 #include "sim/simulate/move_names.h"
 
 #include <math.h>
@@ -57,6 +58,8 @@ static void add_documents(const ms_rank_run *r, ms_flight *flight, long first,
     batch->starts = starts;
 }
 
+#define DROPOUT_STREAM 0xD809u /* key of dropout's random numbers; tokens have others */
+
 static void make_batch(ms_rank_run *r, ms_flight *flight)
 {
     const ms_plan *plan = r->rank.planned->plan;
@@ -70,6 +73,7 @@ static void make_batch(ms_rank_run *r, ms_flight *flight)
                                .number = ++r->num_batches};
     if (!r->rank.backend->has_values)
         return;
+    const ms_rng dropout = ms_rng_split(ms_rng_seed(tokens->seed), DROPOUT_STREAM);
     int *inputs = MS_NEW_ARRAY(flight->arena, num * length, int);
     int *targets = MS_NEW_ARRAY(flight->arena, num * length, int);
     long first = (microbatch_of(r, flight) * r->rank.world->dp + r->rank.place->dp) * num;
@@ -78,6 +82,8 @@ static void make_batch(ms_rank_run *r, ms_flight *flight)
                            targets + i * length);
     flight->batch.tokens = inputs;
     flight->batch.targets = targets;
+    flight->batch.first_in_step = first;
+    flight->batch.dropout_key = ms_rng_split(dropout, (uint64_t)r->step).seed;
     if (plan->packing != MS_NOT_PACKED)
         add_documents(r, flight, first, targets);
 }
@@ -156,7 +162,7 @@ static ms_param_unit *embedding_unit(const ms_rank_run *r)
 static ms_status make_unit(ms_rank_run *r, const ms_rank_stage *stage, int block)
 {
     const ms_block_plan *plan = stage->blocks[block].plan;
-    bool tied = r->rank.planned->workload->model->tied_embeddings &&
+    bool tied = ms_head_shares_weights(r->rank.planned->workload) &&
                 plan->program->key.block == MS_BLOCK_HEAD;
     ms_unit_options options = {
         .program = plan->program,

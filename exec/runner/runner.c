@@ -295,8 +295,8 @@ ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
     for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++) {
         bool is_executed = (i >= MS_CHOOSE_LORA_RANK && i <= MS_CHOOSE_LORA_BASE) ||
                            (i >= MS_CHOOSE_PACKING && i <= MS_CHOOSE_LENGTHS) ||
-                           i == MS_CHOOSE_SHARED_OVERLAP ||
-                           i == MS_CHOOSE_STACK || i == MS_CHOOSE_RANKS_PER_DOMAIN ||
+                           i == MS_CHOOSE_SHARED_OVERLAP || i == MS_CHOOSE_STACK ||
+                           i == MS_CHOOSE_RANKS_PER_DOMAIN ||
                            i == MS_CHOOSE_PARTITION_ACTIVATIONS ||
                            (i == MS_CHOOSE_BUCKET_BYTES && plan->zero == 0);
         if (is_executed || ms_plan_is_plain(plan, i))
@@ -326,17 +326,20 @@ static ms_status check_buckets(ms_ctx *cx, const ms_planned *planned)
 }
 
 /* Rejects packed and padded sequences that a run does not carry out: on GPUs, padded to
- * the longest of a micro-batch, packed in front of mixers with states. */
+ * the longest of a micro-batch, packed in front of mixers with states or of modules that
+ * predict tokens further ahead, which may lie in the next sequence. */
 static ms_status check_packing(ms_ctx *cx, const ms_backend_job *job,
                                const ms_planned *planned)
 {
     const ms_plan *plan = planned->plan;
-    bool has_states = ms_model_mixers(planned->workload->model, MS_MIXER_MAMBA) > 0;
-    const char *where = job->backend->on_gpu         ? " on GPUs"
-                        : plan->packing == MS_PADDED ? ""
-                        : plan->packing == MS_PACKED && has_states
-                            ? " with Mamba-2 layers"
-                            : NULL;
+    const ms_model *model = planned->workload->model;
+    bool packed = plan->packing == MS_PACKED;
+    const char *where =
+        job->backend->on_gpu                                   ? " on GPUs"
+        : plan->packing == MS_PADDED                           ? ""
+        : packed && ms_model_mixers(model, MS_MIXER_MAMBA) > 0 ? " with Mamba-2 layers"
+        : packed && model->num_nextn_predict_layers > 0 ? " with multi-token prediction"
+                                                        : NULL;
     if (!job->backend->has_values || plan->packing == MS_NOT_PACKED || where == NULL)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not execute --packing %s%s",

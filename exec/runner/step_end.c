@@ -72,7 +72,7 @@ static ms_status exchange_tied(ms_rank_run *r, ms_rank_stage *stage, int block)
     const ms_split *split = r->rank.planned->pipeline.split;
     const ms_schedule_shape *shape = &r->rank.planned->schedule->shape;
     int kind = stage->blocks[block].plan->program->key.block;
-    if (!r->rank.planned->workload->model->tied_embeddings || kind == MS_BLOCK_LAYER ||
+    if (!ms_head_shares_weights(r->rank.planned->workload) || kind == MS_BLOCK_LAYER ||
         ms_split_ends_meet(split))
         return MS_OK;
     int other = kind == MS_BLOCK_EMBED ? ms_schedule_model_stages(shape) - 1 : 0;

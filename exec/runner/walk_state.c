@@ -257,7 +257,7 @@ static bool is_reduced_late(const ms_rank_run *r, const ms_rank_block *block)
 {
     const ms_planned *planned = r->rank.planned;
     return r->rank.backend->has_values && planned->schedule->shape.table != NULL &&
-           planned->workload->model->tied_embeddings &&
+           ms_head_shares_weights(planned->workload) &&
            block->plan->program->key.block == MS_BLOCK_EMBED &&
            ms_split_ends_meet(planned->pipeline.split);
 }

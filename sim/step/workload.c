@@ -89,7 +89,7 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
     out.block = which.block;
     /* modules of multi-token prediction are like the last layer */
     out.kind = is_head ? model->kind_of_layer[model->num_layers - 1] : which.kind;
-    out.mtp = is_head ? num_mtp(workload) : 0;
+    out.mtp = which.block == MS_BLOCK_LAYER ? 0 : num_mtp(workload);
     out.sequence_parallel = key->sequence_parallel && key->tp > 1;
     out.ring_repeats_heads = workload->stack->ring_repeats_heads;
     out.ring_gradient_bytes = (unsigned char)workload->stack->ring_gradient_bytes.value;

@@ -75,7 +75,7 @@ ms_status ms_run_open(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
     MS_TRY(ms_workload_make(cx, &inputs, plan, &out->workload));
     ms_planned_open(cx, out->workload, plan, planned);
     *world = ms_world_make(cx->arena, plan);
-    world->ties_embeddings = model->tied_embeddings;
+    world->ties_embeddings = ms_head_shares_weights(out->workload);
     out->planned = planned;
     out->world = world;
     return MS_OK;

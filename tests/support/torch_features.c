@@ -30,6 +30,12 @@ const char *const ms_feature_models[] = {"features/gemma-2",
                                          "architectures/nemotron-4",
                                          "architectures/nemotron-h",
                                          "architectures/nemotron-nano",
+                                         "features/deepseek-v3-mtp",
+                                         "features/two-ahead",
+                                         "architectures/olmo-2",
+                                         "architectures/command-r",
+                                         "architectures/gpt-oss",
+                                         "features/dropout",
                                          NULL};
 
 ms_feature_oracle ms_feature_oracle_load(ms_ctx *cx, const char *name)
@@ -59,7 +65,16 @@ const ms_feature_mesh ms_feature_one_rank = {
 bool ms_feature_can(const ms_feature_oracle *o, const ms_feature_mesh *m,
                     const ms_backend *backend)
 {
-    if (ms_model_is_hybrid(o->model) && (m->cp > 1 || backend->on_gpu))
+    const ms_model *model = o->model;
+    if (backend->on_gpu &&
+        (model->attention_sinks || model->moe.expert_bias || model->dropout))
+        return false;
+    if (ms_model_is_hybrid(model) && (m->cp > 1 || backend->on_gpu))
+        return false;
+    /* stacks of published frameworks do not train modules of multi-token prediction */
+    if (o->model->num_nextn_predict_layers > 0 && strcmp(m->stack, "meshsim") != 0)
+        return false;
+    if (model->qk_norm_whole && model->num_kv_heads % m->tp != 0)
         return false;
     bool is_split = m->cp > 1 && m->cp_method == MS_CP_ULYSSES;
     return !is_split || o->model->num_kv_heads % (m->cp * m->tp) == 0;

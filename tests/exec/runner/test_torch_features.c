@@ -133,7 +133,15 @@ static void every_feature_matters(void **state)
                  {5, MEMBER(rotary_interleaved)},
                  {5, MEMBER(rotary_scaling.mscale_all_dim)},
                  {5, MEMBER(moe.norm_topk)},
-                 {6, MEMBER(rotary_dim)}};
+                 {6, MEMBER(rotary_dim)},
+                 {28, MEMBER(nextn_loss_weight)},
+                 {30, MEMBER(qk_norm_whole)},
+                 {31, MEMBER(logit_scale)},
+                 {32, MEMBER(swiglu_limit)},
+                 {32, MEMBER(attention_sinks)},
+                 {32, MEMBER(rotary_scaling.untruncated)},
+                 {33, MEMBER(hidden_dropout)},
+                 {33, MEMBER(attention_dropout)}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ms_ctx *cx = test_cx();
         ms_feature_oracle o =

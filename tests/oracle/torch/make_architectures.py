@@ -9,7 +9,7 @@ shares nothing with meshsim but the formulas.
 Sources: huggingface transformers modeling_gpt2.py, modeling_opt.py, modeling_bloom.py, modeling_mpt.py, modeling_falcon.py,
 modeling_gptj.py, modeling_phi.py, modeling_stablelm.py, modeling_mistral.py, modeling_qwen2.py, modeling_qwen3.py,
 modeling_mixtral.py, modeling_qwen2_moe.py, modeling_qwen3_moe.py, modeling_starcoder2.py, modeling_nemotron.py, nvidia/Nemotron-H-8B-Base-8K modeling_nemotron_h.py;
-baichuan-inc/Baichuan-13B-Base modeling_baichuan.py. Weights, tokens and training: make_oracle.py, make_features.py.
+baichuan-inc/Baichuan-13B-Base modeling_baichuan.py; modeling_olmo2.py, modeling_cohere.py, modeling_gpt_oss.py. Weights, tokens and training: make_oracle.py, make_features.py.
 Needs torch only.
 """
 import json
@@ -379,6 +379,143 @@ def nemotron(tokens, weights, c, _):
     return logits_of(weights, norm(x, "model.head.norm"))
 
 
+def olmo2_shapes(c):
+    own = Own(c, norm_bias=False)
+    for i in range(c["layers"]):
+        own.layer(i, ("attention.post_norm", "mlp.post_norm"), gated=True)
+        for name, count in (("query", c["heads"]), ("key", c["kv_heads"])):
+            own.add(f"layers.{i}.attention.{name}_position.weight", count, c["hidden"] // c["heads"])
+    return own.head(tied=False)
+
+
+def olmo2(tokens, weights, c, _):
+    """Olmo2Attention's q_norm and k_norm are over all heads; Olmo2DecoderLayer has norms after its branches alone."""
+    def norm(x, name):
+        return rms_norm(x, weights[name + ".weight"], c["epsilon"])
+
+    def over_heads(x, name):  # [batch, heads, sequence, dim]
+        flat = x.transpose(1, 2).flatten(-2)
+        flat = rms_norm(flat, weights[name + ".weight"].flatten(), c["epsilon"])
+        return flat.unflatten(-1, (x.shape[1], x.shape[3])).transpose(1, 2)
+
+    x = embed(weights, tokens)
+    for i in range(c["layers"]):
+        layer = Layer(weights, i)
+        q, k, v = layer.qkv(x)
+        q, k = (over_heads(y, f"{layer.name}attention.{name}_position") for y, name in ((q, "query"), (k, "key")))
+        out = layer.out(attention(rotary(q, c["theta"]), rotary(k, c["theta"]), v))
+        x = x + norm(out, layer.name + "attention.post_norm")
+        out = layer.linear(F.silu(layer.linear(x, "gate")) * layer.linear(x, "up"), "down")
+        x = x + norm(out, layer.name + "mlp.post_norm")
+    return logits_of(weights, norm(x, "model.head.norm"))
+
+
+def cohere_shapes(c):
+    own = Own(c, norm_bias=False)
+    for i in range(c["layers"]):
+        own.layer(i, ("attention.norm",), gated=True)
+    return own.head(tied=True)
+
+
+def cohere(tokens, weights, c, _):
+    """CohereLayerNorm has no bias; CohereDecoderLayer adds attention and MLP of one norm."""
+    x = embed(weights, tokens)
+    for i in range(c["layers"]):
+        layer = Layer(weights, i)
+        y = layer.norm(x, "attention.norm", c["epsilon"])
+        q, k, v = layer.qkv(y)
+        q, k = (rotary(z, c["theta"], interleaved=True) for z in (q, k))
+        mlp = layer.linear(F.silu(layer.linear(y, "gate")) * layer.linear(y, "up"), "down")
+        x = x + layer.out(attention(q, k, v)) + mlp
+    return c["logit_scale"] * logits_of(weights, layer_norm(x, weights, "model.head.norm", c["epsilon"]))
+
+
+def gpt_oss_shapes(c):
+    own = Own(c, norm_bias=False)
+    dim = c["hidden"] // c["heads"]
+    for i in range(c["layers"]):
+        layer = f"layers.{i}."
+        for norm in NORMS:
+            own.norm(layer + norm)
+        for name, count in (("query", c["heads"]), ("key", c["kv_heads"]), ("value", c["kv_heads"])):
+            own.add(f"{layer}attention.{name}.weight", c["hidden"], count, dim)
+            own.add(f"{layer}attention.{name}_bias", count, dim)
+        own.add(layer + "attention.sinks.weight", c["heads"])
+        own.add(layer + "attention.output.weight", c["heads"], dim, c["hidden"])
+        own.add(layer + "attention.output_bias", c["hidden"])
+        own.add(layer + "router.logits.weight", c["hidden"], c["experts"])
+        own.add(layer + "router.logits_bias", c["experts"])
+        for e in range(c["experts"]):
+            for name, shape in (("gate", ("hidden", "ffn")), ("up", ("hidden", "ffn")), ("down", ("ffn", "hidden"))):
+                own.add(f"{layer}experts.{name}.{e}.weight", *(c[s] for s in shape))
+                own.add(f"{layer}experts.{name}_bias.{e}.bias", c[shape[1]])
+    return own.head(tied=False)
+
+
+def yarn_angles(c, dim, length):
+    """modeling_rope_utils.py _compute_yarn_parameters with truncate false: (angles of pairs, factor)."""
+    base, factor, old = c["theta"], c["factor"], c["original"]
+
+    def bound(rotations):
+        return dim * math.log(old / (rotations * 2 * math.pi)) / (2 * math.log(base))
+
+    low, high = max(bound(c["beta_fast"]), 0), min(bound(c["beta_slow"]), dim - 1)
+    pairs = torch.arange(dim // 2, dtype=torch.float64)
+    ramp = ((pairs - low) / (high - low)).clamp(0, 1)
+    inv_freq = base ** (-2 * pairs / dim)
+    inv_freq = inv_freq / factor * ramp + inv_freq * (1 - ramp)
+    return torch.outer(torch.arange(length, dtype=torch.float64), inv_freq), 0.1 * math.log(factor) + 1
+
+
+def with_sinks(q, k, v, sinks, window):
+    """eager_attention_forward: one more column of scores, which the values do not have."""
+    k, v = (y.repeat_interleave(q.shape[1] // y.shape[1], 1) for y in (k, v))
+    length = q.shape[2]
+    seen = torch.ones(length, length, dtype=torch.bool).tril()
+    if window:
+        seen = seen & torch.ones(length, length, dtype=torch.bool).triu(1 - window)
+    scores = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).masked_fill(~seen, -math.inf)
+    sink = sinks[None, :, None, None].expand(q.shape[0], -1, length, 1)
+    return base.merged(torch.cat((scores, sink), -1).softmax(-1)[..., :-1] @ v)
+
+
+def gpt_oss_experts(x, weights, name, c, margins):
+    """GptOssTopKRouter and GptOssExperts, whose gate and up are limited."""
+    logits = x @ weights[name + "router.logits.weight"] + weights[name + "router.logits_bias"]
+    features.note_margin(logits.detach(), c["top_k"], margins)
+    chosen, index = logits.topk(c["top_k"], -1)
+    share = torch.zeros_like(logits).scatter(-1, index, chosen.softmax(-1))
+
+    def expert(e):
+        def linear(y, which):
+            return y @ weights[f"{name}experts.{which}.{e}.weight"] + weights[f"{name}experts.{which}_bias.{e}.bias"]
+
+        gate = linear(x, "gate").clamp(max=c["limit"])
+        up = linear(x, "up").clamp(min=-c["limit"], max=c["limit"])
+        return linear((up + 1) * gate * torch.sigmoid(1.702 * gate), "down")
+
+    return sum(share[..., e : e + 1] * expert(e) for e in range(c["experts"]))
+
+
+def gpt_oss(tokens, weights, c, margins):
+    def norm(x, name):
+        return rms_norm(x, weights[name + ".weight"], c["epsilon"])
+
+    def turned(x):
+        angle, factor = yarn_angles(c, x.shape[-1], x.shape[2])
+        angle = torch.cat((angle, angle), -1)
+        return factor * (x * angle.cos() + rotate_half(x) * angle.sin())
+
+    x = embed(weights, tokens)
+    for i in range(c["layers"]):
+        layer = Layer(weights, i)
+        q, k, v = layer.qkv(norm(x, layer.name + "attention.norm"))
+        sinks = weights[layer.name + "attention.sinks.weight"]
+        x = x + layer.out(with_sinks(turned(q), turned(k), v, sinks, c["window"] if i % 2 == 0 else None))
+        x = x + gpt_oss_experts(norm(x, layer.name + "mlp.norm"), weights, layer.name, c, margins)
+    return logits_of(weights, norm(x, "model.head.norm"))
+
+
 def opt_config(hf):
     return {"layers": hf["num_hidden_layers"], "hidden": hf["hidden_size"], "heads": hf["num_attention_heads"],
             "ffn": hf["ffn_dim"], "vocab": hf["vocab_size"], "positions": hf["max_position_embeddings"], "epsilon": 1e-5}
@@ -627,6 +764,10 @@ OWN = {
                    stablelm_shapes, stablelm),
     "starcoder2": ({**SMALL, "kv_heads": 2, "theta": 100000, "sliding_window": 6}, starcoder2_shapes, starcoder2),
     "nemotron-4": ({**SMALL, "kv_heads": 2, "partial_rotary_factor": 0.5, "theta": 10000}, nemotron_shapes, nemotron),
+    "olmo-2": ({**SMALL, "kv_heads": 2, "theta": 500000, "epsilon": 1e-6}, olmo2_shapes, olmo2),
+    "command-r": ({**SMALL, "theta": 10000, "logit_scale": 0.25}, cohere_shapes, cohere),
+    "gpt-oss": ({**SMALL, "kv_heads": 2, "ffn": 12, "experts": 4, "top_k": 2, "window": 6, "limit": 0.125, "theta": 10,
+                 "factor": 4, "original": 16, "beta_fast": 2, "beta_slow": 0.5}, gpt_oss_shapes, gpt_oss),
 }
 IMPORTED = {"gpt2": (gpt2_shapes, gpt2), "opt": (opt_shapes, opt), "falcon": (falcon_shapes, falcon),
             "nemotron_h": (nemotron_h_shapes, nemotron_h)}

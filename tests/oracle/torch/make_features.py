@@ -1,10 +1,11 @@
 """Losses and gradients of small models with the features of Gemma, DeepSeek, Llama 3.1, GPT-NeoX and GLM, by plain
 PyTorch in fp64: an implementation that shares nothing with meshsim but the formulas.
 
-    make_features.py FOLDER
-        For each model file FOLDER/*.json writes beside it .results.safetensors: the gradients of the first step by
+    make_features.py FOLDER [NAME]...
+        For each model file FOLDER/*.json (or those named) writes beside it .results.safetensors: the gradients of the first step by
         weight name, and the losses of five steps of AdamW.
 
+Multi-token prediction is that of DeepSeek-V3, arXiv 2412.19437, section 2.2, equations 21 to 25.
 Formulas: huggingface transformers modeling_gemma2.py, modeling_gemma3.py, modeling_deepseek_v2.py, modeling_deepseek_v3.py,
 modeling_gpt_neox.py, modeling_glm4.py, modeling_rope_utils.py. Weights and tokens: make_oracle.py. Needs torch only.
 """
@@ -14,6 +15,7 @@ import math
 import os
 import sys
 
+import numpy as np
 import torch
 
 import make_oracle as base
@@ -94,12 +96,21 @@ def expert_shapes(model, name):
     return shapes
 
 
+def num_modules(model):
+    return model.get("num_nextn_predict_layers", 0)
+
+
 def shapes_of(model):
     hidden, vocab = model["hidden"], model["vocab"]
     shapes = {"model.embed_tokens.weight": [vocab, hidden], **norm_shapes(model, "model.norm", hidden)}
     if not model["tied_embeddings"]:
         shapes["lm_head.weight"] = [vocab, hidden]
-    for i, (moe, _) in enumerate(layers_of(model)):
+    layers = layers_of(model)
+    for i in range(len(layers), len(layers) + num_modules(model)):
+        shapes[f"model.layers.{i}.eh_proj.weight"] = [hidden, 2 * hidden]
+        for norm in ("enorm", "hnorm", "shared_head.norm"):
+            shapes.update(norm_shapes(model, f"model.layers.{i}.{norm}", hidden))
+    for i, (moe, _) in enumerate(layers + num_modules(model) * layers[-1:]):
         layer = f"model.layers.{i}."
         norms = ["input_layernorm", "post_attention_layernorm"]
         if model.get("post_norms"):
@@ -169,6 +180,36 @@ def rotate(x, model, window):
     return amplitude * (x * both.cos() + torch.cat((-x2, x1), -1) * both.sin())
 
 
+# ---- dropout ----
+
+
+def philox(key, counter):
+    """Philox4x32-10 (Salmon et al. 2011) of arrays of counters: four arrays of words."""
+    c = [np.asarray(x, dtype=np.uint64) for x in counter]
+    k = [key & 0xFFFFFFFF, key >> 32]
+    low = np.uint64(0xFFFFFFFF)
+    for _ in range(10):
+        first, second = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        c = [(second >> np.uint64(32)) ^ c[1] ^ np.uint64(k[0]), second & low,
+             (first >> np.uint64(32)) ^ c[3] ^ np.uint64(k[1]), first & low]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return c
+
+
+def dropped(x, rate, model, layer, place):
+    """x [sequence, .., row, column]: dropout whose masks depend on these indices, the step, the layer and the place in it;
+    with four dims the second counts heads, whose places follow `place`."""
+    if rate == 0:
+        return x
+    key = base.split(base.split(base.SEED, 0xD809), model["step"])
+    index = np.indices(x.shape)
+    head = index[1] if x.dim() == 4 else 0
+    site = np.broadcast_to((layer + 1) * (model["heads"] + 2) + place + head, x.shape)
+    words = philox(key, (index[-1] // 4, index[-2], index[0], site))
+    word = np.choose(index[-1] % 4, words)
+    return x * torch.from_numpy((word >= int(rate * 2**32)).astype(np.float64)) / (1 - rate)
+
+
 # ---- operations ----
 
 
@@ -194,7 +235,8 @@ def attend(q, k, v, model, scale, window):
     hidden = key > query
     if window is not None:
         hidden = hidden | (key <= query - window)
-    return scores.masked_fill(hidden, -math.inf).softmax(-1) @ v
+    share = scores.masked_fill(hidden, -math.inf).softmax(-1)
+    return dropped(share, model.get("attention_dropout", 0), model, model.get("layer"), 2) @ v
 
 
 def grouped_attention(x, weights, name, model, window):
@@ -274,32 +316,70 @@ def experts(x, weights, name, model, margins):
     return out
 
 
-def logits_of(tokens, weights, model, margins):
-    x = weights["model.embed_tokens.weight"][tokens] * model.get("embedding_scale", 1.0)
+def layer_of(x, weights, model, i, kind, margins):
+    moe, window = kind
+    layer = f"model.layers.{i}."
     attention = latent_attention if "mla" in model else grouped_attention
-    for i, (moe, window) in enumerate(layers_of(model)):
-        layer = f"model.layers.{i}."
+    model["layer"], rate = i, model.get("hidden_dropout", 0)
 
-        def forward(y):
-            if moe:
-                return experts(y, weights, layer + "mlp.", model, margins)
-            return mlp(y, weights, layer + "mlp.", model)
+    def forward(y):
+        if moe:
+            return experts(y, weights, layer + "mlp.", model, margins)
+        return mlp(y, weights, layer + "mlp.", model)
 
-        normed = norm_of(x, weights, layer + "input_layernorm", model)
-        out = attention(normed, weights, layer + "self_attn.", model, window)
-        if model.get("parallel_block"):
-            x = x + out + forward(norm_of(x, weights, layer + "post_attention_layernorm", model))
-        elif model.get("post_norms"):
-            x = x + norm_of(out, weights, layer + "post_attention_layernorm", model)
-            out = forward(norm_of(x, weights, layer + "pre_feedforward_layernorm", model))
-            x = x + norm_of(out, weights, layer + "post_feedforward_layernorm", model)
-        else:
-            x = x + out
-            x = x + forward(norm_of(x, weights, layer + "post_attention_layernorm", model))
-    x = norm_of(x, weights, "model.norm", model)
+    normed = norm_of(x, weights, layer + "input_layernorm", model)
+    out = attention(normed, weights, layer + "self_attn.", model, window)
+    if model.get("parallel_block"):
+        return x + out + forward(norm_of(x, weights, layer + "post_attention_layernorm", model))
+    if model.get("post_norms"):
+        x = x + norm_of(out, weights, layer + "post_attention_layernorm", model)
+        out = forward(norm_of(x, weights, layer + "pre_feedforward_layernorm", model))
+        return x + norm_of(out, weights, layer + "post_feedforward_layernorm", model)
+    x = x + dropped(out, rate, model, i, 0)
+    out = forward(norm_of(x, weights, layer + "post_attention_layernorm", model))
+    return x + dropped(out, rate, model, i, 1)
+
+
+def embedding_of(tokens, weights, model):
+    return weights["model.embed_tokens.weight"][tokens] * model.get("embedding_scale", 1.0)
+
+
+def hidden_of(tokens, weights, model, margins):
+    """Hidden states before the last norm."""
+    x = embedding_of(tokens, weights, model)
+    for i, kind in enumerate(layers_of(model)):
+        x = layer_of(x, weights, model, i, kind, margins)
+    return x
+
+
+def head_of(x, weights, model, norm):
+    x = norm_of(x, weights, norm, model)
     logits = x @ weights["model.embed_tokens.weight" if model["tied_embeddings"] else "lm_head.weight"].T
     cap = model.get("logit_softcap")
     return cap * torch.tanh(logits / cap) if cap else logits
+
+
+def logits_of(tokens, weights, model, margins):
+    return head_of(hidden_of(tokens, weights, model, margins), weights, model, "model.norm")
+
+
+# ---- multi-token prediction ----
+
+
+def module_losses(batch, x, weights, model, margins):
+    """Weighted losses of all modules: module k predicts, at position i of T, the target of position i + k, from the hidden
+    state of the module before and the embedding of token i + k; the sum is divided by all T positions (equation 24)."""
+    total, layers, length = 0.0, layers_of(model), x.shape[1]
+    for k in range(1, num_modules(model) + 1):
+        name = f"model.layers.{len(layers) + k - 1}."
+        hidden = norm_of(x[:, : length - k], weights, name + "hnorm", model)
+        ahead = norm_of(embedding_of(batch["input_ids"][:, k:], weights, model), weights, name + "enorm", model)
+        x = linear(torch.cat((ahead, hidden), -1), weights, name + "eh_proj")
+        x = layer_of(x, weights, model, len(layers) + k - 1, layers[-1], margins)
+        logits = head_of(x, weights, model, name + "shared_head.norm")
+        total = total + torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch["labels"][:, k:].flatten(),
+                                                          reduction="sum")
+    return total * model.get("nextn_loss_weight", 0.1) / num_modules(model) / batch["labels"].numel()
 
 
 # ---- training ----
@@ -318,7 +398,7 @@ def initial_by_name(shapes, norm_plus_one):
     weights = {}
     for name, shape in shapes.items():
         about_0 = name.endswith("_bias") or (norm_plus_one and "norm" in name)
-        if "mamba.skip" in name:  # about 1, as the weight of a norm
+        if "mamba.skip" in name or name.endswith("_position.weight"):  # about 1, as the weights of other norms
             weights[name] = base.initial(name, shape, is_norm=True)
             continue
         weights[name] = base.initial(name, shape)
@@ -329,8 +409,9 @@ def initial_by_name(shapes, norm_plus_one):
     return weights
 
 
-def train_weights(weights, vocab, logits_of_batch):
-    """Losses of five steps, the gradients of the first, and the closest choice of experts; in fp64."""
+def train_weights(weights, vocab, logits_of_batch, more=None):
+    """Losses of five steps, the gradients of the first, and the closest choice of experts; in fp64. more(batch, weights,
+    margins): what is minimized beside the loss."""
     weights = {name: w.requires_grad_() for name, w in weights.items()}
     first = {name: torch.zeros_like(w) for name, w in weights.items()}
     second = {name: torch.zeros_like(w) for name, w in weights.items()}
@@ -338,7 +419,7 @@ def train_weights(weights, vocab, logits_of_batch):
     for step in range(STEPS):
         batch = base.batch_of(vocab, step)
         loss = loss_of(logits_of_batch(batch, weights, margins), batch)
-        gradients = gradients_of(loss, weights)
+        gradients = gradients_of(loss if more is None else loss + more(batch, weights, margins), weights)
         losses.append(loss.detach())
         first_gradients = first_gradients or gradients
         with torch.no_grad():
@@ -354,13 +435,21 @@ def train_weights(weights, vocab, logits_of_batch):
 
 def train(model):
     weights = initial_by_name(shapes_of(model), model.get("norm_plus_one"))
-    return train_weights(weights, model["vocab"],
-                         lambda batch, w, margins: logits_of(batch["input_ids"], w, model, margins))
+    modules = None
+    if num_modules(model) > 0:
+        def modules(batch, w, margins):
+            return module_losses(batch, hidden_of(batch["input_ids"], w, model, margins), w, model, margins)
+    def logits(batch, w, margins):
+        model["step"] = model.get("step", -1) + 1
+        return logits_of(batch["input_ids"], w, model, margins)
+
+    return train_weights(weights, model["vocab"], logits, modules)
 
 
 def main():
     torch.set_num_threads(1)
-    for path in sorted(glob.glob(os.path.join(sys.argv[1], "*.json"))):
+    named = [os.path.join(sys.argv[1], name + ".json") for name in sys.argv[2:]]
+    for path in named or sorted(glob.glob(os.path.join(sys.argv[1], "*.json"))):
         with open(path) as file:
             model = json.load(file)
         losses, gradients, margin = train(model)
