@@ -293,7 +293,8 @@ ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
 {
     for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++) {
         bool is_executed = (i >= MS_CHOOSE_LORA_RANK && i <= MS_CHOOSE_LORA_BASE) ||
-                           i == MS_CHOOSE_STACK || i == MS_CHOOSE_RANKS_PER_DOMAIN;
+                           i == MS_CHOOSE_STACK || i == MS_CHOOSE_RANKS_PER_DOMAIN ||
+                           i == MS_CHOOSE_OPTIMIZER;
         if (is_executed || ms_plan_is_plain(plan, i))
             continue;
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not execute %s %s",
@@ -318,6 +319,19 @@ static ms_status check_adapters(ms_ctx *cx, const ms_backend_job *job,
     return ms_hint(cx, "predict, simulate, explain and search support it");
 }
 
+/* Rejects optimizers that the backend has no kernels for. */
+static ms_status check_optimizer(ms_ctx *cx, const ms_backend_job *job,
+                                 const ms_plan *plan)
+{
+    const ms_array_ops *arrays = job->backend->arrays;
+    if (plan->optimizer == MS_OPTIMIZER_ADAMW || arrays == NULL ||
+        arrays->orthogonalize != NULL)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "backend %s does not execute --optimizer %s",
+            job->backend->name, ms_optimizer_names[plan->optimizer]);
+    return ms_hint(cx, "--optimizer adamw, or a backend on CPUs");
+}
+
 ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
                         const ms_runner_options *options, ms_outcome *out)
 {
@@ -326,6 +340,7 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
     MS_TRY(check_sync(cx, job, planned));
     MS_TRY(check_adapters(cx, job, planned));
     MS_TRY(ms_runner_check_plan(cx, planned->plan));
+    MS_TRY(check_optimizer(cx, job, planned->plan));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};
     MS_TRY(ms_job_check_tags(cx, &state.job));
     MS_TRY(ms_job_check_records(cx, &state.job));
