@@ -48,10 +48,10 @@ static long num_shares(const ms_rank *rank, const ms_program *program, int weigh
 {
     const ms_tensor *tensor = &program->tensors[weight];
     long shares = rank->orthogonal_shares[tensor->mesh == MS_SPARSE_MESH];
-    if (tensor->at[2].kind != MS_SHARD || shares <= 1)
+    if (tensor->tp_letter == 0 || shares <= 1)
         return 1;
     long heads = program->model->num_kv_heads;
-    return tensor->at[2].dim == MS_DIM_KV_HEADS && shares > heads ? heads : shares;
+    return tensor->tp_letter == MS_DIM_KV_HEADS && shares > heads ? heads : shares;
 }
 
 static void add_matrices(const ms_rank *rank, const ms_program *program,
@@ -61,11 +61,11 @@ static void add_matrices(const ms_rank *rank, const ms_program *program,
     const ms_matrices of = matrices_of(rank, program, t->weight);
     bool has_experts = tensor->dims[0] == MS_DIM_EXPERTS;
     long count = has_experts ? t->local.shape[0] : 1, each = t->local.count / count;
-    const char *split =
-        tensor->at[2].kind == MS_SHARD ? strchr(tensor->dims, tensor->at[2].dim) : NULL;
-    bool by_rows = s->is_vector || split == NULL ||
+    const char *split = strchr(tensor->dims, tensor->tp_letter);
+    bool by_rows = s->is_vector ||
                    (size_t)(split - tensor->dims) < has_experts + of.num_row_dims;
-    bool is_split = split != NULL && program->mesh_size[tensor->mesh][2] > 1;
+    bool is_split = tensor->at[2].kind == MS_SHARD;
+    long shares = num_shares(rank, program, t->weight);
     for (long i = 0; i < count; i++) {
         ms_unit_matrix *m = &s->matrices[s->num_matrices++];
         *m = (ms_unit_matrix){.first = t->first + i * each,
@@ -73,13 +73,11 @@ static void add_matrices(const ms_rank *rank, const ms_program *program,
                               .columns = s->is_vector ? 1 : (long)of.columns,
                               .sums = s->num_sums,
                               .splits_rows = is_split && by_rows,
-                              .splits_columns = is_split && !by_rows,
+                              .splits_columns = (is_split || shares > 1) && !by_rows,
                               .num_copies = t->num_copies,
                               .whole_count =
                                   whole_count(program, t, (double)each, is_split),
-                              .num_shares = num_shares(rank, program, t->weight)};
-        if (m->num_shares > 1)
-            m->splits_columns = !by_rows;
+                              .num_shares = shares};
         assert(m->rows * m->columns == each);
         if (!s->is_vector && states_of(rank)->factored_bytes > 0.0)
             s->num_sums += m->rows + m->columns;
