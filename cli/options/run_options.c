@@ -305,6 +305,26 @@ static void note_passes(ms_ctx *cx, const ms_run_flags *f, const ms_tokens *toke
     }
 }
 
+/* Notes flags of constants that the plan's optimizer does not have. */
+static void note_constants(ms_ctx *cx, const ms_run_flags *f, ms_optimizer optimizer)
+{
+    static const struct {
+        bool beta1, beta2, epsilon;
+    } lacks[MS_NUM_OPTIMIZERS] = {[MS_OPTIMIZER_ADAFACTOR] = {true, true, true},
+                                  [MS_OPTIMIZER_SGD] = {false, true, true},
+                                  [MS_OPTIMIZER_LION] = {false, false, true}};
+    const struct {
+        const char *flag;
+        bool idle;
+    } flags[] = {{"--beta1", f->beta1.given && lacks[optimizer].beta1},
+                 {"--beta2", f->beta2.given && lacks[optimizer].beta2},
+                 {"--epsilon", f->epsilon.given && lacks[optimizer].epsilon}};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (flags[i].idle)
+            ms_note(cx, "%s has no effect: %s has no such constant", flags[i].flag,
+                    ms_optimizer_names[optimizer]);
+}
+
 static void note_no_effect(ms_ctx *cx, const ms_run_flags *f, const ms_model *model)
 {
     if (f->balanced_routing && model->moe.num_experts == 0)
@@ -343,5 +363,6 @@ ms_status ms_run_flags_options(ms_ctx *cx, const ms_run_flags *f, const ms_plan 
         MS_TRY(ms_tokens_load(cx, f->tokens, &out->tokens));
     note_passes(cx, f, &out->tokens);
     note_no_effect(cx, f, model);
+    note_constants(cx, f, plan->optimizer);
     return load_weights(cx, f->load_weights, out);
 }

@@ -52,11 +52,37 @@ static void the_first_step_in_8_bits_is_that_of_one_rank(void **state)
     ASSERT_INT(num_wrong(MS_OPTIMIZER_ADAM_8BIT, &first, 45), 0);
 }
 
+/* Where shards end with blocks they have the blocks, and so the weights, of one rank. */
+static void whole_blocks_in_8_bits_are_those_of_one_rank(void **state)
+{
+    (void)state;
+    static const struct {
+        long dp_shard, pp, zero;
+    } meshes[] = {{2, 1, 0}, {2, 1, 1}, {2, 1, 2}, {2, 1, 3}, {1, 2, 0}, {2, 2, 1}};
+    for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
+        ms_ctx *cx = test_cx();
+        ms_model *model = MS_NEW(cx->arena, ms_model);
+        *model = *ms_pubrun_model(cx->arena, ms_small_llama);
+        model->hidden = 256; /* whole blocks of 256 in each shard of a layer */
+        model->final_norm = false;
+        ms_run_case c = {.model = model, .plan = ms_run_base_plan(), .stack = "meshsim"};
+        c.plan.size[MS_DP_SHARD] = meshes[i].dp_shard;
+        c.plan.size[MS_PP] = meshes[i].pp;
+        c.plan.gpus = meshes[i].dp_shard * meshes[i].pp;
+        c.plan.zero = meshes[i].zero;
+        c.plan.reshard_after_forward = true;
+        c.plan.microbatch = 2;
+        c.plan.optimizer = MS_OPTIMIZER_ADAM_8BIT;
+        assert_true(ms_run_agrees(cx, &c, &ms_backend_loop, &ms_run_fp64));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sharded_updates_are_those_of_one_rank),
         cmocka_unit_test(the_first_step_in_8_bits_is_that_of_one_rank),
+        cmocka_unit_test(whole_blocks_in_8_bits_are_those_of_one_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
