@@ -11,6 +11,7 @@
 #include "cli/options/plan_command.h"
 #include "cli/options/run_memory.h"
 #include "cli/report/run_report.h"
+#include "costmodel/plan/stack_choices.h"
 #include "exec/backends/backends.h"
 #include "exec/launch/launch.h"
 #include "exec/measure/measure.h"
@@ -276,7 +277,7 @@ static ms_status check_run(request *r)
     const ms_backend *backend = ms_backend_find("loop");
     bool other_kernels = r->choice.backend->on_gpu;
     ms_run_check_tolerance tolerance = ms_run_check_tolerance_of(how.type, other_kernels);
-    if (r->plan.optimizer == MS_OPTIMIZER_ADAM_8BIT) /* blocks end where shards do */
+    if (ms_plan_has_moment_blocks(&r->plan)) /* they end where shards do */
         tolerance.later_loss = tolerance.weight = INFINITY;
     how.orthogonal_shares[0] = r->plan.size[MS_TP];
     how.orthogonal_shares[1] = r->plan.etp;

@@ -35,7 +35,7 @@ void ms_stack_set_recipe(ms_stack *stack, const ms_plan *plan);
  * gathers in fp8 with a wider compute type. */
 ms_status ms_plan_check_types(ms_ctx *cx, const ms_plan *plan, const ms_device *device);
 
-/* What an optimizer keeps. Sources: Loshchilov and Hutter 2019 (arXiv 1711.05101);
+/* States of an optimizer. Sources: Loshchilov and Hutter 2019 (arXiv 1711.05101);
  * Dettmers et al. 2022 (arXiv 2110.02861); Shazeer and Stern 2018 (arXiv 1804.04235),
  * algorithm 4; torch.optim.SGD with momentum; Chen et al. 2023 (arXiv 2302.06675),
  * algorithm 2; Jordan et al. 2024 (kellerjordan.github.io/posts/muon). */
@@ -47,6 +47,9 @@ typedef struct ms_optimizer_states {
     int orthogonal_iterations;
 } ms_optimizer_states;
 extern const ms_optimizer_states ms_states_of_optimizer[MS_NUM_OPTIMIZERS];
+
+/* Whether the optimizer's moments are in blocks of 8-bit integers (MS_STORE_INT8). */
+bool ms_plan_has_moment_blocks(const ms_plan *plan);
 
 /* Puts the states and the traffic of the plan's optimizer in place of AdamW's. */
 void ms_stack_set_optimizer(ms_stack *stack, const ms_plan *plan);

@@ -18,14 +18,20 @@ static ms_coefficient chosen(double value)
     return (ms_coefficient){value, MS_SPEC, "the plan's optimizer"};
 }
 
+bool ms_plan_has_moment_blocks(const ms_plan *plan)
+{
+    return plan->optimizer_dtype == MS_STORE_INT8 ||
+           (plan->optimizer == MS_OPTIMIZER_ADAM_8BIT &&
+            plan->optimizer_dtype == MS_STORE_DEFAULT);
+}
+
 void ms_stack_set_optimizer(ms_stack *stack, const ms_plan *plan)
 {
     const ms_optimizer_states *states = &ms_states_of_optimizer[plan->optimizer];
     if (plan->optimizer == MS_OPTIMIZER_ADAMW)
         return;
     double traffic_bytes = ms_update_traffic_bytes(stack);
-    if (plan->optimizer == MS_OPTIMIZER_ADAM_8BIT &&
-        plan->optimizer_dtype == MS_STORE_DEFAULT)
+    if (ms_plan_has_moment_blocks(plan))
         stack->moment_bytes = chosen(2.0 * ms_storage_bytes(MS_STORE_INT8, 0.0));
     double moment_bytes = stack->moment_bytes.value / 2.0;
     stack->moment_bytes = chosen(states->num_moments * moment_bytes);

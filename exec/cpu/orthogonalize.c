@@ -27,8 +27,8 @@ static void scale(double *x, double factor, long count)
 void ms_host_orthogonalize(double *x, long m, long n, int iterations, double *scratch)
 {
     double *a = scratch, *b = a + m * m, *bx = b + m * m;
-    const ms_gemm outer = {.transpose_b = true, .m = m, .n = m, .k = n, .ld_a = n,
-                           .ld_b = n, .ld_c = m};
+    const ms_gemm outer = {
+        .transpose_b = true, .m = m, .n = m, .k = n, .ld_a = n, .ld_b = n, .ld_c = m};
     const ms_gemm square = {.m = m, .n = m, .k = m, .ld_a = m, .ld_b = m, .ld_c = m};
     const ms_gemm last = {.m = m, .n = n, .k = m, .ld_a = m, .ld_b = n, .ld_c = n};
     scale(x, 1.0 / (norm_of(x, m * n) + MUON_EPSILON), m * n);

@@ -13,8 +13,8 @@ static void adamw(const ms_adamw *how, const ms_elements *e)
         double g = e->gradient[i], *m = &e->moments[0][i], *v = &e->moments[1][i];
         *m += (g - *m) * (1.0 - how->beta1);
         *v = *v * how->beta2 + (1.0 - how->beta2) * g * g;
-        e->weight[i] = e->weight[i] * decay - how->learning_rate / first * *m /
-                                                  (sqrt(*v) / root + how->epsilon);
+        e->weight[i] = e->weight[i] * decay -
+                       how->learning_rate / first * *m / (sqrt(*v) / root + how->epsilon);
     }
 }
 
@@ -37,8 +37,7 @@ static void lion(const ms_adamw *how, const ms_elements *e)
     for (long i = 0; i < e->count; i++) {
         double g = e->gradient[i], *m = &e->moments[0][i];
         double update = sign_of(how->beta1 * *m + (1.0 - how->beta1) * g);
-        e->weight[i] -=
-            how->learning_rate * (update + how->weight_decay * e->weight[i]);
+        e->weight[i] -= how->learning_rate * (update + how->weight_decay * e->weight[i]);
         *m = how->beta2 * *m + (1.0 - how->beta2) * g;
     }
 }
@@ -75,8 +74,8 @@ void ms_dynamic_tree(bool is_signed, double out[256])
     for (int decade = 0; decade < NUM_DECADES; decade++) {
         int parts = (is_signed ? 1 : 2) << decade;
         for (int i = 0; i < parts; i++)
-            out[at++] = pow(10.0, decade - NUM_DECADES + 1) *
-                        (0.1 + 0.9 * (i + 0.5) / parts);
+            out[at++] =
+                pow(10.0, decade - NUM_DECADES + 1) * (0.1 + 0.9 * (i + 0.5) / parts);
     }
     for (int i = 1; is_signed && i <= zero; i++)
         out[zero - i] = -out[zero + i];

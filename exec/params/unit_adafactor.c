@@ -55,8 +55,7 @@ static void add_square(pass *p, int matrix, long element, long at)
     const ms_elements *of = &p->chunk.of;
     double square = of->gradient[at] * of->gradient[at] + SQUARE_EPSILON;
     if (p->segment->is_vector) {
-        of->moments[0][at] =
-            p->beta2 * of->moments[0][at] + (1.0 - p->beta2) * square;
+        of->moments[0][at] = p->beta2 * of->moments[0][at] + (1.0 - p->beta2) * square;
         return;
     }
     p->sums[m->sums + element / m->columns] += square;
@@ -94,7 +93,7 @@ static ms_status average_sums(pass *p)
     const ms_segment *s = p->segment;
     const ms_rank *rank = p->chunk.rank;
     const ms_array_ops *arrays = rank->backend->arrays;
-    ms_scalar scalar = p->chunk.unit->precision.state;
+    ms_scalar scalar = s->sum;
     long own = s->num_sums / s->num_shards;
     double *now = p->sums, *old = MS_NEW_ARRAY(p->arena, own, double);
     if (s->num_shards > 1) {
@@ -106,10 +105,9 @@ static ms_status average_sums(pass *p)
     for (long i = 0; i < own; i++)
         now[i] = p->beta2 * old[i] + (1.0 - p->beta2) * now[i];
     MS_TRY(arrays->write(rank->cx, rank->device, scalar, s->sums, now, own));
-    return s->num_shards > 1
-               ? ms_unit_collect(p->chunk.rank, MS_TRANSFER_ALL_GATHER, s->shard_group,
-                                 now, p->sums, own)
-               : MS_OK;
+    return s->num_shards > 1 ? ms_unit_collect(p->chunk.rank, MS_TRANSFER_ALL_GATHER,
+                                               s->shard_group, now, p->sums, own)
+                             : MS_OK;
 }
 
 static ms_status update_sums(pass *p)

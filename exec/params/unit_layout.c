@@ -283,7 +283,7 @@ static int list_arrays(const ms_precision *p, ms_segment *s, array out[NUM_ARRAY
         {MS_MEMORY_OPTIMIZER, s->moment, second, &s->moments[1]},
         {MS_MEMORY_OPTIMIZER, MS_SCALAR_FP32, blocks, &s->scales[0]},
         {MS_MEMORY_OPTIMIZER, MS_SCALAR_FP32, blocks, &s->scales[1]},
-        {MS_MEMORY_OPTIMIZER, p->state, s->num_sums / s->num_shards, &s->sums},
+        {MS_MEMORY_OPTIMIZER, s->sum, s->num_sums / s->num_shards, &s->sums},
         {MS_MEMORY_OPTIMIZER, p->state, p->has_master ? own : 0, &s->master}};
     memcpy(out, all, sizeof all);
     return NUM_ARRAYS;

@@ -77,9 +77,8 @@ static ms_status update_matrix(ms_chunk *chunk, const ms_unit_matrix *matrix,
     for (long at = range.first; at < range.end; at += chunk->of.count) {
         MS_TRY(ms_chunk_read(chunk, at, range.end));
         for (long i = 0; i < chunk->of.count; i++)
-            chunk->of.weight[i] =
-                chunk->of.weight[i] * decay -
-                how->learning_rate * orthogonal[at - matrix->first + i];
+            chunk->of.weight[i] = chunk->of.weight[i] * decay -
+                                  how->learning_rate * orthogonal[at - matrix->first + i];
         MS_TRY(ms_chunk_write(chunk));
     }
     return MS_OK;

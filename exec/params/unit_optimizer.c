@@ -34,6 +34,14 @@ static ms_status update_adamw(ms_rank *rank, const ms_param_unit *unit, ms_segme
     return MS_OK;
 }
 
+/* The optimizer of a segment: AdamW for what Muon has no matrices of. */
+static ms_optimizer optimizer_of(const ms_rank *rank, const ms_segment *segment)
+{
+    ms_optimizer optimizer = rank->planned->plan->optimizer;
+    bool as_adamw = optimizer == MS_OPTIMIZER_MUON && segment->is_vector;
+    return as_adamw ? MS_OPTIMIZER_ADAMW : optimizer;
+}
+
 static ms_status update_elements(ms_rank *rank, const ms_param_unit *unit, ms_segment *s,
                                  const ms_adamw *how)
 {
@@ -41,12 +49,11 @@ static ms_status update_elements(ms_rank *rank, const ms_param_unit *unit, ms_se
     ms_chunk chunk = ms_chunk_make(arena, rank, unit, s, how);
     ms_range range = ms_segment_updated(s);
     ms_status status = MS_OK;
-    for (long at = range.first; at < range.end && status == MS_OK;
-         at += chunk.of.count) {
+    for (long at = range.first; at < range.end && status == MS_OK; at += chunk.of.count) {
         status = ms_chunk_read(&chunk, at, range.end);
         if (status != MS_OK)
             break;
-        ms_optimizer_step(rank->planned->plan->optimizer, how, &chunk.of);
+        ms_optimizer_step(optimizer_of(rank, s), how, &chunk.of);
         status = ms_chunk_write(&chunk);
     }
     ms_arena_close(arena);
@@ -56,7 +63,8 @@ static ms_status update_elements(ms_rank *rank, const ms_param_unit *unit, ms_se
 typedef ms_status segment_update(ms_rank *rank, const ms_param_unit *unit,
                                  ms_segment *segment, const ms_adamw *how);
 
-static segment_update *update_of(const ms_rank *rank, const ms_segment *segment)
+static segment_update *update_of(const ms_rank *rank, const ms_param_unit *unit,
+                                 const ms_segment *segment)
 {
     static segment_update *const updates[MS_NUM_OPTIMIZERS] = {
         [MS_OPTIMIZER_ADAMW] = update_adamw,
@@ -66,9 +74,9 @@ static segment_update *update_of(const ms_rank *rank, const ms_segment *segment)
         [MS_OPTIMIZER_LION] = update_elements,
         [MS_OPTIMIZER_MUON] = ms_segment_update_muon,
     };
-    ms_optimizer optimizer = rank->planned->plan->optimizer;
-    bool as_adamw = optimizer == MS_OPTIMIZER_MUON && segment->is_vector;
-    return as_adamw ? update_adamw : updates[optimizer];
+    segment_update *update = updates[optimizer_of(rank, segment)];
+    bool has_kernel = segment->moment == unit->precision.state;
+    return update == update_adamw && !has_kernel ? update_elements : update;
 }
 
 ms_status ms_unit_update(ms_rank *rank, ms_param_unit *unit, const ms_adamw *how)
@@ -76,7 +84,7 @@ ms_status ms_unit_update(ms_rank *rank, ms_param_unit *unit, const ms_adamw *how
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         ms_segment *segment = unit->segments[i];
         if (rank->backend->has_values && !segment->is_frozen)
-            MS_TRY(update_of(rank, segment)(rank, unit, segment, how));
+            MS_TRY(update_of(rank, unit, segment)(rank, unit, segment, how));
     }
     return MS_OK;
 }

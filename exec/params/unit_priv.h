@@ -18,10 +18,10 @@ long ms_range_length(ms_range range);
  * or in a segment of vectors any other weight, with one column. */
 typedef struct ms_unit_matrix {
     long first;         /* index of its first element in the segment */
-    long rows, columns; /* of the rank's part */
+    long rows, columns; /* sizes of the rank's part */
     long sums; /* index of its rows' sums in those of the segment; its columns' follow */
     bool splits_rows, splits_columns; /* tp ranks hold parts of its rows, or columns */
-    int num_copies; /* neighbouring tp ranks with this part; 1: only this one */
+    int num_copies;     /* neighbouring tp ranks with this part; 1: only this one */
     double whole_count; /* elements of the whole weight, without padding */
     /* the rank's part is `num_shares` matrices one after the other: along its columns if
      * splits_columns, else along its rows (ms_rank.orthogonal_shares) */
@@ -48,8 +48,9 @@ typedef struct ms_segment {
     int num_matrices;             /* 0 if the optimizer updates element by element */
     ms_unit_matrix *matrices;
     /* Adafactor: sums of squares of rows and columns, of which the rank keeps num_sums /
-     * num_shards, in the type of `master` */
+     * num_shards, in type `sum` */
     long num_sums;
+    ms_scalar sum;
     void *sums;
     void *whole; /* gathered parameters (ZeRO-3 without reshard) */
     bool has_reduced;

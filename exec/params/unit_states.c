@@ -1,10 +1,11 @@
-/* What a plan's optimizer keeps for a segment, and host copies of its elements. */
+/* States of a plan's optimizer for a segment, and host copies of its elements. */
 #include "costmodel/cost/update_cost.h"
 #include "costmodel/plan/stack_choices.h"
 #include "exec/params/unit_priv.h"
 #include "sim/simulate/move_names.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <string.h>
 
 static const ms_optimizer_states *states_of(const ms_rank *rank)
@@ -62,8 +63,8 @@ static void add_matrices(const ms_rank *rank, const ms_program *program,
     bool has_experts = tensor->dims[0] == MS_DIM_EXPERTS;
     long count = has_experts ? t->local.shape[0] : 1, each = t->local.count / count;
     const char *split = strchr(tensor->dims, tensor->tp_letter);
-    bool by_rows = s->is_vector ||
-                   (size_t)(split - tensor->dims) < has_experts + of.num_row_dims;
+    bool by_rows =
+        s->is_vector || (size_t)(split - tensor->dims) < has_experts + of.num_row_dims;
     bool is_split = tensor->at[2].kind == MS_SHARD;
     long shares = num_shares(rank, program, t->weight);
     for (long i = 0; i < count; i++) {
@@ -101,6 +102,18 @@ static void set_matrices(const ms_rank *rank, const ms_param_unit *unit, int seg
     s->num_sums = (s->num_sums + s->num_shards - 1) / s->num_shards * s->num_shards;
 }
 
+/* Type of moments by the plan; `state` if it states none. */
+static ms_scalar moment_scalar(const ms_plan *plan, ms_scalar state)
+{
+    static const ms_scalar scalars[] = {[MS_STORE_FP32] = MS_SCALAR_FP32,
+                                        [MS_STORE_BF16] = MS_SCALAR_BF16,
+                                        [MS_STORE_INT8] = MS_SCALAR_BYTE};
+    assert(plan->optimizer_dtype != MS_STORE_FP8);
+    if (plan->optimizer_dtype != MS_STORE_DEFAULT)
+        return scalars[plan->optimizer_dtype];
+    return plan->optimizer == MS_OPTIMIZER_ADAM_8BIT ? MS_SCALAR_BYTE : state;
+}
+
 void ms_segment_set_states(const ms_rank *rank, ms_param_unit *unit, int segment)
 {
     ms_segment *s = unit->segments[segment];
@@ -111,11 +124,10 @@ void ms_segment_set_states(const ms_rank *rank, ms_param_unit *unit, int segment
             weight = unit->tensors[i].weight;
     assert(weight >= 0);
     s->is_vector = ms_weight_is_vector(rank, program, weight);
-    s->num_moments = s->is_vector ? states_of(rank)->num_vector_moments
-                                  : states_of(rank)->num_moments;
-    s->moment = rank->planned->plan->optimizer == MS_OPTIMIZER_ADAM_8BIT
-                    ? MS_SCALAR_BYTE
-                    : unit->precision.state;
+    s->num_moments =
+        s->is_vector ? states_of(rank)->num_vector_moments : states_of(rank)->num_moments;
+    s->moment = moment_scalar(rank->planned->plan, unit->precision.state);
+    s->sum = s->moment == MS_SCALAR_FP64 ? MS_SCALAR_FP64 : MS_SCALAR_FP32;
     if (updates_matrices(rank) && !s->is_frozen)
         set_matrices(rank, unit, segment);
 }
@@ -152,6 +164,22 @@ static void *weights_at(const ms_chunk *chunk, ms_scalar *scalar)
                : ms_segment_param(chunk->unit, chunk->segment, chunk->first);
 }
 
+/* On CPUs, where device memory is the host's. */
+static void move_bf16(uint16_t *values, double *copy, long count, bool writes)
+{
+    for (long i = 0; i < count; i++) {
+        uint32_t bits = (uint32_t)values[i] << 16;
+        float value = writes ? (float)ms_rounded_to_bf16((float)copy[i]) : 0.0F;
+        if (writes) {
+            memcpy(&bits, &value, sizeof bits);
+            values[i] = (uint16_t)(bits >> 16);
+        } else {
+            memcpy(&value, &bits, sizeof value);
+            copy[i] = (double)value;
+        }
+    }
+}
+
 static ms_status move_moment(const ms_chunk *chunk, int which, bool writes)
 {
     const ms_segment *s = chunk->segment;
@@ -169,6 +197,10 @@ static ms_status move_moment(const ms_chunk *chunk, int which, bool writes)
             ms_codes_read(is_signed, values, scales, count, copy);
         return MS_OK;
     }
+    if (s->moment == MS_SCALAR_BF16) {
+        move_bf16(values, copy, count, writes);
+        return MS_OK;
+    }
     if (writes)
         return arrays->write(rank->cx, rank->device, s->moment, values, copy, count);
     return arrays->read(rank->cx, rank->device, s->moment, copy, values, count);
@@ -184,10 +216,9 @@ ms_status ms_chunk_read(ms_chunk *chunk, long first, long end)
     e->count = end - first < MS_UPDATE_CHUNK ? end - first : MS_UPDATE_CHUNK;
     const void *weights = weights_at(chunk, &scalar);
     MS_TRY(arrays->read(rank->cx, rank->device, scalar, e->weight, weights, e->count));
-    MS_TRY(arrays->read(rank->cx, rank->device, chunk->unit->precision.gradient,
-                        e->gradient,
-                        ms_segment_gradient(chunk->unit, chunk->segment, first),
-                        e->count));
+    MS_TRY(
+        arrays->read(rank->cx, rank->device, chunk->unit->precision.gradient, e->gradient,
+                     ms_segment_gradient(chunk->unit, chunk->segment, first), e->count));
     for (long i = 0; i < e->count; i++)
         e->gradient[i] *= chunk->how->gradient_scale;
     for (int i = 0; i < chunk->num_moments; i++)

@@ -28,7 +28,7 @@ typedef struct ms_runner_options {
     ms_tokens tokens;
     /* constants of the plan's optimizer; the runner sets gradient_scale and step */
     ms_adamw optimizer;
-    double clip_norm;   /* largest norm of all gradients; 0: no clipping */
+    double clip_norm; /* largest norm of all gradients; 0: no clipping */
     bool balanced_routing;
     /* ms_rank.orthogonal_shares: a reference of a run with tp needs its tp and etp */
     long orthogonal_shares[2];

@@ -11,6 +11,7 @@
  * 4. Asynchronous TP holds the input of a transfer and the result of the product beside
  * the transfer at once, where predictions have one after the other. */
 #include "base/number.h"
+#include "costmodel/plan/stack_choices.h"
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
 #include "tests/support/run_cases.h"
@@ -145,7 +146,7 @@ static bool has_rounded_states(const ms_plan *plan, const ms_planned *p)
 {
     const ms_shard_sizes *shards = &p->pipeline.shards;
     bool is_sharded = p->sharding > MS_ZERO_0 && shards->dense + shards->expert > 2.0;
-    return plan->optimizer == MS_OPTIMIZER_ADAM_8BIT ||
+    return ms_plan_has_moment_blocks(plan) ||
            (is_sharded && (plan->optimizer == MS_OPTIMIZER_ADAFACTOR ||
                            plan->optimizer == MS_OPTIMIZER_MUON));
 }
@@ -282,20 +283,27 @@ static void frozen_weights_have_no_states(void **state)
     check_cases(0, NUM_CASES / 2, false, true);
 }
 
-/* Every optimizer's moments, sums and scales, with adapters now and then. */
+/* Every optimizer's moments in all types, sums and scales; with adapters now and then. */
 static void every_optimizer_keeps_what_was_predicted(void **state)
 {
     (void)state;
+    static const ms_storage stored[] = {MS_STORE_DEFAULT, MS_STORE_BF16, MS_STORE_INT8,
+                                        MS_STORE_FP32};
     int num_wrong = 0, num_compared = 0;
     for (long i = 0; i < NUM_CASES; i++) {
         ms_ctx cx = {.arena = ms_arena_open()};
         ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 23, i, 0);
         const habits how = {&ms_backend_loop, MS_REAL_FP32, true, true};
         c.plan.optimizer = (ms_optimizer)(i % MS_NUM_OPTIMIZERS);
+        c.plan.optimizer_dtype = stored[i / MS_NUM_OPTIMIZERS % 4];
+        if (c.plan.optimizer == MS_OPTIMIZER_ADAFACTOR &&
+            c.plan.optimizer_dtype == MS_STORE_INT8)
+            c.plan.optimizer_dtype = MS_STORE_DEFAULT; /* not executed */
         if (i % 7 == 0)
             ms_run_case_adapt(&c, i);
         if (!agrees(&cx, &c, &how, &num_compared)) {
-            printf("that was case %ld with %s\n", i, ms_optimizer_names[c.plan.optimizer]);
+            printf("that was case %ld with %s\n", i,
+                   ms_optimizer_names[c.plan.optimizer]);
             num_wrong++;
         }
         ms_arena_close(cx.arena);

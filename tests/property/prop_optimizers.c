@@ -14,13 +14,15 @@ static bool has_zero_gradients(const ms_model *model)
     return model->qkv_bias || model->attention_out_bias;
 }
 
-static int num_wrong(ms_optimizer optimizer, const ms_run_tolerance *how, uint64_t seed)
+static int num_wrong_in(ms_storage moments, ms_optimizer optimizer,
+                        const ms_run_tolerance *how, uint64_t seed)
 {
     int wrong = 0;
     for (long i = 0, done = 0; done < NUM_PLANS; i++) {
         ms_ctx cx = {.arena = ms_arena_open()};
         ms_run_case c = ms_run_case_draw(&cx, how, seed, i, 0);
         c.plan.optimizer = optimizer;
+        c.plan.optimizer_dtype = moments;
         if (!has_zero_gradients(c.model)) {
             done++;
             if (!ms_run_agrees(&cx, &c, &ms_backend_loop, how)) {
@@ -33,6 +35,11 @@ static int num_wrong(ms_optimizer optimizer, const ms_run_tolerance *how, uint64
     return wrong;
 }
 
+static int num_wrong(ms_optimizer optimizer, const ms_run_tolerance *how, uint64_t seed)
+{
+    return num_wrong_in(MS_STORE_DEFAULT, optimizer, how, seed);
+}
+
 static void sharded_updates_are_those_of_one_rank(void **state)
 {
     (void)state;
@@ -40,6 +47,16 @@ static void sharded_updates_are_those_of_one_rank(void **state)
     ASSERT_INT(num_wrong(MS_OPTIMIZER_LION, &ms_run_fp64, 42), 0);
     ASSERT_INT(num_wrong(MS_OPTIMIZER_ADAFACTOR, &ms_run_fp64, 43), 0);
     ASSERT_INT(num_wrong(MS_OPTIMIZER_MUON, &ms_run_fp64, 44), 0);
+}
+
+/* Moments in fewer bits than the weights' are rounded alike on all meshes. */
+static void narrow_moments_are_those_of_one_rank(void **state)
+{
+    (void)state;
+    ASSERT_INT(num_wrong_in(MS_STORE_BF16, MS_OPTIMIZER_ADAMW, &ms_run_fp64, 46), 0);
+    ASSERT_INT(num_wrong_in(MS_STORE_FP32, MS_OPTIMIZER_ADAMW, &ms_run_fp64, 47), 0);
+    ASSERT_INT(num_wrong_in(MS_STORE_BF16, MS_OPTIMIZER_MUON, &ms_run_fp64, 48), 0);
+    ASSERT_INT(num_wrong_in(MS_STORE_BF16, MS_OPTIMIZER_ADAFACTOR, &ms_run_fp64, 49), 0);
 }
 
 /* Blocks of moments in 8 bits end where shards do, so that only the first step is equal. */
@@ -81,6 +98,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sharded_updates_are_those_of_one_rank),
+        cmocka_unit_test(narrow_moments_are_those_of_one_rank),
         cmocka_unit_test(the_first_step_in_8_bits_is_that_of_one_rank),
         cmocka_unit_test(whole_blocks_in_8_bits_are_those_of_one_rank),
     };

@@ -82,11 +82,13 @@ ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t s
 /* Makes the case of one rank: equal model and sequences, in one micro-batch. */
 static ms_run_case serial_case(const ms_run_case *c)
 {
-    ms_run_case serial = {.model = c->model, .plan = ms_run_base_plan(), .stack = c->stack};
+    ms_run_case serial = {
+        .model = c->model, .plan = ms_run_base_plan(), .stack = c->stack};
     serial.plan.global_batch = serial.plan.microbatch = c->plan.global_batch;
     serial.plan.lora_rank = c->plan.lora_rank;
     serial.plan.lora_targets = c->plan.lora_targets;
     serial.plan.optimizer = c->plan.optimizer;
+    serial.plan.optimizer_dtype = c->plan.optimizer_dtype;
     serial.shares[0] = c->plan.size[MS_TP];
     serial.shares[1] = c->plan.etp;
     return serial;

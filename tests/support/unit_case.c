@@ -151,10 +151,10 @@ static ms_status check_ledger(const ms_held *h)
     for (size_t i = 0; i < sizeof checked / sizeof *checked; i++) {
         double got = h->rank.ledger.now_bytes[checked[i]];
         /* sums of rows and columns are padded to shards: 8 bytes in each segment */
-        double pad_bytes =
-            s->layout->uneven                             ? HUGE_VAL
-            : s->plan.optimizer == MS_OPTIMIZER_ADAFACTOR ? 8.0 * 4.0 * h->num
-                                                          : 0.0;
+        double pad_bytes = s->layout->uneven ? HUGE_VAL
+                           : s->plan.optimizer == MS_OPTIMIZER_ADAFACTOR
+                               ? 8.0 * 4.0 * h->num
+                               : 0.0;
         bool padded = got >= want[checked[i]] && got <= want[checked[i]] + pad_bytes;
         if (got != want[checked[i]] && !padded && !s->layout->twins)
             return ms_fail(h->rank.cx, MS_ECHECK, MS_NOWHERE, "%s: %.0f bytes, not %.0f",

@@ -18,9 +18,8 @@ static void sgd(const update *u)
 {
     for (long i = 0; i < u->t->count; i++) {
         double d = u->g[i] + u->how->weight_decay * u->t->weight[i];
-        u->t->moments[0][i] = u->how->step == 1
-                                  ? d
-                                  : u->how->beta1 * u->t->moments[0][i] + d;
+        u->t->moments[0][i] =
+            u->how->step == 1 ? d : u->how->beta1 * u->t->moments[0][i] + d;
         u->t->weight[i] -= u->how->learning_rate * u->t->moments[0][i];
     }
 }
@@ -63,7 +62,8 @@ static void adafactor(const update *u)
     for (long i = 0; i < t->count; i++) {
         if (!is_matrix)
             row[i] = beta2 * row[i] + (1 - beta2) * (u->g[i] * u->g[i] + 1e-30);
-        double v = is_matrix ? row[i / u->columns] * column[i % u->columns] / mean : row[i];
+        double v =
+            is_matrix ? row[i / u->columns] * column[i % u->columns] / mean : row[i];
         change[i] = u->g[i] / sqrt(v);
         root += change[i] * change[i] / (double)t->count;
     }
@@ -90,7 +90,8 @@ static void multiply(const double *a, const double *b, bool transposed, long m, 
 static void orthogonalize(double *x, long m, long n)
 {
     ms_arena *arena = ms_arena_open();
-    double *a = MS_NEW_ARRAY(arena, m * m, double), *aa = MS_NEW_ARRAY(arena, m * m, double);
+    double *a = MS_NEW_ARRAY(arena, m * m, double),
+           *aa = MS_NEW_ARRAY(arena, m * m, double);
     double *bx = MS_NEW_ARRAY(arena, m * n, double), norm = 0;
     for (long i = 0; i < m * n; i++)
         norm += x[i] * x[i];
@@ -116,9 +117,9 @@ static void adamw(const update *u)
         *m = how->beta1 * *m + (1 - how->beta1) * u->g[i];
         *v = how->beta2 * *v + (1 - how->beta2) * u->g[i] * u->g[i];
         u->t->weight[i] -= how->learning_rate * how->weight_decay * u->t->weight[i];
-        u->t->weight[i] -= how->learning_rate * (*m / (1 - pow(how->beta1, (double)how->step))) /
-                           (sqrt(*v / (1 - pow(how->beta2, (double)how->step))) +
-                            how->epsilon);
+        u->t->weight[i] -=
+            how->learning_rate * (*m / (1 - pow(how->beta1, (double)how->step))) /
+            (sqrt(*v / (1 - pow(how->beta2, (double)how->step))) + how->epsilon);
     }
 }
 
@@ -127,7 +128,8 @@ static void muon(const update *u)
 {
     const ms_adamw *how = u->how;
     ms_whole_tensor *t = u->t;
-    bool is_table = strstr(t->name, "embed") != NULL || strstr(t->name, "lm_head") != NULL;
+    bool is_table =
+        strstr(t->name, "embed") != NULL || strstr(t->name, "lm_head") != NULL;
     if (is_table || u->columns == 1) {
         adamw(u);
         return;

@@ -53,7 +53,8 @@ static void round_block(bool is_signed, double *values, long count)
 static void round_blocks(bool is_signed, double *values)
 {
     for (long i = 0; i < NUM; i += MS_STATE_BLOCK)
-        round_block(is_signed, values + i, i + MS_STATE_BLOCK < NUM ? MS_STATE_BLOCK : NUM - i);
+        round_block(is_signed, values + i,
+                    i + MS_STATE_BLOCK < NUM ? MS_STATE_BLOCK : NUM - i);
 }
 
 static void codes_are_the_nearest_numbers(void **state)
