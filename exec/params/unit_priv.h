@@ -21,6 +21,7 @@ typedef struct ms_unit_matrix {
     long rows, columns; /* sizes of the rank's part */
     long sums; /* index of its rows' sums in those of the segment; its columns' follow */
     bool splits_rows, splits_columns; /* tp ranks hold parts of its rows, or columns */
+    bool can_split_rows;              /* tp, if there is any, splits its rows */
     int num_copies;     /* neighbouring tp ranks with this part; 1: only this one */
     double whole_count; /* elements of the whole weight, without padding */
     /* the rank's part is `num_shares` matrices one after the other: along its columns if

@@ -74,6 +74,7 @@ static void add_matrices(const ms_rank *rank, const ms_program *program,
                               .columns = s->is_vector ? 1 : (long)of.columns,
                               .sums = s->num_sums,
                               .splits_rows = is_split && by_rows,
+                              .can_split_rows = tensor->tp_letter != 0 && by_rows,
                               .splits_columns = (is_split || shares > 1) && !by_rows,
                               .num_copies = t->num_copies,
                               .whole_count =
