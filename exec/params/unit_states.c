@@ -91,11 +91,12 @@ static void set_matrices(const ms_rank *rank, const ms_param_unit *unit, int seg
     ms_segment *s = unit->segments[segment];
     const ms_program *program = unit->options.program;
     long num = 0;
-    for (int i = 0; i < unit->num_tensors; i++)
-        if (unit->tensors[i].segment == segment)
-            num += program->tensors[unit->tensors[i].weight].dims[0] == MS_DIM_EXPERTS
-                       ? unit->tensors[i].local.shape[0]
-                       : 1;
+    for (int i = 0; i < unit->num_tensors; i++) {
+        const ms_unit_tensor *t = &unit->tensors[i];
+        bool has_experts = program->tensors[t->weight].dims[0] == MS_DIM_EXPERTS;
+        if (t->segment == segment)
+            num += has_experts ? t->local.shape[0] : 1;
+    }
     s->matrices = MS_NEW_ARRAY(rank->cx->arena, num, ms_unit_matrix);
     for (int i = 0; i < unit->num_tensors; i++)
         if (unit->tensors[i].segment == segment && unit->tensors[i].gradient >= 0)
@@ -250,6 +251,7 @@ ms_status ms_chunk_write(const ms_chunk *chunk)
 ms_status ms_unit_collect(ms_rank *rank, ms_transfer_kind kind, ms_traffic_group group,
                           const double *send, double *receive, long count)
 {
+    void *to = receive; /* written */
     ms_event after = rank->backend->mark(rank->device), done = 0;
     const ms_transfer transfer = {.kind = (unsigned char)kind,
                                   .scalar = MS_SCALAR_FP64,
@@ -257,7 +259,7 @@ ms_status ms_unit_collect(ms_rank *rank, ms_transfer_kind kind, ms_traffic_group
                                   .group = (unsigned char)group,
                                   .stream = MS_STREAM_REDUCE,
                                   .send = send,
-                                  .receive = receive,
+                                  .receive = to,
                                   .count = count,
                                   .name = MS_MOVE_MATRICES};
     MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, &after, 1, &done));

@@ -77,13 +77,14 @@ static void adafactor(const update *u)
 static void multiply(const double *a, const double *b, bool transposed, long m, long n,
                      long k, double *y)
 {
-    for (long i = 0; i < m; i++)
+    for (long i = 0; i < m; i++) {
         for (long j = 0; j < n; j++) {
             double sum = 0;
             for (long l = 0; l < k; l++)
                 sum += a[i * k + l] * (transposed ? b[j * k + l] : b[l * n + j]);
             y[i * n + j] = sum;
         }
+    }
 }
 
 /* Newton-Schulz with the rows as they are, though there may be more than columns. */
