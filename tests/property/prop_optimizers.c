@@ -4,6 +4,7 @@
 #include "tests/test.h"
 
 #include <math.h>
+#include <string.h>
 
 #define NUM_PLANS TEST_CASES(60, 10) /* random plans of each optimizer */
 
@@ -94,6 +95,25 @@ static void whole_blocks_in_8_bits_are_those_of_one_rank(void **state)
     }
 }
 
+/* As on GPUs: the plan is refused with the choice's name. */
+static void backends_without_kernels_refuse(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_model *model = ms_pubrun_model(cx->arena, ms_small_llama);
+    ms_array_ops arrays = *ms_backend_loop.arrays;
+    ms_backend backend = ms_backend_loop;
+    ms_plan plan = ms_run_base_plan();
+    ms_runner_options options = ms_run_options(model, &plan, MS_REAL_FP32);
+    ms_outcome out;
+    arrays.orthogonalize = NULL;
+    backend.arrays = &arrays;
+    plan.optimizer = MS_OPTIMIZER_LION;
+    ASSERT_INT(ms_run_plan(cx, model, &plan, "meshsim", &backend, &options, &out),
+               MS_EINPUT);
+    assert_non_null(strstr(test_messages(cx), "does not execute --optimizer lion"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -101,6 +121,7 @@ int main(void)
         cmocka_unit_test(narrow_moments_are_those_of_one_rank),
         cmocka_unit_test(the_first_step_in_8_bits_is_that_of_one_rank),
         cmocka_unit_test(whole_blocks_in_8_bits_are_those_of_one_rank),
+        cmocka_unit_test(backends_without_kernels_refuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
