@@ -118,7 +118,7 @@ static ms_status update_sums(pass *p)
     MS_TRY(add_over_tp(p));
     MS_TRY(average_sums(p));
     for (int i = 0; i < s->num_matrices; i++) {
-        /* of rows or columns, whichever every tp rank has all of: stored sums are rounded,
+        /* The total of rows or of columns, which every tp rank has all of: stored sums are rounded,
          * so that the two totals are not quite equal */
         const ms_unit_matrix *m = &s->matrices[i];
         long first = m->can_split_rows ? m->sums + m->rows : m->sums;

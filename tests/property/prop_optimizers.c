@@ -95,7 +95,7 @@ static void whole_blocks_in_8_bits_are_those_of_one_rank(void **state)
     }
 }
 
-/* As on GPUs: the plan is refused with the choice's name. */
+/* The plan is refused, as on GPUs, with the choice's name. */
 static void backends_without_kernels_refuse(void **state)
 {
     (void)state;
