@@ -118,8 +118,8 @@ static ms_status update_sums(pass *p)
     MS_TRY(add_over_tp(p));
     MS_TRY(average_sums(p));
     for (int i = 0; i < s->num_matrices; i++) {
-        /* The total of rows or of columns, which every tp rank has all of: stored sums are rounded,
-         * so that the two totals are not quite equal */
+        /* the total of rows or of columns, which every tp rank has all of: stored sums are
+         * rounded, so that the two totals are not quite equal */
         const ms_unit_matrix *m = &s->matrices[i];
         long first = m->can_split_rows ? m->sums + m->rows : m->sums;
         for (long j = 0; j < (m->can_split_rows ? m->columns : m->rows); j++)
