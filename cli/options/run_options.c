@@ -46,11 +46,12 @@ const ms_option ms_run_option_table[] = {
         "seed of initial weights and synthetic tokens (default 0)"),
     ROW(MS_OPT_TEXT, tokens, "--tokens", "FILE",
         "token ids as text, or safetensors of input_ids and labels (default synthetic)"),
-    NUMBER(learning_rate, "--lr", 1e6, "learning rate of AdamW (default 0.001)"),
-    NUMBER(beta1, "--beta1", 1, "beta1 of AdamW (default 0.9)"),
-    NUMBER(beta2, "--beta2", 1, "beta2 of AdamW (default 0.95)"),
+    NUMBER(learning_rate, "--lr", 1e6, "learning rate (default 0.001)"),
+    NUMBER(beta1, "--beta1", 1,
+           "beta1 of AdamW and Lion; momentum of SGD and Muon (default 0.9)"),
+    NUMBER(beta2, "--beta2", 1, "beta2 of AdamW and Lion (default 0.95)"),
     NUMBER(epsilon, "--epsilon", 1e6, "epsilon of AdamW (default 1e-5)"),
-    NUMBER(weight_decay, "--weight-decay", 1e6, "weight decay of AdamW (default 0.1)"),
+    NUMBER(weight_decay, "--weight-decay", 1e6, "weight decay (default 0.1)"),
     NUMBER(clip, "--clip", 1e12,
            "maximum norm of all gradients; 0: no limit (default 1)"),
     NUMBER(deviation, "--init-std", 1e6,
@@ -305,6 +306,26 @@ static void note_passes(ms_ctx *cx, const ms_run_flags *f, const ms_tokens *toke
     }
 }
 
+/* Notes flags of constants that the plan's optimizer does not have. */
+static void note_constants(ms_ctx *cx, const ms_run_flags *f, ms_optimizer optimizer)
+{
+    static const struct {
+        bool beta1, beta2, epsilon;
+    } lacks[MS_NUM_OPTIMIZERS] = {[MS_OPTIMIZER_ADAFACTOR] = {true, true, true},
+                                  [MS_OPTIMIZER_SGD] = {false, true, true},
+                                  [MS_OPTIMIZER_LION] = {false, false, true}};
+    const struct {
+        const char *flag;
+        bool idle;
+    } flags[] = {{"--beta1", f->beta1.given && lacks[optimizer].beta1},
+                 {"--beta2", f->beta2.given && lacks[optimizer].beta2},
+                 {"--epsilon", f->epsilon.given && lacks[optimizer].epsilon}};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (flags[i].idle)
+            ms_note(cx, "%s has no effect: %s has no such constant", flags[i].flag,
+                    ms_optimizer_names[optimizer]);
+}
+
 static void note_no_effect(ms_ctx *cx, const ms_run_flags *f, const ms_model *model)
 {
     if (f->balanced_routing && model->moe.num_experts == 0)
@@ -343,5 +364,6 @@ ms_status ms_run_flags_options(ms_ctx *cx, const ms_run_flags *f, const ms_plan 
         MS_TRY(ms_tokens_load(cx, f->tokens, &out->tokens));
     note_passes(cx, f, &out->tokens);
     note_no_effect(cx, f, model);
+    note_constants(cx, f, plan->optimizer);
     return load_weights(cx, f->load_weights, out);
 }

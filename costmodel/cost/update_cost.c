@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-/* A weight as `count` matrices; count 0: a vector. */
-typedef struct matrices {
-    double count, rows, columns;
-} matrices;
-
 static double product_of(const ms_program *program, int tensor, const char *letters,
                          size_t num)
 {
@@ -25,23 +20,6 @@ static bool is_width(char letter)
            letter == MS_DIM_Q_LORA || letter == MS_DIM_KV_LORA;
 }
 
-static matrices matrices_of(const ms_program *program, int tensor)
-{
-    const char *dims = program->tensors[tensor].dims;
-    matrices out = {.count = 1.0};
-    if (dims[0] == MS_DIM_EXPERTS) {
-        out.count = ms_tensor_local_size(program, tensor, MS_DIM_EXPERTS);
-        dims++;
-    }
-    size_t num = strlen(dims);
-    if (num < 2 || !(is_width(dims[0]) || is_width(dims[num - 1])))
-        return (matrices){0};
-    size_t split = is_width(dims[0]) ? 1 : num - 1;
-    out.rows = product_of(program, tensor, dims, split);
-    out.columns = product_of(program, tensor, dims + split, num - split);
-    return out;
-}
-
 /* Embeddings and the output head. */
 static bool is_table(const ms_program *program, int tensor)
 {
@@ -49,7 +27,27 @@ static bool is_table(const ms_program *program, int tensor)
     return strchr(dims, MS_DIM_VOCAB) != NULL || strchr(dims, MS_DIM_POSITIONS) != NULL;
 }
 
-static double orthogonalize_s(const ms_pricer *pricer, matrices of)
+ms_matrices ms_matrices_of(const ms_program *program, int tensor, bool has_tables)
+{
+    const char *dims = program->tensors[tensor].dims;
+    ms_matrices out = {.count = 1.0};
+    if (!has_tables && is_table(program, tensor))
+        return (ms_matrices){0};
+    if (dims[0] == MS_DIM_EXPERTS) {
+        out.count = ms_tensor_local_size(program, tensor, MS_DIM_EXPERTS);
+        dims++;
+    }
+    size_t num = strlen(dims);
+    if (num < 2 || !(is_width(dims[0]) || is_width(dims[num - 1])))
+        return (ms_matrices){0};
+    out.num_row_dims = is_width(dims[0]) ? 1 : num - 1;
+    out.rows = product_of(program, tensor, dims, out.num_row_dims);
+    out.columns =
+        product_of(program, tensor, dims + out.num_row_dims, num - out.num_row_dims);
+    return out;
+}
+
+static double orthogonalize_s(const ms_pricer *pricer, ms_matrices of)
 {
     const ms_pricer half = ms_pricer_in(pricer, MS_BF16);
     double m = ms_min(of.rows, of.columns), n = ms_max(of.rows, of.columns);
@@ -73,9 +71,8 @@ void ms_update_cost_add(const ms_program *program, int tensor, const ms_pricer *
     const ms_stack *stack = pricer->stack;
     int expert = program->tensors[tensor].mesh == MS_SPARSE_MESH;
     double elements = ms_tensor_local_elements(program, tensor);
-    matrices of = matrices_of(program, tensor);
-    if (of.count == 0.0 ||
-        (stack->orthogonal_iterations > 0.0 && is_table(program, tensor))) {
+    ms_matrices of = ms_matrices_of(program, tensor, stack->orthogonal_iterations == 0.0);
+    if (of.count == 0.0) {
         out->state_bytes[expert] += stack->vector_moment_bytes * elements;
         out->update_s[expert] +=
             ms_stream_s(pricer, stack->vector_optimizer_bytes * elements);
@@ -90,11 +87,16 @@ void ms_update_cost_add(const ms_program *program, int tensor, const ms_pricer *
     out->matrix_params[expert] += elements;
 }
 
-void ms_update_cost_drop(const ms_pricer *pricer, double num_params, ms_update_cost *out)
+void ms_update_cost_drop(const ms_pricer *pricer, double num_params, double width,
+                         ms_update_cost *out)
 {
     const ms_stack *stack = pricer->stack;
-    if (stack->orthogonal_iterations == 0.0)
-        return; /* sums of rows and columns: an embedding is a matrix as the head is */
+    if (num_params == 0.0)
+        return;
+    if (stack->orthogonal_iterations == 0.0) {
+        out->state_bytes[0] -= stack->factored_bytes * (num_params / width + width);
+        return;
+    }
     out->state_bytes[0] -= stack->vector_moment_bytes * num_params;
     out->update_s[0] -= ms_stream_s(pricer, stack->vector_optimizer_bytes * num_params);
 }

@@ -14,12 +14,20 @@ typedef struct ms_update_cost {
     double matrix_params[2]; /* parameters that are gathered to whole matrices */
 } ms_update_cost;
 
+/* A weight, as a rank holds it, as `count` matrices (experts are several); count 0: it is
+ * no matrix to the optimizer. */
+typedef struct ms_matrices {
+    double count, rows, columns;
+    size_t num_row_dims; /* dims, after that of experts, whose product are the rows */
+} ms_matrices;
+/* The matrices of weight `tensor`: [rows, columns] has a row index first or last (query
+ * [h, n d], down [f, h]). `has_tables`: embeddings, positions and head are matrices. */
+ms_matrices ms_matrices_of(const ms_program *program, int tensor, bool has_tables);
+
 /* Whether a stack's optimizer has such costs. */
 bool ms_stack_updates_matrices(const ms_stack *stack);
 
-/* Adds the costs of weight `tensor` as a rank holds it. A matrix [rows, columns] has a
- * row index first or last: query [h, n d], down [f, h]; experts are a batch of matrices.
- * Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon) orthogonalizes the update
+/* Adds the costs of weight `tensor` as a rank holds it, by its matrices. Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon) orthogonalizes the update
  * of each matrix of a layer, m rows and n >= m columns, by 5 iterations of A = X X^T, B =
  * b A + c A A, X = a X + B X in bf16: 5 (4 m^2 n + 2 m^3) FLOP; tp ranks do so with their
  * own part (Megatron-LM, --muon-tp-mode blockwise). Embedding, head, norms and biases are
@@ -30,7 +38,9 @@ void ms_update_cost_add(const ms_program *program, int tensor, const ms_pricer *
 
 /* Adds the costs of `count` equal blocks. */
 void ms_update_cost_sum(ms_update_cost *to, const ms_update_cost *update, double count);
-/* Takes out `num_params` dense parameters that are no matrices of layers. */
-void ms_update_cost_drop(const ms_pricer *pricer, double num_params, ms_update_cost *out);
+/* Takes out a dense table (embedding or head) of `num_params` parameters in rows of
+ * `width`; none if num_params is 0. */
+void ms_update_cost_drop(const ms_pricer *pricer, double num_params, double width,
+                         ms_update_cost *out);
 
 #endif

@@ -35,6 +35,22 @@ void ms_stack_set_recipe(ms_stack *stack, const ms_plan *plan);
  * gathers in fp8 with a wider compute type. */
 ms_status ms_plan_check_types(ms_ctx *cx, const ms_plan *plan, const ms_device *device);
 
+/* States of an optimizer. Sources: Loshchilov and Hutter 2019 (arXiv 1711.05101);
+ * Dettmers et al. 2022 (arXiv 2110.02861); Shazeer and Stern 2018 (arXiv 1804.04235),
+ * algorithm 4; torch.optim.SGD with momentum; Chen et al. 2023 (arXiv 2302.06675),
+ * algorithm 2; Jordan et al. 2024 (kellerjordan.github.io/posts/muon). */
+typedef struct ms_optimizer_states {
+    int num_moments;        /* per parameter of a matrix */
+    int num_vector_moments; /* per parameter that is in no matrix */
+    double factored_bytes;  /* per row and per column of a matrix, at least */
+    double gradient_passes; /* readings of the gradient besides the first one */
+    int orthogonal_iterations;
+} ms_optimizer_states;
+extern const ms_optimizer_states ms_states_of_optimizer[MS_NUM_OPTIMIZERS];
+
+/* Whether the optimizer's moments are in blocks of 8-bit integers (MS_STORE_INT8). */
+bool ms_plan_has_moment_blocks(const ms_plan *plan);
+
 /* Puts the states and the traffic of the plan's optimizer in place of AdamW's. */
 void ms_stack_set_optimizer(ms_stack *stack, const ms_plan *plan);
 

@@ -21,6 +21,7 @@ static double statistic_bytes(const ms_builder *b)
 int ms_add_weight(ms_builder *b, const char *name, const char *dims, char tp_letter)
 {
     int tensor = ms_add_tensor(b, name, dims, MS_ROLE_WEIGHT, b->program->compute_bytes);
+    b->tensors[tensor].tp_letter = tp_letter;
     if (tp_letter != 0 && ms_axis_active(b->program, MS_DENSE_MESH, 2))
         b->tensors[tensor].at[2] = ms_shard(tp_letter);
     return tensor;
@@ -39,6 +40,7 @@ static int expert_weight(ms_builder *b, const char *name, const char *dims)
     int tensor = ms_add_tensor(b, name, dims, MS_ROLE_WEIGHT, b->program->compute_bytes);
     ms_tensor *t = &b->tensors[tensor];
     t->mesh = MS_SPARSE_MESH;
+    t->tp_letter = MS_DIM_EXPERT_FFN;
     t->frozen = b->program->key.lora.rank > 0;
     if (ms_axis_active(b->program, MS_SPARSE_MESH, 1))
         t->at[1] = ms_shard(MS_DIM_EXPERTS);

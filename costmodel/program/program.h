@@ -76,9 +76,11 @@ typedef struct ms_tensor {
     char dims[MS_MAX_DIMS + 1]; /* letters of the dims, outermost first */
     unsigned char role;
     unsigned char mesh;
-    bool shared; /* another weight is this matrix and counts its parameters */
-    bool frozen; /* weight beside adapters: it has no gradient */
-    bool saved;  /* activation kept from forward to backward */
+    char
+        tp_letter; /* weights: the dim that tp, or etp, splits if there is any; 0: none */
+    bool shared;   /* another weight is this matrix and counts its parameters */
+    bool frozen;   /* weight beside adapters: it has no gradient */
+    bool saved;    /* activation kept from forward to backward */
     /* rows that other ranks sent to this rank's experts (key.expert_excess_frac) */
     bool received;
     unsigned char module; /* module of multi-token prediction; 0: of none */

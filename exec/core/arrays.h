@@ -64,6 +64,12 @@ typedef struct ms_array_ops {
                             void *workspace);
     void (*attention_block_grad)(ms_device_rank *device, const ms_attention_block *block,
                                  void *workspace);
+    /* NULL if the backend has no optimizer but AdamW. Replaces the host's row-major matrix
+     * x, m rows and n >= m columns, by an almost orthogonal one: after division by its
+     * norm `iterations` of A = X X^T, B = b A + c A A, X = a X + B X with the coefficients
+     * of Jordan et al. 2024 (kellerjordan.github.io/posts/muon). `scratch` has room for
+     * m (2 m + n) numbers. */
+    void (*orthogonalize)(double *x, long m, long n, int iterations, double *scratch);
 } ms_array_ops;
 
 #endif

@@ -24,6 +24,9 @@ typedef struct ms_rank {
     long num_held, table_size; /* entries in use; table size, a power of two */
     ms_held_memory *held; /* (table_size) hash table by address with linear probing */
     bool balanced_routing;
+    /* Shares of dense [0] and expert [1] matrices that Muon orthogonalizes apart, along
+     * the letter that tp splits: a run on one rank may repeat what tp ranks do. 0: one */
+    long orthogonal_shares[2];
     bool weights_in_bf16; /* initial weights are rounded to bf16, whatever their type */
 } ms_rank;
 

@@ -1,5 +1,6 @@
 #include "exec/cpu/host_backend.h"
 
+#include "exec/cpu/orthogonalize.h"
 #include "exec/params/names.h"
 
 #include <assert.h>
@@ -56,7 +57,12 @@ static void host_fill(ms_device_rank *device, ms_scalar scalar, void *to, double
                       long count)
 {
     (void)device;
-    kernels_of(scalar)->fill(to, value, count);
+    if (scalar == MS_SCALAR_FP32 || scalar == MS_SCALAR_FP64) {
+        kernels_of(scalar)->fill(to, value, count);
+        return;
+    }
+    assert(value == 0.0);
+    memset(to, 0, (size_t)count * ms_scalar_bytes(scalar));
 }
 
 static void host_add(ms_device_rank *device, ms_scalar scalar, void *to, const void *from,
@@ -230,4 +236,5 @@ const ms_array_ops ms_host_arrays = {
     .adamw = host_adamw,
     .attention_block = host_attention_block,
     .attention_block_grad = host_attention_block_grad,
+    .orthogonalize = ms_host_orthogonalize,
 };

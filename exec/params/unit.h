@@ -3,7 +3,8 @@
  *
  * A unit: parameters of one block of the model (embedding, layer or head) on one rank,
  * with memory, sharding, gathers, reductions and updates. It has up to two segments of
- * dense parameters (a tied matrix alone, then the rest) and one of expert parameters, and
+ * dense parameters (a tied matrix alone, then the rest) and one of expert parameters
+ * (vectors apart, if the optimizer treats matrices as a whole), and
  * beside adapters one of frozen dense and of frozen expert ones, sharded by ZeRO-3 alone. A
  * segment concatenates the rank's tensors, padded to a multiple of its S shards; rank i
  * of the shard group owns the i-th of S equal shards. ZeRO-0 shards nothing, ZeRO-1
@@ -108,9 +109,12 @@ ms_status ms_unit_exchange_replica(ms_rank *rank, ms_param_unit *unit, long peer
 /* Adds the sum of squares of gradients to fp64 sum number `slot` of the device. Over all
  * ranks each parameter counts once, though replicas, tp and tied copies exist. */
 void ms_unit_add_squares(ms_rank *rank, const ms_param_unit *unit, int slot);
-/* Updates the rank's shard by AdamW. Every weight decays, as in PyTorch over
- * model.parameters(); weights without gradient (a router's correction bias) do not
- * change. With ZeRO-1 and ZeRO-2 the next gather brings the other shards. */
+/* Updates the rank's shard by the plan's optimizer (exec/params/optimizer.h), of which
+ * `how` has the constants. Every weight decays, as in PyTorch over model.parameters();
+ * weights without gradient (a router's correction bias) do not change. Adafactor and Muon
+ * treat matrices (ms_matrices_of) as a whole, in segments of their own: ranks add up sums
+ * of squares, and gather the directions of Muon; other weights have second moments, or
+ * are AdamW's. Backends without ms_array_ops.orthogonalize have AdamW alone. With ZeRO-1 and ZeRO-2 the next gather brings the other shards. */
 ms_status ms_unit_update(ms_rank *rank, ms_param_unit *unit, const ms_adamw *how);
 
 /* ---- whole tensors, for files and checks ---- */

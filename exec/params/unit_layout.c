@@ -177,12 +177,15 @@ enum {
     TIED_MATRIX,
     DENSE,
     EXPERT,
+    DENSE_VECTORS,
+    EXPERT_VECTORS,
     FROZEN_DENSE,
     FROZEN_EXPERT,
     NUM_CLASSES
 };
 
-static int class_of(const ms_param_unit *unit, const ms_unit_tensor *tensor)
+static int class_of(const ms_rank *rank, const ms_param_unit *unit,
+                    const ms_unit_tensor *tensor)
 {
     const ms_program *program = unit->options.program;
     const ms_tensor *weight = &program->tensors[tensor->weight];
@@ -190,6 +193,8 @@ static int class_of(const ms_param_unit *unit, const ms_unit_tensor *tensor)
         return TIED_MATRIX;
     if (weight->frozen)
         return weight->mesh == MS_SPARSE_MESH ? FROZEN_EXPERT : FROZEN_DENSE;
+    if (ms_weight_is_vector(rank, program, tensor->weight))
+        return weight->mesh == MS_SPARSE_MESH ? EXPERT_VECTORS : DENSE_VECTORS;
     return weight->mesh == MS_SPARSE_MESH ? EXPERT : DENSE;
 }
 
@@ -206,7 +211,7 @@ static void add_segment(ms_rank *rank, ms_param_unit *unit, int class)
 {
     int number = unit->num_segments, found = 0;
     for (int i = 0; i < unit->num_tensors; i++) {
-        if (class_of(unit, &unit->tensors[i]) != class)
+        if (class_of(rank, unit, &unit->tensors[i]) != class)
             continue;
         unit->tensors[i].segment = number;
         found++;
@@ -223,11 +228,13 @@ static void add_segment(ms_rank *rank, ms_param_unit *unit, int class)
         return;
     }
     ms_segment *segment = MS_NEW(rank->cx->arena, ms_segment);
-    segment->is_expert = class == EXPERT || class == FROZEN_EXPERT;
+    segment->is_expert =
+        class == EXPERT || class == EXPERT_VECTORS || class == FROZEN_EXPERT;
     segment->is_frozen = is_frozen(unit, number);
     place_tensors(unit, number, segment);
     set_shards(rank, unit, segment);
     unit->segments[number] = segment;
+    ms_segment_set_states(rank, unit, number);
     if (class == TIED_MATRIX)
         unit->matrix = number;
 }
@@ -263,7 +270,7 @@ void ms_unit_free(ms_rank *rank, ms_memory_category part, ms_scalar scalar, long
     *memory = NULL;
 }
 
-#define NUM_ARRAYS 5
+#define NUM_ARRAYS 8
 
 typedef struct array {
     ms_memory_category part;
@@ -275,14 +282,20 @@ typedef struct array {
 static int list_arrays(const ms_precision *p, ms_segment *s, array out[NUM_ARRAYS])
 {
     long own = s->is_frozen ? 0 : ms_range_length(s->own);
+    long first = s->num_moments > 0 ? own : 0, second = s->num_moments > 1 ? own : 0;
+    long blocks =
+        s->moment == MS_SCALAR_BYTE ? (own + MS_STATE_BLOCK - 1) / MS_STATE_BLOCK : 0;
     const array all[NUM_ARRAYS] = {
         {MS_MEMORY_PARAMS, p->real, ms_range_length(s->kept_params), &s->params},
         {MS_MEMORY_GRADS, p->gradient, ms_range_length(s->kept_grads), &s->grads},
-        {MS_MEMORY_OPTIMIZER, p->state, own, &s->moments[0]},
-        {MS_MEMORY_OPTIMIZER, p->state, own, &s->moments[1]},
-        {MS_MEMORY_OPTIMIZER, p->state, own, &s->master}};
+        {MS_MEMORY_OPTIMIZER, s->moment, first, &s->moments[0]},
+        {MS_MEMORY_OPTIMIZER, s->moment, second, &s->moments[1]},
+        {MS_MEMORY_OPTIMIZER, MS_SCALAR_FP32, blocks, &s->scales[0]},
+        {MS_MEMORY_OPTIMIZER, MS_SCALAR_FP32, blocks, &s->scales[1]},
+        {MS_MEMORY_OPTIMIZER, s->sum, s->num_sums / s->num_shards, &s->sums},
+        {MS_MEMORY_OPTIMIZER, p->state, p->has_master ? own : 0, &s->master}};
     memcpy(out, all, sizeof all);
-    return p->has_master ? NUM_ARRAYS : NUM_ARRAYS - 1;
+    return NUM_ARRAYS;
 }
 
 static ms_status allocate_segment(ms_rank *rank, ms_segment *segment)

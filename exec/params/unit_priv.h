@@ -2,9 +2,10 @@
 #ifndef MS_EXEC_PARAMS_UNIT_PRIV_H
 #define MS_EXEC_PARAMS_UNIT_PRIV_H
 
+#include "exec/params/optimizer.h"
 #include "exec/params/unit.h"
 
-#define MS_MAX_SEGMENTS 5
+#define MS_MAX_SEGMENTS 7
 
 /* Elements first .. end - 1 of a segment. */
 typedef struct ms_range {
@@ -13,9 +14,25 @@ typedef struct ms_range {
 ms_range ms_range_overlap(ms_range a, ms_range b); /* first == end if there is none */
 long ms_range_length(ms_range range);
 
+/* A weight in a segment (of one expert), which an optimizer updates as a whole: a matrix,
+ * or in a segment of vectors any other weight, with one column. */
+typedef struct ms_unit_matrix {
+    long first;         /* index of its first element in the segment */
+    long rows, columns; /* sizes of the rank's part */
+    long sums; /* index of its rows' sums in those of the segment; its columns' follow */
+    bool splits_rows, splits_columns; /* tp ranks hold parts of its rows, or columns */
+    bool can_split_rows;              /* tp, if there is any, splits its rows */
+    int num_copies;     /* neighbouring tp ranks with this part; 1: only this one */
+    double whole_count; /* elements of the whole weight, without padding */
+    /* the rank's part is `num_shares` matrices one after the other: along its columns if
+     * splits_columns, else along its rows (ms_rank.orthogonal_shares) */
+    long num_shares;
+} ms_unit_matrix;
+
 /* Concatenated tensors of a block by gradient: complete, partial over tp, then none. */
 typedef struct ms_segment {
     bool is_expert;
+    bool is_vector; /* holds no matrices, where the optimizer treats these otherwise */
     bool is_frozen; /* no gradients and moments; shards with ZeRO-3 alone */
     ms_traffic_group shard_group;
     int num_shards;
@@ -25,7 +42,17 @@ typedef struct ms_segment {
     long num_updated; /* elements with a gradient, which come first */
     /* elements stored between steps: all, or the rank's shard */
     ms_range kept_params, kept_grads;
-    void *params, *grads, *moments[2], *master;
+    void *params, *grads, *master;
+    int num_moments;
+    ms_scalar moment; /* type of moments; MS_SCALAR_BYTE: codes (ms_codes_write) */
+    void *moments[2], *scales[2]; /* scales of codes, fp32 */
+    int num_matrices;             /* 0 if the optimizer updates element by element */
+    ms_unit_matrix *matrices;
+    /* Adafactor: sums of squares of rows and columns, of which the rank keeps num_sums /
+     * num_shards, in type `sum` */
+    long num_sums;
+    ms_scalar sum;
+    void *sums;
     void *whole; /* gathered parameters (ZeRO-3 without reshard) */
     bool has_reduced;
     bool is_shard_empty; /* `grads`, a shard, holds nothing of this step yet */
@@ -106,6 +133,47 @@ void *ms_segment_master(const ms_param_unit *unit, const ms_segment *segment,
 /* Address of a gradient element of the rank's shard: of the reduced one, if any. */
 void *ms_segment_gradient(const ms_param_unit *unit, const ms_segment *segment,
                           long element);
+
+/* ---- optimizers ---- */
+
+/* Sets what the plan's optimizer keeps for a segment whose tensors are in their places:
+ * moments, matrices, sums. unit_layout.c allocates it. */
+void ms_segment_set_states(const ms_rank *rank, ms_param_unit *unit, int segment);
+
+/* A weight's kind to the plan's optimizer: no matrix, and so in a segment of vectors. */
+bool ms_weight_is_vector(const ms_rank *rank, const ms_program *program, int weight);
+
+/* Elements updated at once on the host, a multiple of MS_STATE_BLOCK. */
+#define MS_UPDATE_CHUNK 4096
+
+/* Host copies of elements first .. first + count - 1 of a segment's shard. */
+typedef struct ms_chunk {
+    ms_rank *rank;
+    const ms_param_unit *unit;
+    const ms_segment *segment;
+    const ms_adamw *how;
+    int num_moments; /* that are read and written */
+    long first;
+    ms_elements of;
+} ms_chunk;
+/* Makes a chunk of no elements, with room for MS_UPDATE_CHUNK. */
+ms_chunk ms_chunk_make(ms_arena *arena, ms_rank *rank, const ms_param_unit *unit,
+                       const ms_segment *segment, const ms_adamw *how);
+/* Reads the elements from `first` on, up to `end`, with gradients clipped. */
+ms_status ms_chunk_read(ms_chunk *chunk, long first, long end);
+/* Writes weights and moments back. */
+ms_status ms_chunk_write(const ms_chunk *chunk);
+/* The rank's elements that have a gradient. */
+ms_range ms_segment_updated(const ms_segment *segment);
+
+/* A collective of the host's doubles, which is done on return. */
+ms_status ms_unit_collect(ms_rank *rank, ms_transfer_kind kind, ms_traffic_group group,
+                          const double *send, double *receive, long count);
+
+ms_status ms_segment_update_adafactor(ms_rank *rank, const ms_param_unit *unit,
+                                      ms_segment *segment, const ms_adamw *how);
+ms_status ms_segment_update_muon(ms_rank *rank, const ms_param_unit *unit,
+                                 ms_segment *segment, const ms_adamw *how);
 
 /* A gather or reduction of a unit's parameters, with one transfer per segment. */
 typedef struct ms_unit_move {

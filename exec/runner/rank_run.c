@@ -286,6 +286,8 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
                         .precision = ms_precision_of(job->options->type),
                         .scratch = ms_arena_open(),
                         .balanced_routing = job->options->balanced_routing,
+                        .orthogonal_shares = {job->options->orthogonal_shares[0],
+                                              job->options->orthogonal_shares[1]},
                         .weights_in_bf16 = job->options->weights_in_bf16};
     int max_blocks = 0;
     for (int s = 0; s < job->planned->pipeline.split->num_stages; s++)

@@ -290,6 +290,15 @@ static ms_status check_sync(ms_ctx *cx, const ms_backend_job *job,
     return MS_EINPUT;
 }
 
+/* Whether a run keeps moments in the plan's type: in FP8 they would need a scale for each
+ * tensor; Adafactor divides by moments, which 8-bit blocks round to 0. */
+static bool executes_moments(const ms_plan *plan)
+{
+    return plan->optimizer_dtype != MS_STORE_FP8 &&
+           (plan->optimizer_dtype != MS_STORE_INT8 ||
+            plan->optimizer != MS_OPTIMIZER_ADAFACTOR);
+}
+
 ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
 {
     for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++) {
@@ -298,6 +307,8 @@ ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
                            i == MS_CHOOSE_SHARED_OVERLAP || i == MS_CHOOSE_STACK ||
                            i == MS_CHOOSE_RANKS_PER_DOMAIN ||
                            i == MS_CHOOSE_PARTITION_ACTIVATIONS ||
+                           i == MS_CHOOSE_OPTIMIZER ||
+                           (i == MS_CHOOSE_OPTIMIZER_DTYPE && executes_moments(plan)) ||
                            (i == MS_CHOOSE_BUCKET_BYTES && plan->zero == 0);
         if (is_executed || ms_plan_is_plain(plan, i))
             continue;
@@ -362,6 +373,23 @@ static ms_status check_adapters(ms_ctx *cx, const ms_backend_job *job,
     return ms_hint(cx, "predict, simulate, explain and search support it");
 }
 
+/* Rejects optimizers, and types of their states, that the backend has no kernels for. */
+static ms_status check_optimizer(ms_ctx *cx, const ms_backend_job *job,
+                                 const ms_plan *plan)
+{
+    static const ms_choice choices[] = {MS_CHOOSE_OPTIMIZER, MS_CHOOSE_OPTIMIZER_DTYPE};
+    const ms_array_ops *arrays = job->backend->arrays;
+    for (int i = 0; i < 2 && arrays != NULL && arrays->orthogonalize == NULL; i++) {
+        if (ms_plan_is_plain(plan, choices[i]))
+            continue;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "backend %s does not execute %s %s",
+                job->backend->name, ms_plan_fields[choices[i]].flag,
+                ms_plan_value_text(cx->arena, plan, choices[i]));
+        return ms_hint(cx, "leave it out, or choose a backend on CPUs");
+    }
+    return MS_OK;
+}
+
 ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
                         const ms_runner_options *options, ms_outcome *out)
 {
@@ -372,6 +400,7 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
     MS_TRY(check_packing(cx, job, planned));
     MS_TRY(ms_runner_check_plan(cx, planned->plan));
     MS_TRY(check_buckets(cx, planned));
+    MS_TRY(check_optimizer(cx, job, planned->plan));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};
     MS_TRY(ms_job_check_tags(cx, &state.job));
     MS_TRY(ms_job_check_records(cx, &state.job));

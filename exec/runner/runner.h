@@ -26,9 +26,12 @@ typedef struct ms_runner_options {
     long num_steps;
     ms_initial initial;
     ms_tokens tokens;
-    ms_adamw optimizer; /* the runner sets gradient_scale and step */
-    double clip_norm;   /* largest norm of all gradients; 0: no clipping */
+    /* constants of the plan's optimizer; the runner sets gradient_scale and step */
+    ms_adamw optimizer;
+    double clip_norm; /* largest norm of all gradients; 0: no clipping */
     bool balanced_routing;
+    /* ms_rank.orthogonal_shares: a reference of a run with tp needs its tp and etp */
+    long orthogonal_shares[2];
     /* whether to round initial weights to bf16: an fp32 reference of a bf16 run needs
      * this to start from equal weights */
     bool weights_in_bf16;

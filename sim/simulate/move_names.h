@@ -11,7 +11,8 @@
 #define MS_MOVE_REPLICATE "reduce over replicas"
 #define MS_MOVE_TP_SYNC   "reduce over tp"
 #define MS_MOVE_REPLICA   "exchange with the copy"
-#define MS_MOVE_COPIES    "sum over copied heads" /* only measured */
+#define MS_MOVE_COPIES    "sum over copied heads"        /* only measured */
+#define MS_MOVE_MATRICES  "sums and updates of matrices" /* only measured */
 #define MS_MOVE_TIED      "exchange tied embedding"
 #define MS_MOVE_NORM      "gradient norm"
 #define MS_MOVE_ACCUMULATE                                                               \

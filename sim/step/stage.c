@@ -399,7 +399,7 @@ static void add_head(const ms_workload *workload, const ms_block_costs *blocks,
     if (workload->updates_matrices)
         ms_update_cost_drop(&workload->pricer,
                             blocks->head.dense_params - head->dense_params,
-                            &stage->update);
+                            (double)workload->model->hidden, &stage->update);
 }
 
 void ms_stage_make(const ms_workload *workload, const ms_block_costs *blocks,

@@ -5,6 +5,7 @@
 #include "tests/test.h"
 
 #include <math.h>
+#include <string.h>
 
 #define NUM_STEPS      5
 #define NUM_MODELS     (MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE)
@@ -93,10 +94,15 @@ ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t s
 /* Makes the case of one rank: equal model and sequences, in one micro-batch. */
 static ms_run_case serial_case(const ms_run_case *c)
 {
-    ms_run_case serial = {c->model, ms_run_base_plan(), c->stack};
+    ms_run_case serial = {
+        .model = c->model, .plan = ms_run_base_plan(), .stack = c->stack};
     serial.plan.global_batch = serial.plan.microbatch = c->plan.global_batch;
     serial.plan.lora_rank = c->plan.lora_rank;
     serial.plan.lora_targets = c->plan.lora_targets;
+    serial.plan.optimizer = c->plan.optimizer;
+    serial.plan.optimizer_dtype = c->plan.optimizer_dtype;
+    serial.shares[0] = c->plan.size[MS_TP];
+    serial.shares[1] = c->plan.etp;
     return serial;
 }
 
@@ -114,6 +120,7 @@ static ms_outcome run(ms_ctx *cx, const ms_run_case *c, ms_real_type type,
     typed.compute = compute[type];
     options.num_steps = NUM_STEPS;
     options.weights_in_bf16 = weights_in_bf16;
+    memcpy(options.orthogonal_shares, c->shares, sizeof c->shares);
     ASSERT_OK(ms_run_plan(cx, c->model, &typed, c->stack, backend, &options, &out), cx);
     return out;
 }

@@ -26,6 +26,7 @@ typedef struct ms_run_case {
     const ms_model *model;
     ms_plan plan;
     const char *stack;
+    long shares[2]; /* ms_runner_options.orthogonal_shares of a case on one rank */
 } ms_run_case;
 
 /* Draws case `number` of a seed: a model of at most how->most_layers layers, exactly

@@ -13,6 +13,7 @@ typedef struct ms_unit_layout {
     /* every rank has all stages, and the second pipeline rank's stages are replicas */
     bool twins;
     bool uneven; /* shards have unequal lengths and are padded */
+    ms_optimizer optimizer;
 } ms_unit_layout;
 
 typedef struct ms_unit_sharding {

@@ -37,6 +37,8 @@ static void add(ms_whole *whole, ms_arena *arena, const ms_weight_name *name, lo
                            .is_bias = name->is_bias,
                            .has_gradient = MS_NEW_ARRAY(arena, count, bool),
                            .visits = MS_NEW_ARRAY(arena, count, int)};
+    t->num_dims = name->num_dims;
+    memcpy(t->shape, name->shape, sizeof t->shape);
     double **arrays[] = {&t->initial,    &t->gradient,   &t->weight,
                          &t->moments[0], &t->moments[1], &t->seen};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
@@ -185,26 +187,4 @@ double ms_whole_sum_of_squares(const ms_whole *whole)
         for (long e = 0; e < whole->tensors[i].count; e++)
             sum += whole->tensors[i].gradient[e] * whole->tensors[i].gradient[e];
     return sum;
-}
-
-/* ---- AdamW ---- */
-
-static void update(ms_whole_tensor *t, long e, const ms_adamw *how)
-{
-    double g = t->gradient[e] * how->gradient_scale, *m = t->moments[0],
-           *v = t->moments[1];
-    m[e] = how->beta1 * m[e] + (1 - how->beta1) * g;
-    v[e] = how->beta2 * v[e] + (1 - how->beta2) * g * g;
-    double mean = m[e] / (1 - pow(how->beta1, (double)how->step));
-    double deviation = sqrt(v[e] / (1 - pow(how->beta2, (double)how->step)));
-    t->weight[e] -= how->learning_rate * how->weight_decay * t->weight[e];
-    t->weight[e] -= how->learning_rate * mean / (deviation + how->epsilon);
-}
-
-void ms_whole_update(ms_whole *whole, const ms_adamw *how)
-{
-    for (int i = 0; i < whole->num; i++)
-        for (long e = 0; e < whole->tensors[i].count; e++)
-            if (whole->tensors[i].has_gradient[e])
-                update(&whole->tensors[i], e, how);
 }

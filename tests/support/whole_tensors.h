@@ -1,6 +1,6 @@
 /* The whole tensors of a model as in Hugging Face files, with the expected results of
- * parameter units (exec/params/unit.h): initial values, gradients summed over ranks,
- * AdamW on one array. Elements are mapped independently of the tested code. */
+ * parameter units (exec/params/unit.h): initial values, gradients summed over ranks.
+ * tests/support/whole_optimizers.h updates them. Elements are mapped independently of the tested code. */
 #ifndef MS_TESTS_SUPPORT_WHOLE_TENSORS_H
 #define MS_TESTS_SUPPORT_WHOLE_TENSORS_H
 
@@ -8,6 +8,8 @@
 
 typedef struct ms_whole_tensor {
     const char *name;
+    int num_dims;
+    long shape[MS_MAX_DIMS];
     long count;
     bool is_norm, is_bias;
     bool *has_gradient; /* flag of each element; all arrays have `count` entries */
@@ -54,8 +56,6 @@ double ms_whole_contribution(const ms_whole *whole, const ms_program *program, i
 /* Computes `gradient`: the contributions of all ranks that have an element, summed over
  * micro-batches 0, ..., num_microbatches - 1. */
 void ms_whole_sum(ms_whole *whole, long num_microbatches);
-/* Updates `weight` by one step of AdamW, by the formulas in PyTorch's documentation. */
-void ms_whole_update(ms_whole *whole, const ms_adamw *how);
 double ms_whole_sum_of_squares(const ms_whole *whole);
 
 #endif

@@ -1,7 +1,8 @@
 /* Tests of sharded parameter units (exec/params/unit.h) against whole tensors: for every
- * mesh and sharding, initial weights, reduced gradients and AdamW updates equal those of
- * one array. */
+ * mesh and sharding, initial weights, reduced gradients and updates by every optimizer
+ * equal those of one array. */
 #include "tests/support/unit_case.h"
+#include "tests/support/whole_optimizers.h"
 
 #include "tests/test.h"
 
@@ -243,7 +244,7 @@ static void expect(ms_unit_case *s)
             s->whole->tensors[i].gradient[e] *= 2;
     ms_adamw how = adamw;
     for (how.step = 1; how.step <= NUM_STEPS; how.step++)
-        ms_whole_update(s->whole, &how);
+        ms_whole_update_by(s->whole, s->layout->optimizer, &how);
 }
 
 static void check_visits(const ms_unit_case *s)
@@ -338,6 +339,37 @@ static void weights_without_gradient_stay(void **state)
     check_layouts(&deepseek, expert_layouts + 2, NUM_EXPERT - 2);
 }
 
+/* Layouts of the model with every optimizer but that in 8 bits, and Muon on the parts of
+ * tp ranks. */
+static void check_optimizers(const ms_model *model, const ms_unit_layout *layouts,
+                             size_t num)
+{
+    static const ms_optimizer optimizers[] = {MS_OPTIMIZER_SGD, MS_OPTIMIZER_LION,
+                                              MS_OPTIMIZER_ADAFACTOR, MS_OPTIMIZER_MUON};
+    for (size_t k = 0; k < sizeof optimizers / sizeof *optimizers; k++) {
+        for (size_t i = 0; i < num; i++) {
+            ms_unit_layout *layout = MS_NEW(test_cx()->arena, ms_unit_layout);
+            *layout = layouts[i];
+            layout->optimizer = optimizers[k];
+            if (optimizers[k] != MS_OPTIMIZER_MUON || layout->tp == 1)
+                check_layouts(model, layout, 1);
+        }
+    }
+}
+
+static void every_optimizer_updates_as_on_one_array(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_model llama = ms_unit_case_model(cx->arena, ms_small_llama, false, 32);
+    ms_model tied = ms_unit_case_model(cx->arena, ms_small_llama, true, 33);
+    ms_model mixtral = ms_unit_case_model(cx->arena, ms_small_mixtral, false, 32);
+    tied.name = "tied llama";
+    check_optimizers(&llama, dense_layouts, NUM_DENSE);
+    check_optimizers(&tied, dense_layouts + 1, NUM_DENSE - 1);
+    check_optimizers(&mixtral, expert_layouts, NUM_EXPERT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +377,7 @@ int main(void)
         cmocka_unit_test(tied_matrices_are_one),
         cmocka_unit_test(experts_are_those_of_one_array),
         cmocka_unit_test(weights_without_gradient_stay),
+        cmocka_unit_test(every_optimizer_updates_as_on_one_array),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

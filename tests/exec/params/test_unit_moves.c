@@ -40,7 +40,7 @@ static ms_status hold_main(ms_ctx *cx, ms_device_rank *device, long rank, void *
 static void more_units_than_rooms_are_counted(void **state)
 {
     (void)state;
-    static const ms_unit_layout l = {1, 1, 2, 1, 1, 1, 1, false, false};
+    static const ms_unit_layout l = {1, 1, 2, 1, 1, 1, 1, .twins = false};
     ms_ctx *cx = test_cx();
     ms_model llama = ms_unit_case_model(cx->arena, ms_small_llama, false, 32);
     ms_unit_case *s = ms_unit_case_open(cx, &llama, &l, MS_ZERO_3);
@@ -71,7 +71,7 @@ static ms_status load_main(ms_ctx *cx, ms_device_rank *device, long rank, void *
 static void a_missing_tensor_is_named(void **state)
 {
     (void)state;
-    static const ms_unit_layout l = {1, 1, 1, 1, 1, 1, 1, false, false};
+    static const ms_unit_layout l = {1, 1, 1, 1, 1, 1, 1, .twins = false};
     ms_ctx *cx = test_cx();
     ms_model llama = ms_unit_case_model(cx->arena, ms_small_llama, false, 32);
     ms_unit_case *s = ms_unit_case_open(cx, &llama, &l, MS_ZERO_0);
@@ -144,7 +144,7 @@ static void check_moves(ms_held *h, int at)
 static void predictions_are_spent_once(void **state)
 {
     (void)state;
-    static const ms_unit_layout l = {1, 2, 2, 1, 2, 2, 1, false, false};
+    static const ms_unit_layout l = {1, 2, 2, 1, 2, 2, 1, .twins = false};
     ms_ctx *cx = test_cx();
     ms_model mixtral = ms_unit_case_model(cx->arena, ms_small_mixtral, true, 32);
     for (int sharding = 0; sharding < MS_NUM_SHARDINGS; sharding++) {
