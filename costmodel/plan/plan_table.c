@@ -1,6 +1,7 @@
 /* The table of a plan's choices: a row per choice, with the functions that its rows
  * name. */
 #include "costmodel/plan/plan_field.h"
+#include "costmodel/plan/plan_usual.h"
 
 #include "costmodel/schedule/schedule.h"
 
@@ -60,83 +61,6 @@ static bool find_optimizer(const char *text, int *index)
         if (strcasecmp(text, others[i].name) == 0)
             *index = (int)others[i].kind;
     return *index >= 0;
-}
-
-/* ---- defaults of the command line ---- */
-
-static long usual_batch(const ms_plan *plan, const ms_stack *stack)
-{
-    (void)stack;
-    return ms_plan_default_batch(plan->gpus, plan->sequence_length);
-}
-
-/* Whether a schedule can have so many virtual stages; 1 stands for any number, too. */
-static bool has_chunks(ms_schedule_kind kind, long virtual_stages)
-{
-    ms_schedule_traits traits = ms_schedule_traits_of(kind);
-    return virtual_stages == 1 ||
-           (virtual_stages >= traits.least_virtual &&
-            (traits.most_virtual == 0 || virtual_stages <= traits.most_virtual));
-}
-
-/* The stack's default, interleaved with virtual stages, or the first schedule that the
- * stack has. Without a pipeline, where none has an effect, 1F1B. */
-static long usual_schedule(const ms_plan *plan, const ms_stack *stack)
-{
-    bool is_free = stack == NULL || plan->size[MS_PP] == 1;
-    ms_schedule_kind usual = plan->virtual_stages > 1 ? MS_INTERLEAVED
-                             : is_free                ? MS_1F1B
-                                                      : stack->default_schedule;
-    if (is_free || stack->can_schedule[usual])
-        return usual;
-    for (ms_schedule_kind kind = 0; kind < MS_CUSTOM; kind++)
-        if (stack->can_schedule[kind] && has_chunks(kind, plan->virtual_stages))
-            return kind;
-    return usual;
-}
-
-/* Default number of virtual stages; with a schedule file the number from that file. */
-static long usual_virtual_stages(const ms_plan *plan, const ms_stack *stack)
-{
-    (void)stack;
-    return plan->schedule == MS_CUSTOM
-               ? plan->virtual_stages
-               : ms_schedule_default_virtual(plan->schedule, plan->size[MS_PP]);
-}
-
-static long usual_zero(const ms_plan *plan, const ms_stack *stack)
-{
-    if (plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
-        return 0;
-    long zero = plan->size[MS_PP] > 1 && stack->pipeline_zero >= 0 ? stack->pipeline_zero
-                                                                   : stack->default_zero;
-    return zero >= 0 ? zero : 3;
-}
-
-static long usual_reshard(const ms_plan *plan, const ms_stack *stack)
-{
-    bool in_pipelines = stack != NULL && stack->reshards_in_pipelines;
-    return plan->zero == 3 && (plan->size[MS_PP] == 1 || in_pipelines);
-}
-
-static long usual_sequence_parallel(const ms_plan *plan, const ms_stack *stack)
-{
-    return plan->size[MS_TP] > 1 && !stack->lacks_sequence_parallel;
-}
-
-static long usual_cp_method(const ms_plan *plan, const ms_stack *stack)
-{
-    return plan->size[MS_CP] > 1 ? (long)stack->cp_method : MS_CP_ALL_GATHER;
-}
-
-static long usual_recompute(const ms_plan *plan, const ms_stack *stack)
-{
-    if (plan->recompute_modules != 0)
-        return MS_RECOMPUTE_SELECTIVE;
-    for (long mode = 0; ms_recompute_names[mode] != NULL; mode++)
-        if (strcmp(ms_recompute_names[mode], stack->recompute) == 0)
-            return mode;
-    return MS_RECOMPUTE_NONE;
 }
 
 /* ---- effects of choices ---- */
@@ -284,7 +208,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
          FLAG("--seq", "TOKENS", "sequence length (default 8k)")},
     [MS_CHOOSE_GLOBAL_BATCH] =
         {WHOLE(global_batch, "global_batch"), JSON("batch", "global_batch"), .low = 1,
-         .high = MAX_BATCH, .flag_high = MAX_GPUS, .usual = usual_batch,
+         .high = MAX_BATCH, .flag_high = MAX_GPUS, .usual = ms_usual_batch,
          .flag_rule = MS_FLAG_NOT_DEFAULT,
          FLAG("--global-batch", "SEQUENCES",
               "sequences per step (default max(4 Mi, 1 Ki x GPUs) tokens)")},
@@ -296,7 +220,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
               "sequences per micro-batch and data-parallel rank (default 1)")},
     [MS_CHOOSE_SCHEDULE] =
         {WORD(schedule, "schedule", ms_schedule_names), JSON("pipeline", "schedule"),
-         .find = find_schedule, .plain = MS_1F1B, .usual = usual_schedule,
+         .find = find_schedule, .plain = MS_1F1B, .usual = ms_usual_schedule,
          .matters = has_pipeline, .flag_rule = MS_FLAG_IN_EFFECT,
          .search = MS_SEARCH_TRIES, .in_table = true,
          FLAG("--schedule", NULL,
@@ -305,7 +229,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_VIRTUAL_STAGES] =
         {WHOLE(virtual_stages, "virtual_stages"), .short_name = "v",
          JSON("pipeline", "virtual_stages"), .low = 1, .high = 32767, .flag_high = 4096,
-         .plain = 1, .usual = usual_virtual_stages, .search = MS_SEARCH_TRIES,
+         .plain = 1, .usual = ms_usual_virtual_stages, .search = MS_SEARCH_TRIES,
          .in_table = true,
          FLAG("--virtual-stages", "N",
               "chunks of layers per pipeline rank (default 1; 2 when interleaved)")},
@@ -331,21 +255,21 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
                                      "layers of each virtual stage, in order (default: "
                                      "balanced)")},
     [MS_CHOOSE_ZERO] =
-        {WHOLE(zero, "zero"), JSON("sharding", "zero"), .high = 3, .usual = usual_zero,
+        {WHOLE(zero, "zero"), JSON("sharding", "zero"), .high = 3, .usual = ms_usual_zero,
          .flag_rule = MS_FLAG_ALWAYS, .search = MS_SEARCH_TRIES, .in_table = true,
          FLAG("--zero", "0..3",
               "sharded over dp_shard x cp: 1 optimizer, 2 gradients too, 3 parameters "
               "too")},
     [MS_CHOOSE_RESHARD] =
         {SWITCH(reshard_after_forward, "reshard_after_forward"), .short_name = "reshard",
-         JSON("sharding", "reshard_after_forward"), .plain = true, .usual = usual_reshard,
-         .matters = shards_parameters, .flag_rule = MS_FLAG_IN_EFFECT,
-         .search = MS_SEARCH_TRIES,
+         JSON("sharding", "reshard_after_forward"), .plain = true,
+         .usual = ms_usual_reshard, .matters = shards_parameters,
+         .flag_rule = MS_FLAG_IN_EFFECT, .search = MS_SEARCH_TRIES,
          FLAG("--reshard-after-forward", NULL,
               "gather again for backward (default: on with zero 3 and no pipeline)")},
     [MS_CHOOSE_SEQUENCE_PARALLEL] =
         {SWITCH(sequence_parallel, "sequence_parallel"), .short_name = "sp",
-         JSON("tensor", "sequence_parallel"), .usual = usual_sequence_parallel,
+         JSON("tensor", "sequence_parallel"), .usual = ms_usual_sequence_parallel,
          .matters = has_tensor, .renewed = true, .flag_rule = MS_FLAG_IN_EFFECT,
          .decides = MS_DECIDES_LAYERS, .search = MS_SEARCH_TRIES, .in_table = true,
          .text_on = "sp",
@@ -365,7 +289,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
               "keep logits sharded over tp for the loss (default on)")},
     [MS_CHOOSE_CP_METHOD] =
         {WORD(cp_method, "cp_method", ms_cp_method_names), .short_name = "cp by",
-         JSON("context", "method"), .find = find_cp_method, .usual = usual_cp_method,
+         JSON("context", "method"), .find = find_cp_method, .usual = ms_usual_cp_method,
          .matters = has_context, .can = can_cp, .flag_rule = MS_FLAG_IN_EFFECT,
          .decides = MS_DECIDES_LAYERS, .search = MS_SEARCH_TRIES, .in_table = true,
          .hidden = true,
@@ -377,7 +301,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
          FLAG("--cp-balance", NULL,
               "how a causal sequence is cut over cp (default head-tail)")},
     [MS_CHOOSE_RECOMPUTE] = {WORD(recompute, "recompute", ms_recompute_names),
-                             JSON("recompute", "mode"), .usual = usual_recompute,
+                             JSON("recompute", "mode"), .usual = ms_usual_recompute,
                              .flag_rule = MS_FLAG_ALWAYS, .search = MS_SEARCH_TRIES,
                              .in_table = true,
                              FLAG("--recompute", NULL,

@@ -5,181 +5,31 @@
  * experts over ep, their width over etp. */
 #include "costmodel/program/program_priv.h"
 
-#include "base/number.h"
-
 #include <assert.h>
 #include <string.h>
-
-/* Bytes of a log-sum-exp, loss or routing value: fp32, or fp64 if all tensors are. */
-static double statistic_bytes(const ms_builder *b)
-{
-    return ms_max(4.0, b->program->compute_bytes);
-}
-
-/* ---- shorthand ---- */
-
-int ms_add_weight(ms_builder *b, const char *name, const char *dims, char tp_letter)
-{
-    int tensor = ms_add_tensor(b, name, dims, MS_ROLE_WEIGHT, b->program->compute_bytes);
-    b->tensors[tensor].tp_letter = tp_letter;
-    if (tp_letter != 0 && ms_axis_active(b->program, MS_DENSE_MESH, 2))
-        b->tensors[tensor].at[2] = ms_shard(tp_letter);
-    return tensor;
-}
-
-/* A weight of the model, frozen if adapters are trained. */
-static int weight(ms_builder *b, const char *name, const char *dims, char tp_letter)
-{
-    int tensor = ms_add_weight(b, name, dims, tp_letter);
-    b->tensors[tensor].frozen = b->program->key.lora.rank > 0;
-    return tensor;
-}
-
-static int expert_weight(ms_builder *b, const char *name, const char *dims)
-{
-    int tensor = ms_add_tensor(b, name, dims, MS_ROLE_WEIGHT, b->program->compute_bytes);
-    ms_tensor *t = &b->tensors[tensor];
-    t->mesh = MS_SPARSE_MESH;
-    t->tp_letter = MS_DIM_EXPERT_FFN;
-    t->frozen = b->program->key.lora.rank > 0;
-    if (ms_axis_active(b->program, MS_SPARSE_MESH, 1))
-        t->at[1] = ms_shard(MS_DIM_EXPERTS);
-    if (ms_axis_active(b->program, MS_SPARSE_MESH, 2) &&
-        strchr(dims, MS_DIM_EXPERT_FFN) != NULL)
-        t->at[2] = ms_shard(MS_DIM_EXPERT_FFN);
-    return tensor;
-}
-
-static int activation(ms_builder *b, const char *name, const char *dims)
-{
-    return ms_add_tensor(b, name, dims, MS_ROLE_ACTIVATION, b->program->compute_bytes);
-}
-
-static int statistic(ms_builder *b, const char *name, const char *dims)
-{
-    return ms_add_tensor(b, name, dims, MS_ROLE_ACTIVATION, statistic_bytes(b));
-}
-
-/* A node with operands x and y; `y` is -1 for an operation of one operand. */
-static ms_node operation(ms_op op, const char *name, int x, int y)
-{
-    ms_node node = {.op = (unsigned char)op, .name = name};
-    ms_node_take(&node, x);
-    if (y >= 0)
-        ms_node_take(&node, y);
-    return node;
-}
-
-static int add_result(ms_builder *b, ms_node *node, const char *dims)
-{
-    return ms_node_give(node, activation(b, node->name, dims));
-}
-
-/* Adds a node with one result of dims `dims`; returns the result. */
-static int emit(ms_builder *b, ms_node node, const char *dims)
-{
-    int out = add_result(b, &node, dims);
-    ms_emit(b, &node);
-    return out;
-}
-
-static int pointwise(ms_builder *b, ms_op op, const char *name, int x, int y)
-{
-    return emit(b, operation(op, name, x, y), b->tensors[x].dims);
-}
-
-int ms_emit_product(ms_builder *b, const char *name, const char *einsum, int x, int w)
-{
-    ms_node node = operation(MS_OP_EINSUM, name, x, w);
-    node.einsum = einsum;
-    return emit(b, node, strchr(einsum, '>') + 1);
-}
-
-/* Copies the letters of an einsum's second operand, the weight. */
-static void copy_weight_dims(const char *einsum, char dims[MS_MAX_DIMS + 1])
-{
-    const char *second = strchr(einsum, ',') + 1;
-    size_t length = strcspn(second, "-");
-    memcpy(dims, second, length);
-    dims[length] = '\0';
-}
-
-static int linear(ms_builder *b, const char *name, const char *einsum, int x,
-                  char tp_letter)
-{
-    char dims[MS_MAX_DIMS + 1];
-    copy_weight_dims(einsum, dims);
-    int base = ms_emit_product(b, name, einsum, x, weight(b, name, dims, tp_letter));
-    return ms_add_adapter(b, name, x, base, tp_letter);
-}
-
-static int bias(ms_builder *b, const char *name, int x, const char *dims, char tp_letter)
-{
-    return pointwise(b, MS_OP_BIAS, name, x, weight(b, name, dims, tp_letter));
-}
-
-int ms_emit_add(ms_builder *b, const char *name, int x, int y)
-{
-    return pointwise(b, MS_OP_ADD, name, x, y);
-}
-
-/* Adds residual + branch; dropout also saves a mask, one byte per element. */
-static int residual_add(ms_builder *b, const char *name, int residual, int branch)
-{
-    const char *dims = b->tensors[residual].dims;
-    if (!b->model->dropout)
-        return ms_emit_add(b, name, residual, branch);
-    ms_node node = operation(MS_OP_ADD, name, residual, branch);
-    int out = add_result(b, &node, dims);
-    ms_node_give(&node, ms_add_tensor(b, "dropout.mask", dims, MS_ROLE_ACTIVATION, 1.0));
-    ms_emit(b, &node);
-    return out;
-}
-
-/* A norm over the last `width` dims of x. */
-static int norm_over(ms_builder *b, const char *name, int x, ms_norm_kind kind,
-                     size_t width)
-{
-    const char *dims = b->tensors[x].dims;
-    const char *last = dims + strlen(dims) - width;
-    ms_node node = operation(MS_OP_NORM, name, x, weight(b, name, last, 0));
-    if (kind == MS_NORM_LAYER && b->model->norm_bias)
-        ms_node_take(&node, weight(b, name, last, 0));
-    return emit(b, node, dims);
-}
-
-static int norm_of(ms_builder *b, const char *name, int x, ms_norm_kind kind)
-{
-    return norm_over(b, name, x, kind, 1);
-}
-
-static int norm(ms_builder *b, const char *name, int x)
-{
-    return norm_of(b, name, x, b->model->norm);
-}
 
 static int rotary(ms_builder *b, const char *name, int x, long width)
 {
     if (b->model->position != MS_POSITION_ROTARY)
         return x;
-    ms_node node = operation(MS_OP_ROTARY, name, x, -1);
+    ms_node node = ms_operation(MS_OP_ROTARY, name, x, -1);
     node.rotary_width = width;
     node.window_tokens = b->model->kinds[b->program->key.kind].window_tokens;
-    return emit(b, node, b->tensors[x].dims);
+    return ms_emit_one(b, node, b->tensors[x].dims);
 }
 
 /* ---- attention ---- */
 
 static int attend(ms_builder *b, int q, int k, int v)
 {
-    ms_node node = operation(MS_OP_ATTENTION, "attention.core", q, k);
+    ms_node node = ms_operation(MS_OP_ATTENTION, "attention.core", q, k);
     node.ring = b->program->key.cp_method == MS_CP_RING;
     node.window_tokens = b->model->kinds[b->program->key.kind].window_tokens;
     ms_node_take(&node, v);
     if (b->model->attention_sinks)
-        ms_node_take(&node, weight(b, "attention.sinks", "n", MS_DIM_HEADS));
-    int out = add_result(b, &node, "bsnw");
-    ms_node_give(&node, statistic(b, "attention.lse", "bsn"));
+        ms_node_take(&node, ms_model_weight(b, "attention.sinks", "n", MS_DIM_HEADS));
+    int out = ms_add_result(b, &node, "bsnw");
+    ms_node_give(&node, ms_add_statistic(b, "attention.lse", "bsn"));
     /* bytes saved per score: softmax 2; with dropout also mask 1 and its result 2 */
     if (!b->program->key.attention_fused)
         ms_node_give(&node,
@@ -215,9 +65,9 @@ static int attention_over_cp(ms_builder *b, int q, int k, int v)
 static int query_key_norm(ms_builder *b, const char *name, int x)
 {
     if (!b->model->qk_norm_whole)
-        return norm_of(b, name, x, MS_NORM_RMS);
+        return ms_emit_norm_of(b, name, x, MS_NORM_RMS);
     ms_placement heads = b->tensors[x].at[2];
-    return ms_convert(b, norm_over(b, name, x, MS_NORM_RMS, 2), 2, heads);
+    return ms_convert(b, ms_emit_norm_over(b, name, x, MS_NORM_RMS, 2), 2, heads);
 }
 
 static int query_key(ms_builder *b, const char *name, int x)
@@ -231,13 +81,13 @@ static int query_key(ms_builder *b, const char *name, int x)
 static int grouped_query_attention(ms_builder *b, int x)
 {
     const ms_model *model = b->model;
-    int q = linear(b, "attention.query", "bsh,hnd->bsnd", x, 'n');
-    int k = linear(b, "attention.key", "bsh,hgd->bsgd", x, 'g');
-    int v = linear(b, "attention.value", "bsh,hgw->bsgw", x, 'g');
+    int q = ms_emit_linear(b, "attention.query", "bsh,hnd->bsnd", x, 'n');
+    int k = ms_emit_linear(b, "attention.key", "bsh,hgd->bsgd", x, 'g');
+    int v = ms_emit_linear(b, "attention.value", "bsh,hgw->bsgw", x, 'g');
     if (model->qkv_bias) {
-        q = bias(b, "attention.query_bias", q, "nd", 'n');
-        k = bias(b, "attention.key_bias", k, "gd", 'g');
-        v = bias(b, "attention.value_bias", v, "gw", 'g');
+        q = ms_emit_bias(b, "attention.query_bias", q, "nd", 'n');
+        k = ms_emit_bias(b, "attention.key_bias", k, "gd", 'g');
+        v = ms_emit_bias(b, "attention.value_bias", v, "gw", 'g');
     }
     q = query_key(b, "attention.query_position", q);
     k = query_key(b, "attention.key_position", k);
@@ -251,22 +101,23 @@ static int latent_attention(ms_builder *b, int x)
     const ms_model *model = b->model;
     int q;
     if (model->mla.q_lora_rank > 0) {
-        q = norm(b, "attention.query_norm",
-                 linear(b, "attention.query_down", "bsh,hq->bsq", x, 0));
-        q = linear(b, "attention.query_up", "bsq,qnd->bsnd", q, 'n');
+        q = ms_emit_norm(b, "attention.query_norm",
+                         ms_emit_linear(b, "attention.query_down", "bsh,hq->bsq", x, 0));
+        q = ms_emit_linear(b, "attention.query_up", "bsq,qnd->bsnd", q, 'n');
     } else {
-        q = linear(b, "attention.query", "bsh,hnd->bsnd", x, 'n');
+        q = ms_emit_linear(b, "attention.query", "bsh,hnd->bsnd", x, 'n');
     }
     q = rotary(b, "attention.query_position", q, model->mla.rope_head_dim);
     int latent =
-        norm(b, "attention.kv_norm", linear(b, "attention.kv_down", "bsh,hc->bsc", x, 0));
-    int shared_key = linear(b, "attention.key_rope", "bsh,ho->bso", x, 0);
+        ms_emit_norm(b, "attention.kv_norm",
+                     ms_emit_linear(b, "attention.kv_down", "bsh,hc->bsc", x, 0));
+    int shared_key = ms_emit_linear(b, "attention.key_rope", "bsh,ho->bso", x, 0);
     shared_key =
         rotary(b, "attention.key_position", shared_key, model->mla.rope_head_dim);
-    int up = linear(b, "attention.kv_up", "bsc,cnu->bsnu", latent, 'n');
-    ms_node node = operation(MS_OP_MLA_KEYS, "attention.keys", up, shared_key);
-    int k = add_result(b, &node, "bsnd");
-    int v = ms_node_give(&node, activation(b, "attention.values", "bsnw"));
+    int up = ms_emit_linear(b, "attention.kv_up", "bsc,cnu->bsnu", latent, 'n');
+    ms_node node = ms_operation(MS_OP_MLA_KEYS, "attention.keys", up, shared_key);
+    int k = ms_add_result(b, &node, "bsnd");
+    int v = ms_node_give(&node, ms_add_activation(b, "attention.values", "bsnw"));
     ms_emit(b, &node);
     return attention_over_cp(b, q, k, v);
 }
@@ -275,9 +126,9 @@ static int attention(ms_builder *b, int x)
 {
     int heads = b->model->attention == MS_ATTENTION_MLA ? latent_attention(b, x)
                                                         : grouped_query_attention(b, x);
-    int out = linear(b, "attention.output", "bsnw,nwh->bsh", heads, 'n');
+    int out = ms_emit_linear(b, "attention.output", "bsnw,nwh->bsh", heads, 'n');
     if (b->model->attention_out_bias)
-        out = bias(b, "attention.output_bias", out, "h", 0);
+        out = ms_emit_bias(b, "attention.output_bias", out, "h", 0);
     return out;
 }
 
@@ -287,19 +138,21 @@ static int attention(ms_builder *b, int x)
  * and steps, one fused kernel up to the gate, and a norm per group of heads. */
 static int mamba(ms_builder *b, int x)
 {
-    x = linear(b, "mamba.input", "bsh,hI->bsI", x, MS_DIM_MAMBA_PROJECTED);
-    ms_node scan = operation(MS_OP_SCAN, "mamba.scan", x, -1);
-    ms_node_take(&scan, weight(b, "mamba.convolution", "XK", MS_DIM_MAMBA_CHANNELS));
-    ms_node_take(&scan, weight(b, "mamba.convolution_bias", "X", MS_DIM_MAMBA_CHANNELS));
-    ms_node_take(&scan, weight(b, "mamba.decay", "M", MS_DIM_MAMBA_HEADS));
-    ms_node_take(&scan, weight(b, "mamba.skip", "M", MS_DIM_MAMBA_HEADS));
-    ms_node_take(&scan, weight(b, "mamba.step_bias", "M", MS_DIM_MAMBA_HEADS));
-    int y = add_result(b, &scan, "bsD");
-    ms_node_give(&scan, activation(b, "mamba.ungated", "bsD"));
+    x = ms_emit_linear(b, "mamba.input", "bsh,hI->bsI", x, MS_DIM_MAMBA_PROJECTED);
+    ms_node scan = ms_operation(MS_OP_SCAN, "mamba.scan", x, -1);
+    ms_node_take(&scan,
+                 ms_model_weight(b, "mamba.convolution", "XK", MS_DIM_MAMBA_CHANNELS));
+    ms_node_take(
+        &scan, ms_model_weight(b, "mamba.convolution_bias", "X", MS_DIM_MAMBA_CHANNELS));
+    ms_node_take(&scan, ms_model_weight(b, "mamba.decay", "M", MS_DIM_MAMBA_HEADS));
+    ms_node_take(&scan, ms_model_weight(b, "mamba.skip", "M", MS_DIM_MAMBA_HEADS));
+    ms_node_take(&scan, ms_model_weight(b, "mamba.step_bias", "M", MS_DIM_MAMBA_HEADS));
+    int y = ms_add_result(b, &scan, "bsD");
+    ms_node_give(&scan, ms_add_activation(b, "mamba.ungated", "bsD"));
     ms_emit(b, &scan);
-    int scale = weight(b, "mamba.inner_norm", "D", MS_DIM_MAMBA_INNER);
-    y = pointwise(b, MS_OP_GROUP_NORM, "mamba.inner_norm", y, scale);
-    return linear(b, "mamba.output", "bsD,Dh->bsh", y, MS_DIM_MAMBA_INNER);
+    int scale = ms_model_weight(b, "mamba.inner_norm", "D", MS_DIM_MAMBA_INNER);
+    y = ms_emit_pointwise(b, MS_OP_GROUP_NORM, "mamba.inner_norm", y, scale);
+    return ms_emit_linear(b, "mamba.output", "bsD,Dh->bsh", y, MS_DIM_MAMBA_INNER);
 }
 
 /* ---- MLP ---- */
@@ -307,8 +160,8 @@ static int mamba(ms_builder *b, int x)
 /* Adds an MLP's activation; `gate` is -1 if the MLP is not gated. */
 static int activated(ms_builder *b, const char *name, int gate, int up)
 {
-    return gate >= 0 ? pointwise(b, MS_OP_ACTIVATION, name, gate, up)
-                     : pointwise(b, MS_OP_ACTIVATION, name, up, -1);
+    return gate >= 0 ? ms_emit_pointwise(b, MS_OP_ACTIVATION, name, gate, up)
+                     : ms_emit_pointwise(b, MS_OP_ACTIVATION, name, up, -1);
 }
 
 /* Names of nodes, and einsums, of the dense MLP or of the shared experts. */
@@ -331,20 +184,20 @@ static int mlp_hidden(ms_builder *b, int x, const mlp_names *names)
 {
     int gate = -1;
     if (ms_activation_is_gated(b->model->activation))
-        gate = linear(b, names->gate, names->into, x, names->width[0]);
-    int up = linear(b, names->up, names->into, x, names->width[0]);
+        gate = ms_emit_linear(b, names->gate, names->into, x, names->width[0]);
+    int up = ms_emit_linear(b, names->up, names->into, x, names->width[0]);
     if (b->model->mlp_bias && gate >= 0)
-        gate = bias(b, names->gate_bias, gate, names->width, names->width[0]);
+        gate = ms_emit_bias(b, names->gate_bias, gate, names->width, names->width[0]);
     if (b->model->mlp_bias)
-        up = bias(b, names->up_bias, up, names->width, names->width[0]);
+        up = ms_emit_bias(b, names->up_bias, up, names->width, names->width[0]);
     return activated(b, names->activation, gate, up);
 }
 
 static int mlp_out(ms_builder *b, int hidden, const mlp_names *names)
 {
-    int out = linear(b, names->down, names->out, hidden, names->width[0]);
+    int out = ms_emit_linear(b, names->down, names->out, hidden, names->width[0]);
     if (b->model->mlp_bias)
-        out = bias(b, "mlp.down_bias", out, "h", 0);
+        out = ms_emit_bias(b, "mlp.down_bias", out, "h", 0);
     return out;
 }
 
@@ -354,11 +207,12 @@ static int grouped(ms_builder *b, const char *name, const char *einsum, int rows
                    int choice)
 {
     char dims[MS_MAX_DIMS + 1];
-    copy_weight_dims(einsum, dims);
-    ms_node node = operation(MS_OP_GROUPED, name, rows, expert_weight(b, name, dims));
+    ms_copy_weight_dims(einsum, dims);
+    ms_node node =
+        ms_operation(MS_OP_GROUPED, name, rows, ms_expert_weight(b, name, dims));
     node.einsum = einsum;
     ms_node_take(&node, choice);
-    return emit(b, node, strchr(einsum, '>') + 1);
+    return ms_emit_one(b, node, strchr(einsum, '>') + 1);
 }
 
 /* Adds to rows the bias of each row's expert, if experts have biases. */
@@ -367,16 +221,17 @@ static int expert_bias(ms_builder *b, const char *name, int rows, int choice)
     if (!b->model->moe.expert_bias)
         return rows;
     const char dims[] = {MS_DIM_EXPERTS, b->tensors[rows].dims[1], '\0'};
-    ms_node node = operation(MS_OP_EXPERT_BIAS, name, rows, expert_weight(b, name, dims));
+    ms_node node =
+        ms_operation(MS_OP_EXPERT_BIAS, name, rows, ms_expert_weight(b, name, dims));
     ms_node_take(&node, choice);
-    return emit(b, node, b->tensors[rows].dims);
+    return ms_emit_one(b, node, b->tensors[rows].dims);
 }
 
 static int exchange(ms_builder *b, const char *name, int rows, int choice, bool back)
 {
-    ms_node node = operation(MS_OP_EXCHANGE, name, rows, choice);
+    ms_node node = ms_operation(MS_OP_EXCHANGE, name, rows, choice);
     node.inverse = back;
-    return emit(b, node, "rh");
+    return ms_emit_one(b, node, "rh");
 }
 
 static int experts(ms_builder *b, int rows, int choice)
@@ -394,17 +249,17 @@ static int experts(ms_builder *b, int rows, int choice)
 
 static void route(ms_builder *b, int x, int *probability, int *choice)
 {
-    int logits = linear(b, "router.logits", "bsh,he->bse", x, 0);
-    b->tensors[logits].element_bytes = statistic_bytes(b);
+    int logits = ms_emit_linear(b, "router.logits", "bsh,he->bse", x, 0);
+    b->tensors[logits].element_bytes = ms_statistic_bytes(b);
     if (b->model->moe.logit_bias) {
-        logits = bias(b, "router.logits_bias", logits, "e", 0);
-        b->tensors[logits].element_bytes = statistic_bytes(b);
+        logits = ms_emit_bias(b, "router.logits_bias", logits, "e", 0);
+        b->tensors[logits].element_bytes = ms_statistic_bytes(b);
     }
-    ms_node node = operation(MS_OP_ROUTE, "router.choice", logits, -1);
+    ms_node node = ms_operation(MS_OP_ROUTE, "router.choice", logits, -1);
     if (b->model->moe.router_bias)
-        ms_node_take(&node, weight(b, "router.bias", "e", 0));
-    *probability = ms_node_give(&node, statistic(b, "router.weight", "bsk"));
-    *choice = ms_node_give(&node, statistic(b, "router.choice", "bsk"));
+        ms_node_take(&node, ms_model_weight(b, "router.bias", "e", 0));
+    *probability = ms_node_give(&node, ms_add_statistic(b, "router.weight", "bsk"));
+    *choice = ms_node_give(&node, ms_add_statistic(b, "router.choice", "bsk"));
     ms_emit(b, &node);
 }
 
@@ -429,8 +284,9 @@ static void write_shared(ms_builder *b, shared_experts *shared)
     } else {
         shared->out = mlp_out(b, shared->hidden, &shared_names);
         if (b->model->moe.shared_gate) {
-            int gate = linear(b, "shared.router", "bsh,h1->bs1", shared->x, 0);
-            shared->out = pointwise(b, MS_OP_GATE, "shared.gated", shared->out, gate);
+            int gate = ms_emit_linear(b, "shared.router", "bsh,h1->bs1", shared->x, 0);
+            shared->out =
+                ms_emit_pointwise(b, MS_OP_GATE, "shared.gated", shared->out, gate);
         }
     }
     b->modules &= (unsigned short)~MS_MODULE_SHARED_EXPERTS;
@@ -464,14 +320,15 @@ static int routed_experts(ms_builder *b, int x, shared_experts *shared)
     x = for_experts(b, x);
     probability = for_experts(b, probability);
     choice = for_experts(b, choice);
-    int rows = emit(b, operation(MS_OP_PERMUTE, "experts.permute", x, choice), "rh");
+    int rows =
+        ms_emit_one(b, ms_operation(MS_OP_PERMUTE, "experts.permute", x, choice), "rh");
     if (b->program->key.shared_overlap && shared->x >= 0)
         (void)ms_convert(b, shared->x, 2, ms_replicate); /* gathered before dispatch */
     rows = exchanged_experts(b, rows, choice, shared);
     ms_node unpermute =
-        operation(MS_OP_UNPERMUTE, "experts.unpermute", rows, probability);
+        ms_operation(MS_OP_UNPERMUTE, "experts.unpermute", rows, probability);
     ms_node_take(&unpermute, choice);
-    return emit(b, unpermute, "bsh");
+    return ms_emit_one(b, unpermute, "bsh");
 }
 
 static int mixture(ms_builder *b, int x)
@@ -505,7 +362,7 @@ static int feed_forward(ms_builder *b, int x)
 
 static int stream_input(ms_builder *b)
 {
-    int x = activation(b, "input", "bsh");
+    int x = ms_add_activation(b, "input", "bsh");
     for (int axis = 0; axis < MS_MESH_AXES; axis++)
         if (ms_axis_active(b->program, MS_DENSE_MESH, axis))
             b->tensors[x].at[axis] = ms_stream_placement(b, axis);
@@ -515,11 +372,12 @@ static int stream_input(ms_builder *b)
 
 static int parallel_block(ms_builder *b, int x)
 {
-    int attention_in = norm(b, "attention.norm", x);
-    int mlp_in = b->model->norms_per_layer > 1 ? norm(b, "mlp.norm", x) : attention_in;
+    int attention_in = ms_emit_norm(b, "attention.norm", x);
+    int mlp_in =
+        b->model->norms_per_layer > 1 ? ms_emit_norm(b, "mlp.norm", x) : attention_in;
     int sum =
         ms_emit_add(b, "block.sum", attention(b, attention_in), feed_forward(b, mlp_in));
-    return residual_add(b, "block.residual", x, sum);
+    return ms_emit_residual(b, "block.residual", x, sum);
 }
 
 /* Names of the norms and the residual sum of attention or of the MLP. */
@@ -532,10 +390,10 @@ static int add_branch(ms_builder *b, int x, int (*write)(ms_builder *, int),
 {
     if (write == feed_forward && !has_experts(b))
         b->modules = MS_MODULE_MLP; /* the norm is part of the first linear layer */
-    int branch = write(b, b->model->no_pre_norms ? x : norm(b, names->norm, x));
+    int branch = write(b, b->model->no_pre_norms ? x : ms_emit_norm(b, names->norm, x));
     if (b->model->post_norms)
-        branch = norm(b, names->post_norm, branch);
-    return residual_add(b, names->residual, x, branch);
+        branch = ms_emit_norm(b, names->post_norm, branch);
+    return ms_emit_residual(b, names->residual, x, branch);
 }
 
 static int serial_block(ms_builder *b, int x)
@@ -573,11 +431,11 @@ void ms_write_layer(ms_builder *b)
 
 static int embed(ms_builder *b, const char *name, const char *dims, bool by_position)
 {
-    int table = weight(b, name, dims, by_position ? 0 : MS_DIM_VOCAB);
-    ms_node node = operation(MS_OP_EMBED, name, table, -1);
+    int table = ms_model_weight(b, name, dims, by_position ? 0 : MS_DIM_VOCAB);
+    ms_node node = ms_operation(MS_OP_EMBED, name, table, -1);
     node.by_position = by_position;
     node.ahead = b->module;
-    return emit(b, node, "bsh");
+    return ms_emit_one(b, node, "bsh");
 }
 
 void ms_write_embedding(ms_builder *b)
@@ -587,7 +445,7 @@ void ms_write_embedding(ms_builder *b)
         x = ms_emit_add(b, "embedding.sum", x,
                         embed(b, "embedding.positions", "ph", true));
     if (b->model->embedding_norm)
-        x = norm(b, "embedding.norm", x);
+        x = ms_emit_norm(b, "embedding.norm", x);
     b->program->input = -1;
     b->program->output = x;
 }
@@ -596,30 +454,30 @@ void ms_write_embedding(ms_builder *b)
  * reduced with 12 bytes per token (PyTorch torch/distributed/tensor/parallel/loss.py). */
 static int loss(ms_builder *b, int logits)
 {
-    ms_node largest = operation(MS_OP_LOSS_MAX, "loss.max", logits, -1);
-    int max = ms_node_give(&largest, statistic(b, "loss.max", "bs"));
+    ms_node largest = ms_operation(MS_OP_LOSS_MAX, "loss.max", logits, -1);
+    int max = ms_node_give(&largest, ms_add_statistic(b, "loss.max", "bs"));
     ms_emit(b, &largest);
-    ms_node summed = operation(MS_OP_LOSS_SUM, "loss.sum", logits, max);
+    ms_node summed = ms_operation(MS_OP_LOSS_SUM, "loss.sum", logits, max);
     summed.ahead = b->module;
-    int sum = ms_node_give(&summed, statistic(b, "loss.sum", "bs"));
-    int target = ms_node_give(&summed, statistic(b, "loss.target", "bs"));
+    int sum = ms_node_give(&summed, ms_add_statistic(b, "loss.sum", "bs"));
+    int target = ms_node_give(&summed, ms_add_statistic(b, "loss.target", "bs"));
     ms_emit(b, &summed);
     max = summed.in[1]; /* maximum over the whole vocabulary */
-    ms_node last = operation(MS_OP_LOSS, "loss", max, sum);
+    ms_node last = ms_operation(MS_OP_LOSS, "loss", max, sum);
     last.ahead = b->module;
     ms_node_take(&last, target);
-    int out = ms_node_give(&last, statistic(b, "loss", "bs"));
+    int out = ms_node_give(&last, ms_add_statistic(b, "loss", "bs"));
     ms_emit(b, &last);
     return out;
 }
 
 static int logits_and_loss(ms_builder *b, const char *name, int x, bool shared)
 {
-    int matrix = weight(b, name, "vh", MS_DIM_VOCAB);
+    int matrix = ms_model_weight(b, name, "vh", MS_DIM_VOCAB);
     b->tensors[matrix].shared = shared;
     int logits = ms_emit_product(b, name, "bsh,vh->bsv", x, matrix);
     if (b->model->head_bias)
-        logits = bias(b, "head.bias", logits, "v", MS_DIM_VOCAB);
+        logits = ms_emit_bias(b, "head.bias", logits, "v", MS_DIM_VOCAB);
     if (!b->program->key.loss_parallel && ms_axis_active(b->program, MS_DENSE_MESH, 2))
         logits = ms_convert(b, logits, 2, ms_replicate);
     b->logits[b->num_logits++] = logits;
@@ -636,20 +494,21 @@ static int predict_next(ms_builder *b, int x)
     int table = b->nodes[b->tensors[next].producer].in[0];
     b->tensors[table].shared = b->module > 1 || b->model->tied_embeddings;
     next = ms_to_stream(b, next);
-    next = norm(b, "mtp.embedding_norm", next);
-    ms_node concat =
-        operation(MS_OP_CONCAT, "mtp.input", next, norm(b, "mtp.hidden_norm", x));
-    int both = emit(b, concat, "bsH");
-    x = ms_to_stream(b, linear(b, "mtp.projection", "bsH,Hh->bsh", both, MS_DIM_HIDDEN));
+    next = ms_emit_norm(b, "mtp.embedding_norm", next);
+    ms_node concat = ms_operation(MS_OP_CONCAT, "mtp.input", next,
+                                  ms_emit_norm(b, "mtp.hidden_norm", x));
+    int both = ms_emit_one(b, concat, "bsH");
+    x = ms_to_stream(
+        b, ms_emit_linear(b, "mtp.projection", "bsH,Hh->bsh", both, MS_DIM_HIDDEN));
     x = b->model->parallel_block ? parallel_block(b, x) : serial_block(b, x);
-    logits_and_loss(b, "mtp.logits", norm(b, "mtp.norm", x), true);
+    logits_and_loss(b, "mtp.logits", ms_emit_norm(b, "mtp.norm", x), true);
     return x;
 }
 
 void ms_write_head(ms_builder *b)
 {
     int x = stream_input(b);
-    int normed = b->model->final_norm ? norm(b, "head.norm", x) : x;
+    int normed = b->model->final_norm ? ms_emit_norm(b, "head.norm", x) : x;
     b->program->output = logits_and_loss(b, "head.logits", normed, false);
     for (int i = 1; i <= b->program->key.mtp; i++) {
         b->module = (unsigned char)i;

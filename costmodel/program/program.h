@@ -126,7 +126,7 @@ typedef struct ms_node {
     /* EMBED, LOSS_SUM, LOSS_GRAD: of the token so many positions ahead of each (multi-token
      * prediction); tokens without one, at a sequence's end, have no target */
     unsigned char ahead;
-    bool ring;        /* ATTENTION and its gradient: over cp as a ring (ring.h) */
+    bool ring; /* ATTENTION and its gradient: over cp as a ring (ring.h) */
     /* products of frameworks' joined matrices: 1 query, key and value; 2, 3, 4 gate and up
      * of the MLP, of shared experts, of experts; 5, 6 adapters of 1 and 2; 0: another */
     unsigned char joined;

@@ -35,7 +35,7 @@ typedef struct ms_builder {
     int num_tensors, num_nodes;
     unsigned char pass;
     unsigned short modules; /* ms_node.modules of nodes that are written now */
-    unsigned char module; /* module of multi-token prediction being written; 0: none */
+    unsigned char module;   /* module of multi-token prediction being written; 0: none */
     int num_conversions;
     ms_conversion conversions[MS_MAX_CONVERSIONS];
     ms_contributions gradient[MS_MAX_TENSORS];
@@ -89,11 +89,40 @@ void ms_write_embedding(ms_builder *b);
 void ms_write_layer(ms_builder *b);
 void ms_write_head(ms_builder *b);
 
+/* ---- shorthand of layers (emit.c) ---- */
+
+/* Bytes of a log-sum-exp, loss or routing value: fp32, or fp64 if all tensors are. */
+double ms_statistic_bytes(const ms_builder *b);
+int ms_add_activation(ms_builder *b, const char *name, const char *dims);
+int ms_add_statistic(ms_builder *b, const char *name, const char *dims);
 /* A weight of the dense mesh, split over tp by a letter of its dims; 0: replicated. */
 int ms_add_weight(ms_builder *b, const char *name, const char *dims, char tp_letter);
-/* Nodes that multiply x by the weight w, or add y to x; they return the result. */
+/* Weights of the model, on the dense mesh or of experts; frozen if adapters are trained. */
+int ms_model_weight(ms_builder *b, const char *name, const char *dims, char tp_letter);
+int ms_expert_weight(ms_builder *b, const char *name, const char *dims);
+/* Copies the letters of an einsum's second operand, the weight. */
+void ms_copy_weight_dims(const char *einsum, char dims[MS_MAX_DIMS + 1]);
+
+/* A node with operands x and y; `y` is -1 for an operation of one operand. */
+ms_node ms_operation(ms_op op, const char *name, int x, int y);
+/* Gives the node a result of the node's name and these dims. */
+int ms_add_result(ms_builder *b, ms_node *node, const char *dims);
+/* Nodes that are added with their weights, if any; they return their result. Dims of
+ * ms_emit_one are those of the result; a norm is over the last `width` dims of x. */
+int ms_emit_one(ms_builder *b, ms_node node, const char *dims);
+int ms_emit_pointwise(ms_builder *b, ms_op op, const char *name, int x, int y);
 int ms_emit_product(ms_builder *b, const char *name, const char *einsum, int x, int w);
+int ms_emit_linear(ms_builder *b, const char *name, const char *einsum, int x,
+                   char tp_letter);
+int ms_emit_bias(ms_builder *b, const char *name, int x, const char *dims,
+                 char tp_letter);
 int ms_emit_add(ms_builder *b, const char *name, int x, int y);
+/* residual + branch; dropout also saves a mask, one byte per element */
+int ms_emit_residual(ms_builder *b, const char *name, int residual, int branch);
+int ms_emit_norm_over(ms_builder *b, const char *name, int x, ms_norm_kind kind,
+                      size_t width);
+int ms_emit_norm_of(ms_builder *b, const char *name, int x, ms_norm_kind kind);
+int ms_emit_norm(ms_builder *b, const char *name, int x);
 
 /* ---- adapters (lora.c) ---- */
 

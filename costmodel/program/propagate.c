@@ -96,7 +96,8 @@ char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input,
         return MS_DIM_ROWS;
     bool by_expert = node->op == MS_OP_GROUPED || node->op == MS_OP_EXPERT_BIAS ||
                      node->op == MS_OP_EXPERT_BIAS_GRAD;
-    if (by_expert && letter == MS_DIM_ROWS && axis == 1 && ms_tensor_has(operand, MS_DIM_EXPERTS))
+    if (by_expert && letter == MS_DIM_ROWS && axis == 1 &&
+        ms_tensor_has(operand, MS_DIM_EXPERTS))
         return MS_DIM_EXPERTS; /* rows are where their expert is */
     return 0;
 }

@@ -2,8 +2,8 @@
 #include "exec/runner/rank_run.h"
 
 #include "base/number.h"
-#include "exec/params/documents.h"
 #include "base/rng.h"
+#include "exec/params/documents.h"
 #include "sim/simulate/move_names.h"
 
 #include <math.h>

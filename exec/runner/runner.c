@@ -390,17 +390,24 @@ static ms_status check_optimizer(ms_ctx *cx, const ms_backend_job *job,
     return MS_OK;
 }
 
-ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
-                        const ms_runner_options *options, ms_outcome *out)
+/* Rejects what a run of this job would leave out or carry out in another way. */
+static ms_status check_job(ms_ctx *cx, const ms_backend_job *job,
+                           const ms_planned *planned)
 {
-    *out = (ms_outcome){0};
     MS_TRY(ms_model_check_features(cx, planned->workload->model, job->backend));
     MS_TRY(check_sync(cx, job, planned));
     MS_TRY(check_adapters(cx, job, planned));
     MS_TRY(check_packing(cx, job, planned));
     MS_TRY(ms_runner_check_plan(cx, planned->plan));
     MS_TRY(check_buckets(cx, planned));
-    MS_TRY(check_optimizer(cx, job, planned->plan));
+    return check_optimizer(cx, job, planned->plan);
+}
+
+ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
+                        const ms_runner_options *options, ms_outcome *out)
+{
+    *out = (ms_outcome){0};
+    MS_TRY(check_job(cx, job, planned));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};
     MS_TRY(ms_job_check_tags(cx, &state.job));
     MS_TRY(ms_job_check_records(cx, &state.job));

@@ -318,8 +318,8 @@ static void collect_gathers(const collection *c, const ms_bill *bill, bool exper
     for (int again = 0; again < 2; again++) {
         ms_sync_group sync = (ms_sync_group)(groups[again] - MS_TRAFFIC_FSDP);
         *moves[again] = move_of(c, groups[again], MS_ALL_GATHER, split);
-        moves[again]->seconds += ms_quantize_gather_s(c->prices.workload, c->prices.links,
-                                                      sync, num_params);
+        moves[again]->seconds +=
+            ms_quantize_gather_s(c->prices.workload, c->prices.links, sync, num_params);
     }
 }
 

@@ -25,7 +25,7 @@ typedef struct ms_pubrun_cells {
     long first_rank_layers, last_rank_layers; /* layers of an end of the pipeline */
     long optimizer_instances; /* groups of ranks that each hold all optimizer states */
     bool fuses_loss;
-    long expert_tensor; /* tp ranks that share an expert */
+    long expert_tensor;            /* tp ranks that share an expert */
     const char *recompute_modules; /* names of modules (ms_module_names); NULL: none */
     /* notes on counts that were read from words: "tp \"TP4\" read as 4"; NULL if none */
     const char *words;
