@@ -466,14 +466,14 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
               "launches replayed as CUDA graphs: of each layer, or of the whole step "
               "(default none)")},
     [MS_CHOOSE_BUCKET_BYTES] =
-        {NUMBER(bucket_bytes, "bucket_bytes"), JSON("shards", "bucket_bytes"),
+        {NUMBER(bucket_bytes, "bucket_bytes"), JSON("buckets", "bytes"),
          .json_plain = MS_PLAIN_OMITTED, .high = 1e15, .above_low = true,
          .in_bytes = true,
          FLAG("--bucket-size", "SIZE",
               "bytes of one collective of parameters or gradients, such as \"25 MB\" "
               "(default: those of a layer)")},
     [MS_CHOOSE_UNIT_LAYERS] =
-        {WHOLE(unit_layers, "unit_layers"), JSON("shards", "unit_layers"),
+        {WHOLE(unit_layers, "unit_layers"), JSON("buckets", "unit_layers"),
          .json_plain = MS_PLAIN_OMITTED, .low = 1, .high = 10000,
          FLAG("--fsdp-unit-layers", "N",
               "layers whose parameters and gradients move together (default 1)")},
