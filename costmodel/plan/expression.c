@@ -294,7 +294,7 @@ static long remainder_of(long a, long b)
     return b == 0 || b == -1 ? 0 : a % b;
 }
 
-static long apply(ms_instruction_kind kind, long a, long b)
+static inline long apply(ms_instruction_kind kind, long a, long b)
 {
     switch (kind) {
     case MS_OR:
@@ -354,4 +354,44 @@ bool ms_expression_holds(const ms_expression *expression, const long *values)
         }
     }
     return stack[top] != 0;
+}
+
+/* A value of which it may not be known what it is. */
+typedef struct known_value {
+    bool known;
+    long value;
+} known_value;
+
+/* A false operand decides an "and", a true one an "or". */
+static known_value apply_known(ms_instruction_kind kind, known_value a, known_value b)
+{
+    bool is_and = kind == MS_AND;
+    if ((is_and || kind == MS_OR) && !(a.known && b.known)) {
+        bool decided = (a.known && (a.value == 0) == is_and) ||
+                       (b.known && (b.value == 0) == is_and);
+        return (known_value){decided, !is_and};
+    }
+    return (known_value){a.known && b.known, apply(kind, a.value, b.value)};
+}
+
+bool ms_expression_fails(const ms_expression *expression, const long *values,
+                         ms_variables known)
+{
+    known_value stack[MS_MAX_INSTRUCTIONS + 1] = {{true, 1}};
+    int top = 0;
+    for (int i = 0; i < expression->num; i++) {
+        const ms_instruction *one = &expression->code[i];
+        if (one->kind == MS_PUSH_NUMBER) {
+            stack[++top] = (known_value){true, one->operand};
+        } else if (one->kind == MS_PUSH_VARIABLE) {
+            bool is_known = (known & MS_VARIABLE(one->operand)) != 0;
+            stack[++top] = (known_value){is_known, is_known ? values[one->operand] : 0};
+        } else if (one->kind == MS_NOT) {
+            stack[top].value = stack[top].value == 0;
+        } else if (top > 0) {
+            top--;
+            stack[top] = apply_known(one->kind, stack[top], stack[top + 1]);
+        }
+    }
+    return stack[top].known && stack[top].value == 0;
 }

@@ -72,5 +72,9 @@ ms_status ms_expression_parse(ms_ctx *cx, ms_loc loc, const char *text,
 /* Whether the expression holds for these values, one per row of the table. Sums and
  * products outside the range of long are its nearest end. */
 bool ms_expression_holds(const ms_expression *expression, const long *values);
+/* Whether the expression does not hold, whatever the values of variables that are not
+ * `known`. False also where that takes more than a look at each operation by itself. */
+bool ms_expression_fails(const ms_expression *expression, const long *values,
+                         ms_variables known);
 
 #endif

@@ -14,6 +14,7 @@
 ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int capacity)
 {
     ms_arena *scratch = ms_arena_open();
+    ms_rule_set rules = ms_explore_rules(scratch, workload, &space->base);
     return (ms_explorer){.workload = workload,
                          .space = space,
                          .scratch = scratch,
@@ -23,7 +24,8 @@ ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int c
                          .schedules = ms_schedule_cache_open(),
                          .lives = ms_live_cache_open(),
                          .stages = MS_NEW(scratch, ms_known_stages),
-                         .accepted = ms_known_accepted_make(scratch, workload),
+                         .rules = rules,
+                         .accepted = ms_known_accepted_make(scratch, &rules),
                          .threshold_s = INFINITY,
                          .least_needed_bytes = INFINITY,
                          .known_needed_bytes = INFINITY};

@@ -93,6 +93,7 @@ typedef struct ms_explorer {
     ms_schedule_cache *schedules;
     ms_live_cache *lives;
     ms_known_stages *stages; /* cache: stages priced on ideal links; NULL: none */
+    ms_rule_set rules;       /* the workload's (ms_explore_rules) */
     struct ms_known_accepted *accepted; /* cache: what the rules accept */
     bool exhaustive;  /* replay every plan that fits, skip nothing: for tests */
     bool bounds_only; /* bound and memory of every plan, no replay */

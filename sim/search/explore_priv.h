@@ -52,8 +52,13 @@ typedef struct ms_known_accepted {
     ms_accepted_recompute of[MS_NUM_SHARDINGS];
 } ms_known_accepted;
 
-/* An empty cache for the rules of a workload. */
-ms_known_accepted *ms_known_accepted_make(ms_arena *arena, const ms_workload *workload);
+/* An empty cache for these rules. */
+ms_known_accepted *ms_known_accepted_make(ms_arena *arena, const ms_rule_set *rules);
+
+/* A workload's rules, in their order, of which those read nothing, and so are never asked,
+ * whose condition fails with what all plans of a space have in common (`base`). */
+ms_rule_set ms_explore_rules(ms_arena *arena, const ms_workload *workload,
+                             const ms_plan *base);
 
 /* Choices made by the nested loops over a mesh's plans, and what follows from them. */
 typedef struct ms_explore_level {

@@ -2,6 +2,8 @@
  * outermost loop that knows all its variables. */
 #include "sim/search/explore_priv.h"
 
+#include "costmodel/plan/plan_field.h"
+
 #include <string.h>
 
 ms_variables ms_rule_level_variables(ms_rule_level level)
@@ -32,6 +34,26 @@ static const ms_variables replicas =
 static ms_variables rule_reads(const ms_rule *rule)
 {
     return rule->when.reads | rule->need.reads;
+}
+
+ms_rule_set ms_explore_rules(ms_arena *arena, const ms_workload *workload,
+                             const ms_plan *base)
+{
+    ms_rule_set set = workload->rules;
+    ms_rule *rules = MS_TAKE_ARRAY(arena, set.num, ms_rule);
+    const ms_facts facts = ms_facts_of(base, workload->model, workload->stack);
+    ms_variables kept = 0;
+    for (ms_choice i = 0; i < MS_NUM_CHOICES; i++)
+        if (ms_plan_fields[i].search == MS_SEARCH_KEEPS &&
+            i != MS_CHOOSE_RECOMPUTE_BUDGET)
+            kept |= MS_VARIABLE(i);
+    for (int i = 0; i < set.num; i++) {
+        rules[i] = set.rules[i];
+        if (ms_expression_fails(&rules[i].when, facts.of, kept))
+            rules[i].when.reads = rules[i].need.reads = 0;
+    }
+    set.rules = rules;
+    return set;
 }
 
 /* The variables that the loops down to `level` set. */
@@ -68,13 +90,13 @@ bool ms_explore_count_rule(ms_explorer *explorer, const ms_rule *broken)
     if (broken == NULL)
         return false;
     explorer->counts.refused[MS_REFUSE_FRAMEWORK]++;
-    explorer->counts.broken[broken - explorer->workload->rules.rules]++;
+    explorer->counts.broken[broken - explorer->rules.rules]++;
     return true;
 }
 
 bool ms_explore_breaks_rule(ms_explore_level *l, ms_rule_level level)
 {
-    const ms_rule_set *rules = &l->explorer->workload->rules;
+    const ms_rule_set *rules = &l->explorer->rules;
     if (rules->num == 0)
         return false;
     update_facts(l, level);
@@ -87,7 +109,7 @@ bool ms_explore_breaks_rule(ms_explore_level *l, ms_rule_level level)
 static const ms_rule *state_rule(const ms_explore_level *l, ms_recompute recompute,
                                  long layers)
 {
-    const ms_rule_set *rules = &l->explorer->workload->rules;
+    const ms_rule_set *rules = &l->explorer->rules;
     if (rules->num == 0)
         return NULL;
     ms_plan plan = l->plan;
@@ -110,12 +132,12 @@ static ms_accepted_recompute find_accepted(const ms_explore_level *l)
     return out;
 }
 
-ms_known_accepted *ms_known_accepted_make(ms_arena *arena, const ms_workload *workload)
+ms_known_accepted *ms_known_accepted_make(ms_arena *arena, const ms_rule_set *rules)
 {
     ms_known_accepted *known = MS_NEW(arena, ms_known_accepted);
     ms_variables states = ms_rule_level_variables(MS_RULES_OF_STATES), all = 0;
-    for (int i = 0; i < workload->rules.num; i++) {
-        ms_variables reads = rule_reads(&workload->rules.rules[i]);
+    for (int i = 0; i < rules->num; i++) {
+        ms_variables reads = rule_reads(&rules->rules[i]);
         all |= (reads & states) != 0 ? reads & ~states : 0;
     }
     for (int i = 0; i < MS_MAX_VARIABLES; i++)
@@ -175,7 +197,7 @@ void ms_explore_count_refused(const ms_explore_level *l)
 
 bool ms_explore_joins_order(const ms_explore_level *l)
 {
-    const ms_rule_set *rules = &l->explorer->workload->rules;
+    const ms_rule_set *rules = &l->explorer->rules;
     ms_variables order = ms_rule_level_variables(MS_RULES_OF_ORDER);
     ms_variables mesh = ms_rule_level_variables(MS_RULES_OF_MESH);
     for (int i = 0; i < rules->num; i++) {
@@ -199,7 +221,7 @@ void ms_explore_set_order(ms_explore_level *l, const unsigned char *order)
 
 bool ms_explore_accepts_async(const ms_explore_level *l)
 {
-    const ms_rule_set *rules = &l->explorer->workload->rules;
+    const ms_rule_set *rules = &l->explorer->rules;
     const ms_variables async = MS_VARIABLE(MS_CHOOSE_ASYNC_TP);
     ms_variables known = known_at(l, MS_RULES_OF_BATCH) | async;
     for (int i = 0; i < rules->num; i++) {
