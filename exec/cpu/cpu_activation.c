@@ -221,10 +221,9 @@ static void add_dropped(const ms_op_call *call, double rate)
 
 void MS_TYPED(ms_cpu_add)(const ms_op_call *call)
 {
-    double rate = call->program->model->hidden_dropout;
     bool drops = call->node->num_out > 1 && call->out[1]->data != NULL;
-    if (drops && rate > 0.0) {
-        add_dropped(call, rate);
+    if (drops && call->program->model->hidden_dropout > 0.0) {
+        add_dropped(call, call->program->model->hidden_dropout);
         return;
     }
     add_arrays(ms_cpu_out(call, 0), ms_cpu_in(call, 0), ms_cpu_in(call, 1),

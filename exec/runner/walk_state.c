@@ -96,6 +96,8 @@ static ms_interference interference_of(const ms_walk_run *w)
                              .block = cost_of_block(w, w->block),
                              .before = cost_of_block(w, w->block - 1),
                              .next = cost_of_block(w, w->block + 1),
+                             .before_blocks = 1.0, /* a run's units are blocks */
+                             .next_blocks = 1.0,
                              .stage = w->stage->sums,
                              .forward = w->pass == MS_BLOCK_PASS_FORWARD,
                              .inputs = w->inputs,

@@ -360,7 +360,7 @@ double ms_step_tight_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
 double ms_step_floor_s(const ms_workload *workload, long gpus)
 {
     ms_flop_per_token flop = ms_workload_flop_per_token(workload);
-    double tokens = ms_workload_useful_tokens(workload);
+    double tokens = ms_workload_useful_tokens(workload, workload->global_batch);
     double most_flop_per_s = workload->pricer.peak_flop_per_s;
     for (int k = 0; k < workload->cluster->num_kinds; k++)
         most_flop_per_s =

@@ -165,7 +165,7 @@ static void predict_rates(const ms_planned *p, ms_prediction *out)
 {
     const ms_plan *plan = p->plan;
     double tokens = ms_workload_computed_tokens(p->workload, plan);
-    double useful_tokens = ms_workload_useful_tokens(p->workload);
+    double useful_tokens = ms_workload_useful_tokens(p->workload, plan->global_batch);
     double peak = all_peaks_flop_per_s(p, &out->measured_peak_flop_per_s);
     ms_flop_per_token flop = ms_workload_flop_per_token(p->workload);
     out->unit = p->workload->cluster->device.unit;

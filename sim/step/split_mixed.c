@@ -115,6 +115,16 @@ static bool all_equal(const unsigned char *kinds, int num_ranks)
     return true;
 }
 
+/* Whether devices differ by more than the speed of some nodes, which frameworks do not know
+ * of when they divide the layers. */
+static bool has_groups(const ms_cluster *cluster)
+{
+    for (int k = 0; k < cluster->num_kinds; k++)
+        if (cluster->kinds[k].like != NULL)
+            return true;
+    return false;
+}
+
 /* Whether the stack's framework takes any number of layers for each stage. */
 static bool takes_layers(const ms_workload *workload)
 {
@@ -130,7 +140,8 @@ void ms_mixed_split(ms_workload *workload, const ms_bill_set *bills,
                     long *layers)
 {
     int num_stages = ms_schedule_model_stages(shape);
-    if (!takes_layers(workload) || all_equal(kinds, shape->num_ranks)) {
+    if (!takes_layers(workload) || !has_groups(workload->cluster) ||
+        all_equal(kinds, shape->num_ranks)) {
         bool in_pairs =
             ms_schedule_placement(shape->kind) != MS_PLACE_LOOP && num_stages % 2 == 0;
         ms_default_split(workload, bills, num_stages, in_pairs, layers);

@@ -54,18 +54,18 @@ ms_flop_per_token ms_workload_flop_per_token(const ms_workload *workload)
     return flop;
 }
 
-double ms_workload_useful_tokens(const ms_workload *workload)
+double ms_workload_useful_tokens(const ms_workload *workload, long global_batch)
 {
     bool is_padded =
         workload->packing == MS_PADDED || workload->packing == MS_PADDED_TO_SEQUENCE;
-    return (double)workload->global_batch * (is_padded
+    return (double)global_batch * (is_padded
                                                  ? workload->lengths.mean_tokens
                                                  : (double)workload->sequence_length);
 }
 
 double ms_workload_computed_tokens(const ms_workload *workload, const ms_plan *plan)
 {
-    double sequences = (double)workload->global_batch;
+    double sequences = (double)plan->global_batch;
     if (workload->packing != MS_PADDED)
         return sequences * (double)workload->sequence_length;
     ms_arena *scratch = ms_arena_open();

@@ -179,7 +179,7 @@ const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *are
                                       const ms_bill_key *key, ms_program_key which,
                                       long data_parallel);
 /* Tokens of a step's sequences, without padding. */
-double ms_workload_useful_tokens(const ms_workload *workload);
+double ms_workload_useful_tokens(const ms_workload *workload, long global_batch);
 /* Positions that a step computes with the micro-batches of a plan, mean over ranks. */
 double ms_workload_computed_tokens(const ms_workload *workload, const ms_plan *plan);
 /* The model's FLOP per token, of padding none. Beside adapters frozen weights have no gradients: 4 FLOP a

@@ -159,8 +159,8 @@ static ms_status make_of_kinds(ms_ctx *cx, ms_workload *workload,
     plain.slow_nodes = NULL; /* slow already */
     own.cluster = ms_cluster_of_kinds(cx->arena, cluster, kinds, slowest);
     if (cluster->kinds[slowest].like != NULL && plan->profile == NULL)
-        MS_TRY(ms_profile_load_for(cx, own.cluster->device.profile, own.cluster,
-                                   &own.profile));
+        MS_TRY(ms_profile_load_for(cx, own.cluster->device.profile,
+                                   cluster->kinds[slowest].like, &own.profile));
     return ms_workload_make(cx, &own, &plain, &workload->of_kinds[kinds]);
 }
 

@@ -146,6 +146,12 @@ static void draw_states(ms_rng *rng, const ms_model *model, ms_plan *plan)
     plan->comm_dtype = once_in(rng, 2) ? MS_STORE_FP8 : MS_STORE_DEFAULT;
 }
 
+static void draw_partition(ms_rng *rng, const ms_model *model, ms_plan *plan)
+{
+    draw_recompute(rng, model, plan);
+    plan->partition_activations = once_in(rng, 2);
+}
+
 typedef void (*draw)(ms_rng *rng, const ms_model *model, ms_plan *plan);
 /* Choices in the order in which they depend on each other. */
 static const draw draws[] = {draw_axes,    draw_experts,   draw_order,    draw_schedule,
@@ -157,7 +163,7 @@ static const draw changes[] = {
     draw_order,     draw_schedule, draw_schedule, draw_batch,    draw_batch,
     draw_batch,     draw_sequence, draw_sequence, draw_sharding, draw_tensor,
     draw_tensor,    draw_tensor,   draw_context,  draw_context,  draw_recompute,
-    draw_precision, draw_states,   draw_states};
+    draw_precision, draw_states,   draw_states,   draw_partition};
 #define NUM_OF(list) ((int)(sizeof(list) / sizeof *(list)))
 
 /* ---- layers of stages ---- */

@@ -49,8 +49,14 @@ static ms_split *split_of(ms_arena *arena, const ms_schedule_shape *shape)
             classes[c] = ms_split_stage(split, rank, c);
             ones[c] = 1;
         }
-        runs[rank] =
-            (ms_rank_class){rank, 1, rank, classes, split->num_chunks, classes, ones};
+        runs[rank] = (ms_rank_class){.first_rank = rank,
+                                     .num_ranks = 1,
+                                     .like = rank,
+                                     .sides = ms_split_sides(split, rank),
+                                     .classes = classes,
+                                     .num_distinct = split->num_chunks,
+                                     .distinct = classes,
+                                     .multiplicity = ones};
     }
     split->runs = runs;
     split->num_runs = split->num_ranks;

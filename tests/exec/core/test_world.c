@@ -109,6 +109,8 @@ static long others(const ms_world *world, const ms_place *p, int group)
         return (p->pp * world->ep + p->ep) * world->etp + p->etp;
     case MS_TRAFFIC_PP:
         return p->dp_replicate * shared + dense;
+    case MS_TRAFFIC_SECONDARY: /* runs form no groups of copies */
+    case MS_TRAFFIC_EXPERT_SECONDARY:
     case MS_TRAFFIC_WORLD:
     case MS_NUM_TRAFFIC_GROUPS:
         break;

@@ -235,6 +235,7 @@ static void a_gradient_in_the_memory_of_the_logits(void **state)
                               .length = ROWS,
                               .sequence_length = ROWS,
                               .num_tokens = ROWS,
+                              .scale = 1,
                               .max = max,
                               .sum = sum,
                               .gradient = apart};
