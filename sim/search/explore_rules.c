@@ -90,8 +90,17 @@ bool ms_explore_count_rule(ms_explorer *explorer, const ms_rule *broken)
     if (broken == NULL)
         return false;
     explorer->counts.refused[MS_REFUSE_FRAMEWORK]++;
-    explorer->counts.broken[broken - explorer->rules.rules]++;
+    explorer->counts.broken[broken - explorer->workload->rules.rules]++;
     return true;
+}
+
+/* Counts one of the explorer's own rules. */
+static bool count_own_rule(ms_explorer *explorer, const ms_rule *broken)
+{
+    return broken != NULL &&
+           ms_explore_count_rule(
+               explorer,
+               &explorer->workload->rules.rules[broken - explorer->rules.rules]);
 }
 
 bool ms_explore_breaks_rule(ms_explore_level *l, ms_rule_level level)
@@ -100,9 +109,9 @@ bool ms_explore_breaks_rule(ms_explore_level *l, ms_rule_level level)
     if (rules->num == 0)
         return false;
     update_facts(l, level);
-    return ms_explore_count_rule(l->explorer,
-                                 ms_rule_broken(rules, &l->facts, known_at(l, level),
-                                                ms_rule_level_variables(level)));
+    return count_own_rule(l->explorer,
+                          ms_rule_broken(rules, &l->facts, known_at(l, level),
+                                         ms_rule_level_variables(level)));
 }
 
 /* The rule by which the framework refuses the recomputation with the chosen sharding. */
@@ -192,7 +201,7 @@ void ms_explore_count_refused(const ms_explore_level *l)
     for (int i = 0; broken == NULL && i < MS_NUM_RECOMPUTE; i++)
         if (ms_space_allows(l->explorer->space, MS_CHOOSE_RECOMPUTE, i))
             broken = state_rule(l, (ms_recompute)i, 0);
-    (void)ms_explore_count_rule(l->explorer, broken);
+    (void)count_own_rule(l->explorer, broken);
 }
 
 bool ms_explore_joins_order(const ms_explore_level *l)
