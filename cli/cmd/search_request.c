@@ -6,6 +6,7 @@
 #include "sim/search/ties.h"
 #include "sim/step/prediction_text.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 #include <strings.h>
@@ -30,16 +31,28 @@ static ms_status fix_flags(ms_search_request *r, ms_choice_kind kind)
     return MS_OK;
 }
 
-/* The choice that a search keeps and `text`, NAME=VALUE, fixes; MS_NUM_CHOICES: none. */
+/* Whether `text`, NAME=VALUE, begins with this name, whose "-" and "_" are alike. */
+static bool begins_with(const char *text, const char *name)
+{
+    for (; *name != '\0'; text++, name++) {
+        char a = *text == '-' ? '_' : (char)tolower((unsigned char)*text);
+        if (a != (*name == '-' ? '_' : *name))
+            return false;
+    }
+    return *text == '=';
+}
+
+/* The choice that a search keeps and `text`, NAME=VALUE, fixes, by its name or its flag;
+ * MS_NUM_CHOICES: none. */
 static ms_choice kept_choice(const char *text)
 {
-    size_t length = strcspn(text, "=");
-    for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++) {
-        bool is_name = i == MS_CHOOSE_STACK || i == MS_CHOOSE_RANKS_PER_DOMAIN;
-        bool is_kept = ms_plan_fields[i].search == MS_SEARCH_KEEPS;
-        if (is_kept && !is_name && text[length] != '\0' &&
-            strlen(ms_plan_fields[i].name) == length &&
-            strncasecmp(ms_plan_fields[i].name, text, length) == 0)
+    for (ms_choice i = MS_CHOOSE_RECOMPUTE; i < MS_NUM_CHOICES; i++) {
+        const ms_plan_field *field = &ms_plan_fields[i];
+        bool is_apart = i == MS_CHOOSE_STACK || i == MS_CHOOSE_RANKS_PER_DOMAIN;
+        if (field->search != MS_SEARCH_KEEPS || is_apart || field->flag == NULL)
+            continue;
+        if (begins_with(text, field->name) ||
+            begins_with(text, field->flag + strlen("--")))
             return i;
     }
     return MS_NUM_CHOICES;

@@ -32,8 +32,9 @@ const char *ms_assumed_text(ms_arena *arena, const ms_plan *plan, const ms_predi
                                   p->kv_copies);
     return ms_arena_printf(arena,
                            "states in the bytes that stack %s keeps; no other traffic, "
-                           "no stragglers%s%s",
-                           plan->stack, experts_note(arena, plan), padding);
+                           "no %sstragglers%s%s",
+                           plan->stack, plan->slow_nodes == NULL ? "" : "other ",
+                           experts_note(arena, plan), padding);
 }
 
 static void print_inputs(FILE *out, ms_arena *arena, const ms_plan *plan,

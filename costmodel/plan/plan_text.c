@@ -429,6 +429,20 @@ static const char *host_text(ms_arena *arena, const ms_plan *plan)
     return ms_arena_printf(arena, "%s%s", compile, graphs[plan->cuda_graphs]);
 }
 
+/* Lengths of sequences, and what is special about the devices: ", sequences packed, slow
+ * nodes 3:0.8, devices reversed". */
+static const char *data_text(ms_arena *arena, const ms_plan *plan)
+{
+    const char *text = "";
+    if (plan->packing != MS_NOT_PACKED)
+        text = ms_arena_printf(arena, ", sequences %s", ms_packing_names[plan->packing]);
+    if (plan->slow_nodes != NULL)
+        text = ms_arena_printf(arena, "%s, slow nodes %s", text, plan->slow_nodes);
+    return plan->device_order == MS_DEVICES_REVERSED
+               ? ms_arena_printf(arena, "%s, devices reversed", text)
+               : text;
+}
+
 /* Units of parameters and gradients: ", units of 4 layers, buckets of 25 MB". */
 static const char *units_text(ms_arena *arena, const ms_plan *plan)
 {
@@ -471,12 +485,12 @@ char *ms_plan_text(ms_arena *arena, const ms_plan *plan)
     if (plan->ep * plan->etp > 1)
         experts = ms_arena_printf(arena, ", ep %ld etp %ld", plan->ep, plan->etp);
     return ms_arena_printf(
-        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s%s%s%s, %s%s%s%s",
+        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s%s%s%s, %s%s%s%s%s",
         axes_text(arena, plan), context_text(arena, plan), experts, plan->microbatch,
         schedule_text(arena, plan), plan->zero, reshard_text(arena, plan),
         units_text(arena, plan), switches_text(arena, plan), recompute_text(arena, plan),
         offload_text(arena, plan), quantized_text(arena, "gathers", plan->gather_bits),
         quantized_text(arena, "reductions", plan->reduce_bits),
         ms_dtype_names[plan->compute], states_text(arena, plan), lora_text(arena, plan),
-        host_text(arena, plan));
+        host_text(arena, plan), data_text(arena, plan));
 }

@@ -283,15 +283,17 @@ static int list_arrays(const ms_precision *p, ms_segment *s, array out[NUM_ARRAY
 {
     long own = s->is_frozen ? 0 : ms_range_length(s->own);
     long first = s->num_moments > 0 ? own : 0, second = s->num_moments > 1 ? own : 0;
-    long blocks =
+    long per_moment =
         s->moment == MS_SCALAR_BYTE ? (own + MS_STATE_BLOCK - 1) / MS_STATE_BLOCK : 0;
+    long scales[2] = {s->num_moments > 0 ? per_moment : 0,
+                      s->num_moments > 1 ? per_moment : 0};
     const array all[NUM_ARRAYS] = {
         {MS_MEMORY_PARAMS, p->real, ms_range_length(s->kept_params), &s->params},
         {MS_MEMORY_GRADS, p->gradient, ms_range_length(s->kept_grads), &s->grads},
         {MS_MEMORY_OPTIMIZER, s->moment, first, &s->moments[0]},
         {MS_MEMORY_OPTIMIZER, s->moment, second, &s->moments[1]},
-        {MS_MEMORY_OPTIMIZER, MS_SCALAR_FP32, blocks, &s->scales[0]},
-        {MS_MEMORY_OPTIMIZER, MS_SCALAR_FP32, blocks, &s->scales[1]},
+        {MS_MEMORY_OPTIMIZER, MS_SCALAR_FP32, scales[0], &s->scales[0]},
+        {MS_MEMORY_OPTIMIZER, MS_SCALAR_FP32, scales[1], &s->scales[1]},
         {MS_MEMORY_OPTIMIZER, s->sum, s->num_sums / s->num_shards, &s->sums},
         {MS_MEMORY_OPTIMIZER, p->state, p->has_master ? own : 0, &s->master}};
     memcpy(out, all, sizeof all);

@@ -351,22 +351,25 @@ static ms_status check_packing(ms_ctx *cx, const ms_backend_job *job,
         : packed && ms_model_mixers(model, MS_MIXER_MAMBA) > 0 ? " with Mamba-2 layers"
         : packed && model->num_nextn_predict_layers > 0 ? " with multi-token prediction"
                                                         : NULL;
-    if (!job->backend->has_values || plan->packing == MS_NOT_PACKED || where == NULL)
+    bool is_run = job->backend->has_values || plan->packing == MS_PADDED;
+    if (!is_run || plan->packing == MS_NOT_PACKED || where == NULL)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not execute --packing %s%s",
             ms_packing_names[plan->packing], where);
     return ms_hint(cx, "predict, simulate and search price it");
 }
 
-/* Rejects plans with adapters that a run does not carry out: on GPUs, or on weights in 4
- * bits. */
+/* Rejects plans with adapters that a run does not carry out: on GPUs, on weights in 4
+ * bits, or in modules of multi-token prediction, which prices leave out beside them. */
 static ms_status check_adapters(ms_ctx *cx, const ms_backend_job *job,
                                 const ms_planned *planned)
 {
     const ms_plan *plan = planned->plan;
     const char *what = job->backend->on_gpu             ? "on GPUs"
                        : plan->lora_base == MS_BASE_NF4 ? "on weights in nf4"
-                                                        : NULL;
+                       : planned->workload->model->num_nextn_predict_layers > 0
+                           ? "of multi-token prediction"
+                           : NULL;
     if (!job->backend->has_values || plan->lora_rank == 0 || what == NULL)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not train adapters %s", what);

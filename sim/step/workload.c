@@ -58,9 +58,8 @@ double ms_workload_useful_tokens(const ms_workload *workload, long global_batch)
 {
     bool is_padded =
         workload->packing == MS_PADDED || workload->packing == MS_PADDED_TO_SEQUENCE;
-    return (double)global_batch * (is_padded
-                                                 ? workload->lengths.mean_tokens
-                                                 : (double)workload->sequence_length);
+    return (double)global_batch * (is_padded ? workload->lengths.mean_tokens
+                                             : (double)workload->sequence_length);
 }
 
 double ms_workload_computed_tokens(const ms_workload *workload, const ms_plan *plan)

@@ -158,7 +158,7 @@ static ms_status make_of_kinds(ms_ctx *cx, ms_workload *workload,
     ms_plan plain = *plan;
     plain.slow_nodes = NULL; /* slow already */
     own.cluster = ms_cluster_of_kinds(cx->arena, cluster, kinds, slowest);
-    if (cluster->kinds[slowest].like != NULL && plan->profile == NULL)
+    if (cluster->kinds[slowest].like != NULL)
         MS_TRY(ms_profile_load_for(cx, own.cluster->device.profile,
                                    cluster->kinds[slowest].like, &own.profile));
     return ms_workload_make(cx, &own, &plain, &workload->of_kinds[kinds]);
@@ -168,6 +168,13 @@ static ms_status make_kinds(ms_ctx *cx, ms_workload *workload,
                             const ms_workload_inputs *inputs, const ms_plan *plan)
 {
     int num_kinds = workload->cluster->num_kinds;
+    if (num_kinds > 0 && workload->cluster->kinds[0].like != NULL &&
+        plan->profile != NULL) {
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "profile %s is of one device, and cluster %s has several kinds, "
+                       "each with its own profile",
+                       plan->profile, workload->cluster->name);
+    }
     for (int k = 0; k < num_kinds; k++)
         MS_TRY(make_of_kinds(cx, workload, inputs, plan, 1U << k, k));
     for (ms_kind_set kinds = 1; kinds >> num_kinds == 0; kinds++)
