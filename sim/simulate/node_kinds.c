@@ -207,6 +207,8 @@ static void explain_gap(gap *g, int task)
         g->last = tag;
         cause = ms_simulation_cause(sim, cause);
     }
+    if (g->last == NULL && cause != 0 && tag_of(g->t, cause)->actor < 0)
+        g->last = tag_of(g->t, task); /* the part of its collective that is the group's */
     if (g->last != NULL)
         charge_gap(g, g->last, g->last->kind, g->from_s);
 }
