@@ -181,3 +181,13 @@ bool ms_csv_next(ms_arena *arena, ms_csv *csv, ms_csv_row *out)
     advance(csv, at, unclosed);
     return true;
 }
+
+ms_status ms_csv_fail_cell(ms_ctx *cx, const char *path, const ms_csv_row *row, int cell,
+                           const char *wants)
+{
+    bool has = cell < row->num_cells;
+    ms_loc loc = {
+        .file = path, .line = row->line, .column = has ? row->columns[cell] : 1};
+    return ms_fail(cx, MS_EINPUT, loc, "\"%s\" is not %s", has ? row->cells[cell] : "",
+                   wants);
+}

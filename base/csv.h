@@ -32,5 +32,9 @@ ms_csv ms_csv_open(const char *text, size_t length);
  * quote that is never closed, a quote in an unquoted field, text after a closing quote, a
  * zero byte. After the text's first unclosed quote, reading resumes on the next line. */
 bool ms_csv_next(ms_arena *arena, ms_csv *csv, ms_csv_row *out);
+/* MS_EINPUT at the cell, also if the row is too short to have it: its text is not what
+ * `wants` says ("a number above 0"). */
+ms_status ms_csv_fail_cell(ms_ctx *cx, const char *path, const ms_csv_row *row, int cell,
+                           const char *wants);
 
 #endif

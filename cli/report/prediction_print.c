@@ -167,7 +167,7 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_prediction *p)
     ms_table_print(table, out);
 }
 
-/* In a mixed cluster: the devices of each pipeline rank, and which rank is busiest. */
+/* Prints the devices of each pipeline rank of a mixed cluster, and the busiest rank. */
 static void print_devices(FILE *out, ms_arena *arena, const ms_prediction *p)
 {
     if (p->stages[0].device == NULL)

@@ -30,16 +30,6 @@ typedef struct reader {
     bool *is_given; /* (capacity, num_experts) */
 } reader;
 
-static ms_status fail_cell(const reader *r, const ms_csv_row *row, int cell,
-                           const char *wants)
-{
-    bool has = cell < row->num_cells;
-    ms_loc loc = {
-        .file = r->path, .line = row->line, .column = has ? row->columns[cell] : 1};
-    return ms_fail(r->cx, MS_EINPUT, loc, "\"%s\" is not %s", has ? row->cells[cell] : "",
-                   wants);
-}
-
 static ms_status read_header(reader *r, const ms_csv_row *row)
 {
     for (int column = 0; column < NUM_COLUMNS; column++)
@@ -50,7 +40,8 @@ static ms_status read_header(reader *r, const ms_csv_row *row)
                strcmp(row->cells[cell], column_names[column]) != 0)
             column++;
         if (column == NUM_COLUMNS || r->at[column] >= 0)
-            return fail_cell(r, row, cell, "one of the columns expert, tokens, layer");
+            return ms_csv_fail_cell(r->cx, r->path, row, cell,
+                                    "one of the columns expert, tokens, layer");
         r->at[column] = cell;
     }
     if (r->at[EXPERT] >= 0 && r->at[TOKENS] >= 0)
@@ -99,21 +90,24 @@ static ms_status read_row(reader *r, const ms_csv_row *row)
     double expert, tokens, layer = 0.0;
     if (!parse_number(row, r->at[EXPERT], &expert) || expert != floor(expert) ||
         expert < 0.0 || expert >= (double)r->num_experts)
-        return fail_cell(
-            r, row, r->at[EXPERT],
+        return ms_csv_fail_cell(
+            r->cx, r->path, row, r->at[EXPERT],
             ms_arena_printf(r->cx->arena, "an expert, 0 to %ld", r->num_experts - 1));
     if (!parse_number(row, r->at[TOKENS], &tokens) || tokens < 0.0 || tokens > MAX_TOKENS)
-        return fail_cell(r, row, r->at[TOKENS], "a number of tokens, 0 or more");
+        return ms_csv_fail_cell(r->cx, r->path, row, r->at[TOKENS],
+                                "a number of tokens, 0 or more");
     if (r->at[LAYER] >= 0 && (!parse_number(row, r->at[LAYER], &layer) ||
                               layer != floor(layer) || fabs(layer) > 1e9))
-        return fail_cell(r, row, r->at[LAYER], "the number of a layer");
+        return ms_csv_fail_cell(r->cx, r->path, row, r->at[LAYER],
+                                "the number of a layer");
     int index = index_of_layer(r, (long)layer);
     if (index < 0)
-        return fail_cell(r, row, r->at[LAYER],
-                         "one of at most 4096 layers that the file may have");
+        return ms_csv_fail_cell(r->cx, r->path, row, r->at[LAYER],
+                                "one of at most 4096 layers that the file may have");
     long at = index * r->num_experts + (long)expert;
     if (r->is_given[at])
-        return fail_cell(r, row, r->at[EXPERT], "an expert that is listed once");
+        return ms_csv_fail_cell(r->cx, r->path, row, r->at[EXPERT],
+                                "an expert that is listed once");
     r->is_given[at] = true;
     r->copies[at] = tokens;
     return MS_OK;

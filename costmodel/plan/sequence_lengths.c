@@ -148,16 +148,6 @@ typedef struct reader {
     counted *rows; /* (capacity) */
 } reader;
 
-static ms_status fail_cell(const reader *r, const ms_csv_row *row, int cell,
-                           const char *wants)
-{
-    bool has = cell < row->num_cells;
-    ms_loc loc = {
-        .file = r->path, .line = row->line, .column = has ? row->columns[cell] : 1};
-    return ms_fail(r->cx, MS_EINPUT, loc, "\"%s\" is not %s", has ? row->cells[cell] : "",
-                   wants);
-}
-
 static ms_status read_header(reader *r, const ms_csv_row *row)
 {
     r->tokens_cell = r->sequences_cell = -1;
@@ -166,7 +156,8 @@ static ms_status read_header(reader *r, const ms_csv_row *row)
                   : strcmp(row->cells[cell], "sequences") == 0 ? &r->sequences_cell
                                                                : NULL;
         if (at == NULL || *at >= 0)
-            return fail_cell(r, row, cell, "one of the columns tokens, sequences");
+            return ms_csv_fail_cell(r->cx, r->path, row, cell,
+                                    "one of the columns tokens, sequences");
         *at = cell;
     }
     return r->tokens_cell >= 0
@@ -189,10 +180,12 @@ static ms_status read_row(reader *r, const ms_csv_row *row)
 {
     counted c = {.sequences = 1.0};
     if (!parse_number(row, r->tokens_cell, MAX_TOKENS, &c.tokens) || c.tokens < 1.0)
-        return fail_cell(r, row, r->tokens_cell, "a length in tokens, at least 1");
+        return ms_csv_fail_cell(r->cx, r->path, row, r->tokens_cell,
+                                "a length in tokens, at least 1");
     if (r->sequences_cell >= 0 &&
         !parse_number(row, r->sequences_cell, MAX_COUNT, &c.sequences))
-        return fail_cell(r, row, r->sequences_cell, "a number of sequences, 0 or more");
+        return ms_csv_fail_cell(r->cx, r->path, row, r->sequences_cell,
+                                "a number of sequences, 0 or more");
     c.tokens = ms_min(c.tokens, r->longest_tokens);
     MS_MAKE_ROOM(r->cx->arena, r->rows, r->num, r->capacity, 256);
     r->rows[r->num++] = c;
