@@ -1,6 +1,7 @@
 /* Soak test: every plan that a search for a framework lists is one that the framework
  * accepts (tests/frameworks) and that fits with the probability asked for. A list may be
  * empty with exit status 3; what was covered is printed. */
+#include "tests/support/json_values.h"
 #include "tests/test.h"
 
 #include <sys/wait.h>
@@ -34,24 +35,14 @@ static int run_program(ms_ctx *cx, const char *words, const char *path)
 
 /* ---- one search ---- */
 
-static ms_jval member(ms_ctx *cx, ms_jval object, const char *key)
-{
-    ms_jval value;
-    if (!ms_json_member(cx, object, key, &value))
-        fail_msg("the result has no \"%s\"", key);
-    return value;
-}
-
 /* Whether the framework takes a listed plan, which states the layers of its stages. */
 static bool judge(ms_ctx *cx, const char *stack, ms_jval entry)
 {
     ms_plan plan;
     const ms_model *model;
-    double fits_frac;
-    ASSERT_OK(ms_plan_read(cx, member(cx, entry, "plan"), &plan), cx);
+    ASSERT_OK(ms_plan_read(cx, test_member(cx, entry, "plan"), &plan), cx);
     ASSERT_OK(ms_model_load(cx, plan.model, &model), cx);
-    ASSERT_OK(ms_json_number(cx, member(cx, entry, "fits_probability"), 0, 1, &fits_frac),
-              cx);
+    double fits_frac = test_number(cx, entry, "fits_probability");
     /* nanotron cuts stages itself: published runs of 2025 tell of another law than its
      * present source (docs/formulas 5.7), so that the list in the plan is not judged */
     if (strcmp(stack, "nanotron") == 0)
@@ -69,7 +60,7 @@ static int num_refused(ms_ctx *cx, const char *stack, const char *path, int *num
     ms_jdoc *doc;
     ms_jval root;
     ASSERT_OK(ms_json_load(cx, path, &doc, &root), cx);
-    ms_jval plans = member(cx, root, "plans");
+    ms_jval plans = test_member(cx, root, "plans");
     int num = 0;
     *num_plans = ms_json_length(plans);
     for (int i = 0; i < *num_plans; i++)

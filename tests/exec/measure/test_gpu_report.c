@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/rng.h"
+#include "tests/support/json_values.h"
 #include "tests/test.h"
 
 #include <signal.h>
@@ -137,21 +138,6 @@ typedef struct result {
     bool complete;
 } result;
 
-static ms_jval member(ms_ctx *cx, ms_jval object, const char *name)
-{
-    ms_jval value;
-    if (!ms_json_member(cx, object, name, &value))
-        fail_msg("no member \"%s\"", name);
-    return value;
-}
-
-static const char *text_of(ms_ctx *cx, ms_jval object, const char *name)
-{
-    const char *text;
-    ASSERT_OK(ms_json_text(cx, member(cx, object, name), &text), cx);
-    return text;
-}
-
 /* Reads gpu_report.json of folder `out` in `folder`. */
 static result read_result_of(ms_ctx *cx, const char *out_name)
 {
@@ -160,17 +146,18 @@ static result read_result_of(ms_ctx *cx, const char *out_name)
     char path[256];
     snprintf(path, sizeof path, "%s/%s/gpu_report.json", folder, out_name);
     ASSERT_OK(ms_json_load(cx, path, &doc, &root), cx);
-    ASSERT_TEXT(text_of(cx, root, "schema"), "meshsim.gpu-report/1");
-    result out = {.backend = text_of(cx, root, "backend"),
-                  .gpu = text_of(cx, root, "gpu")};
-    ASSERT_OK(ms_json_bool(cx, member(cx, root, "complete"), &out.complete), cx);
-    ms_jval rows = member(cx, root, "rows");
+    ASSERT_TEXT(test_text(cx, root, "schema"), "meshsim.gpu-report/1");
+    result out = {.backend = test_text(cx, root, "backend"),
+                  .gpu = test_text(cx, root, "gpu")};
+    ASSERT_OK(ms_json_bool(cx, test_member(cx, root, "complete"), &out.complete), cx);
+    ms_jval rows = test_member(cx, root, "rows");
     out.num_rows = ms_json_length(rows);
     out.rows = MS_NEW_ARRAY(cx->arena, out.num_rows, row);
     for (int i = 0; i < out.num_rows; i++) {
-        ms_jval item = ms_json_element(cx, rows, i), value = member(cx, item, "value");
-        out.rows[i] = (row){text_of(cx, item, "id"), text_of(cx, item, "status"),
-                            text_of(cx, item, "detail"), NAN};
+        ms_jval item = ms_json_element(cx, rows, i),
+                value = test_member(cx, item, "value");
+        out.rows[i] = (row){test_text(cx, item, "id"), test_text(cx, item, "status"),
+                            test_text(cx, item, "detail"), NAN};
         if (!ms_json_is_null(value))
             ASSERT_OK(ms_json_number(cx, value, -INFINITY, INFINITY, &out.rows[i].value),
                       cx);

@@ -8,6 +8,7 @@
 #include "sim/search/shortfall.h"
 #include "sim/search/ties.h"
 #include "sim/step/prediction_text.h"
+#include "tests/support/json_values.h"
 #include "tests/test.h"
 
 #define MAX_ARGUMENTS 64
@@ -44,29 +45,6 @@ static ms_workload *open_workload(ms_ctx *cx, const ms_plan *plan)
     return workload;
 }
 
-static ms_jval parse(ms_ctx *cx, FILE *file, ms_jdoc **doc)
-{
-    const char *text = test_read_back(cx->arena, file);
-    ms_jval root;
-    ASSERT_OK(ms_json_parse(cx, "result", text, strlen(text), doc, &root), cx);
-    return root;
-}
-
-static ms_jval member(ms_ctx *cx, ms_jval object, const char *key)
-{
-    ms_jval out;
-    if (!ms_json_member(cx, object, key, &out))
-        fail_msg("there is no member \"%s\"", key);
-    return out;
-}
-
-static double number(ms_ctx *cx, ms_jval object, const char *key)
-{
-    double out;
-    ASSERT_OK(ms_json_number(cx, member(cx, object, key), -1e300, 1e300, &out), cx);
-    return out;
-}
-
 static ms_jval prediction_json(ms_ctx *cx, const ms_prediction *prediction, ms_jdoc **doc)
 {
     FILE *file = tmpfile();
@@ -74,7 +52,7 @@ static ms_jval prediction_json(ms_ctx *cx, const ms_prediction *prediction, ms_j
     ms_jout out = ms_jout_open(file);
     ms_prediction_write_json(&out, prediction);
     ms_jout_close(&out);
-    return parse(cx, file, doc);
+    return test_json(cx, file, doc);
 }
 
 /* ---- flags ---- */
@@ -145,22 +123,23 @@ static void prediction_json_has_the_documented_keys(void **state)
     ASSERT_OK(ms_predict(cx, workload, &plan, &p), cx);
     ms_jdoc *doc;
     ms_jval root = prediction_json(cx, &p, &doc);
-    ASSERT_NEAR(number(cx, root, "step_s"), p.step_s, 0.0);
-    assert_true(number(cx, root, "step_s_low") <= p.step_s);
-    assert_true(number(cx, root, "step_s_high") >= p.step_s);
+    ASSERT_NEAR(test_number(cx, root, "step_s"), p.step_s, 0.0);
+    assert_true(test_number(cx, root, "step_s_low") <= p.step_s);
+    assert_true(test_number(cx, root, "step_s_high") >= p.step_s);
     double tokens = 8192.0 * (double)plan.global_batch;
-    ASSERT_NEAR(number(cx, root, "tokens_per_s"), tokens / p.step_s, 1e-12);
-    ASSERT_NEAR(number(cx, root, "tokens_per_s_per_gpu"), tokens / p.step_s / 16.0,
+    ASSERT_NEAR(test_number(cx, root, "tokens_per_s"), tokens / p.step_s, 1e-12);
+    ASSERT_NEAR(test_number(cx, root, "tokens_per_s_per_gpu"), tokens / p.step_s / 16.0,
                 1e-12);
-    ASSERT_NEAR(number(cx, root, "mfu_frac"), p.mfu_frac, 0.0);
-    ASSERT_NEAR(number(cx, root, "hfu_frac"), p.hfu_frac, 0.0);
-    double sum = number(cx, root, "compute_s") + number(cx, root, "exposed_comm_s") +
-                 number(cx, root, "bubble_s") + number(cx, root, "optimizer_s") +
-                 number(cx, root, "host_s");
+    ASSERT_NEAR(test_number(cx, root, "mfu_frac"), p.mfu_frac, 0.0);
+    ASSERT_NEAR(test_number(cx, root, "hfu_frac"), p.hfu_frac, 0.0);
+    double sum = test_number(cx, root, "compute_s") +
+                 test_number(cx, root, "exposed_comm_s") +
+                 test_number(cx, root, "bubble_s") +
+                 test_number(cx, root, "optimizer_s") + test_number(cx, root, "host_s");
     ASSERT_NEAR(sum, p.step_s, 1e-9);
-    ASSERT_INT(ms_json_length(member(cx, root, "stages")), 2);
-    ASSERT_INT(ms_json_length(member(cx, root, "layers_per_stage")), 2);
-    assert_true(ms_json_length(member(cx, root, "axes")) >= 3);
+    ASSERT_INT(ms_json_length(test_member(cx, root, "stages")), 2);
+    ASSERT_INT(ms_json_length(test_member(cx, root, "layers_per_stage")), 2);
+    assert_true(ms_json_length(test_member(cx, root, "axes")) >= 3);
     ms_json_close(doc);
     ms_workload_close(workload);
 }
@@ -177,13 +156,13 @@ static void memory_parts_sum_to_the_peak_in_json(void **state)
     ms_prediction p;
     ASSERT_OK(ms_predict(cx, workload, &plan, &p), cx);
     ms_jdoc *doc;
-    ms_jval memory = member(cx, prediction_json(cx, &p, &doc), "memory");
+    ms_jval memory = test_member(cx, prediction_json(cx, &p, &doc), "memory");
     double sum = 0.0;
     for (int i = 0; i < 9; i++)
-        sum += number(cx, member(cx, memory, "parts"), parts[i]);
-    ASSERT_INT(ms_json_length(member(cx, memory, "parts")), 9);
-    ASSERT_NEAR(sum, number(cx, memory, "peak_bytes"), 1e-12);
-    ASSERT_NEAR(number(cx, memory, "capacity_bytes"), p.capacity_bytes, 0.0);
+        sum += test_number(cx, test_member(cx, memory, "parts"), parts[i]);
+    ASSERT_INT(ms_json_length(test_member(cx, memory, "parts")), 9);
+    ASSERT_NEAR(sum, test_number(cx, memory, "peak_bytes"), 1e-12);
+    ASSERT_NEAR(test_number(cx, memory, "capacity_bytes"), p.capacity_bytes, 0.0);
     ms_json_close(doc);
     ms_workload_close(workload);
 }
@@ -418,7 +397,7 @@ static ms_jval search_json(ms_ctx *cx, const searched *s, const ms_shortfall *sh
     ms_search_write_fields(&out, &report);
     ms_jout_end_object(&out);
     ms_jout_close(&out);
-    return parse(cx, file, doc);
+    return test_json(cx, file, doc);
 }
 
 static void plans_of_a_search_read_back_predict_the_same(void **state)
@@ -430,18 +409,18 @@ static void plans_of_a_search_read_back_predict_the_same(void **state)
     ASSERT_INT(s.status, MS_OK);
     ms_jdoc *doc;
     ms_jval root = search_json(cx, &s, NULL, &doc);
-    ms_jval plans = member(cx, root, "plans");
+    ms_jval plans = test_member(cx, root, "plans");
     ASSERT_INT(ms_json_length(plans), 2);
     for (int i = 0; i < 2; i++) {
         ms_jval entry = ms_json_element(cx, plans, i);
         ms_plan plan;
-        ASSERT_OK(ms_plan_read(cx, member(cx, entry, "plan"), &plan), cx);
+        ASSERT_OK(ms_plan_read(cx, test_member(cx, entry, "plan"), &plan), cx);
         ASSERT_INT(plan.num_stage_layers, plan.size[MS_PP] * plan.virtual_stages);
         ms_prediction p;
         ASSERT_OK(ms_predict(cx, s.workload, &plan, &p), cx);
         ASSERT_NEAR(p.step_s, s.result.found[i].step_s, 1e-12);
-        ASSERT_NEAR(number(cx, member(cx, entry, "prediction"), "step_s"), p.step_s,
-                    1e-12);
+        ASSERT_NEAR(test_number(cx, test_member(cx, entry, "prediction"), "step_s"),
+                    p.step_s, 1e-12);
     }
     ms_json_close(doc);
     ms_workload_close(s.workload);
@@ -455,31 +434,34 @@ static void search_json_has_the_documented_keys(void **state)
     search(cx, "--model 8b --gpus 8", &s);
     ms_jdoc *doc;
     ms_jval root = search_json(cx, &s, NULL, &doc);
-    ASSERT_NEAR(number(cx, root, "elapsed_s"), s.result.elapsed_s, 0.0);
-    ASSERT_NEAR(number(cx, root, "threads"), 1.0, 0.0);
-    ms_jval space = member(cx, root, "space");
-    ASSERT_NEAR(number(cx, space, "meshes"), (double)s.result.num_meshes, 0.0);
-    ASSERT_NEAR(number(cx, space, "evaluated"), (double)s.result.counts.evaluated, 0.0);
-    ASSERT_NEAR(number(cx, space, "replayed"), (double)s.result.counts.replayed, 0.0);
-    ASSERT_NEAR(number(cx, space, "configurations"),
+    ASSERT_NEAR(test_number(cx, root, "elapsed_s"), s.result.elapsed_s, 0.0);
+    ASSERT_NEAR(test_number(cx, root, "threads"), 1.0, 0.0);
+    ms_jval space = test_member(cx, root, "space");
+    ASSERT_NEAR(test_number(cx, space, "meshes"), (double)s.result.num_meshes, 0.0);
+    ASSERT_NEAR(test_number(cx, space, "evaluated"), (double)s.result.counts.evaluated,
+                0.0);
+    ASSERT_NEAR(test_number(cx, space, "replayed"), (double)s.result.counts.replayed,
+                0.0);
+    ASSERT_NEAR(test_number(cx, space, "configurations"),
                 (double)s.result.counts.configurations, 0.0);
-    ASSERT_NEAR(number(cx, member(cx, space, "rejected"), "memory"),
+    ASSERT_NEAR(test_number(cx, test_member(cx, space, "rejected"), "memory"),
                 (double)s.result.counts.over_memory, 0.0);
-    ms_jval certificate = member(cx, root, "certificate");
+    ms_jval certificate = test_member(cx, root, "certificate");
     bool optimal;
-    ASSERT_OK(ms_json_bool(cx, member(cx, certificate, "optimal"), &optimal), cx);
+    ASSERT_OK(ms_json_bool(cx, test_member(cx, certificate, "optimal"), &optimal), cx);
     assert_true(optimal);
-    ASSERT_NEAR(number(cx, certificate, "best_step_s"), s.result.found[0].step_s, 1e-12);
-    assert_true(ms_json_is_null(member(cx, certificate, "smallest_open_bound_s")));
-    ASSERT_NEAR(number(cx, member(cx, root, "ties"), "band_frac"), 0.0, 0.0);
-    ms_jval second = ms_json_element(cx, member(cx, root, "plans"), 1);
+    ASSERT_NEAR(test_number(cx, certificate, "best_step_s"), s.result.found[0].step_s,
+                1e-12);
+    assert_true(ms_json_is_null(test_member(cx, certificate, "smallest_open_bound_s")));
+    ASSERT_NEAR(test_number(cx, test_member(cx, root, "ties"), "band_frac"), 0.0, 0.0);
+    ms_jval second = ms_json_element(cx, test_member(cx, root, "plans"), 1);
     bool fastest;
-    ASSERT_NEAR(number(cx, second, "gap_frac"),
+    ASSERT_NEAR(test_number(cx, second, "gap_frac"),
                 s.result.found[1].step_s / s.result.found[0].step_s - 1.0, 1e-12);
-    ASSERT_NEAR(number(cx, second, "tie_group"), 1.0, 0.0);
-    ASSERT_OK(ms_json_bool(cx, member(cx, second, "fastest"), &fastest), cx);
+    ASSERT_NEAR(test_number(cx, second, "tie_group"), 1.0, 0.0);
+    ASSERT_OK(ms_json_bool(cx, test_member(cx, second, "fastest"), &fastest), cx);
     assert_false(fastest);
-    ASSERT_INT(ms_json_length(member(cx, second, "faster_probability")), 2);
+    ASSERT_INT(ms_json_length(test_member(cx, second, "faster_probability")), 2);
     ms_jval shortfall;
     assert_false(ms_json_member(cx, root, "shortfall", &shortfall));
     ms_json_close(doc);
@@ -497,13 +479,14 @@ static void a_search_without_result_says_what_would_fit(void **state)
     ms_shortfall_of_search(cx, s.workload, &s.space, &two_best, &s.result, &shortfall);
     ms_jdoc *doc;
     ms_jval root = search_json(cx, &s, &shortfall, &doc);
-    ASSERT_INT(ms_json_length(member(cx, root, "plans")), 0);
-    ms_jval body = member(cx, root, "shortfall");
-    double needed = number(cx, body, "needed_bytes"),
-           has = number(cx, body, "capacity_bytes");
+    ASSERT_INT(ms_json_length(test_member(cx, root, "plans")), 0);
+    ms_jval body = test_member(cx, root, "shortfall");
+    double needed = test_number(cx, body, "needed_bytes"),
+           has = test_number(cx, body, "capacity_bytes");
     assert_true(needed > has);
-    ASSERT_NEAR(number(cx, body, "shortfall_bytes"), needed - has, 1e-12);
-    assert_true(number(cx, member(cx, body, "nearest_change"), "peak_bytes") <= has);
+    ASSERT_NEAR(test_number(cx, body, "shortfall_bytes"), needed - has, 1e-12);
+    assert_true(test_number(cx, test_member(cx, body, "nearest_change"), "peak_bytes") <=
+                has);
     assert_non_null(strstr(shortfall.change, "--gpus "));
     ms_json_close(doc);
     ms_workload_close(s.workload);
@@ -526,9 +509,9 @@ static void limits_that_leave_no_legal_plan_need_no_memory_figure(void **state)
     assert_true(isnan(shortfall.needed_bytes));
     assert_non_null(strstr(shortfall.reason, "heads 1"));
     ms_jdoc *doc;
-    ms_jval body = member(cx, search_json(cx, &s, &shortfall, &doc), "shortfall");
-    assert_true(ms_json_is_null(member(cx, body, "needed_bytes")));
-    assert_true(ms_json_is_null(member(cx, body, "plan")));
+    ms_jval body = test_member(cx, search_json(cx, &s, &shortfall, &doc), "shortfall");
+    assert_true(ms_json_is_null(test_member(cx, body, "needed_bytes")));
+    assert_true(ms_json_is_null(test_member(cx, body, "plan")));
     ms_json_close(doc);
     ms_workload_close(s.workload);
 }

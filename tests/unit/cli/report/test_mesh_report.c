@@ -2,6 +2,7 @@
  * the printed groups. */
 #include "cli/report/mesh_report.h"
 
+#include "tests/support/json_values.h"
 #include "tests/test.h"
 #include "topo/mesh_text.h"
 
@@ -28,25 +29,7 @@ static ms_jval json_of(ms_ctx *cx, const ms_mesh_view *view, ms_jdoc **doc)
     ms_mesh_write_fields(&json, cx, view);
     ms_jout_end_object(&json);
     ms_jout_close(&json);
-    const char *text = test_read_back(cx->arena, file);
-    ms_jval root;
-    ASSERT_OK(ms_json_parse(cx, "mesh", text, strlen(text), doc, &root), cx);
-    return root;
-}
-
-static ms_jval member(ms_ctx *cx, ms_jval object, const char *key)
-{
-    ms_jval out;
-    if (!ms_json_member(cx, object, key, &out))
-        fail_msg("no key %s", key);
-    return out;
-}
-
-static const char *text_of(ms_ctx *cx, ms_jval object, const char *key)
-{
-    const char *text;
-    ASSERT_OK(ms_json_text(cx, member(cx, object, key), &text), cx);
-    return text;
+    return test_json(cx, file, doc);
 }
 
 static long integer_of(ms_ctx *cx, ms_jval value)
@@ -60,7 +43,7 @@ static ms_jval axis_of(ms_ctx *cx, ms_jval list, const char *name)
 {
     for (int i = 0; i < ms_json_length(list); i++) {
         ms_jval axis = ms_json_element(cx, list, i);
-        if (strcmp(text_of(cx, axis, "axis"), name) == 0)
+        if (strcmp(test_text(cx, axis, "axis"), name) == 0)
             return axis;
     }
     fail_msg("no axis %s", name);
@@ -71,12 +54,12 @@ static ms_jval axis_of(ms_ctx *cx, ms_jval list, const char *name)
 static void expect_axis(ms_ctx *cx, ms_jval axis, const long *want, const char *layout,
                         const char *tier)
 {
-    ASSERT_INT(integer_of(cx, member(cx, axis, "size")), want[0]);
-    ASSERT_INT(integer_of(cx, member(cx, axis, "stride")), want[1]);
-    ASSERT_INT(integer_of(cx, member(cx, axis, "ranks_per_node")), want[2]);
-    ASSERT_TEXT(text_of(cx, axis, "layout"), layout);
-    ASSERT_TEXT(text_of(cx, axis, "tier"), tier);
-    ms_jval groups = member(cx, axis, "groups");
+    ASSERT_INT(integer_of(cx, test_member(cx, axis, "size")), want[0]);
+    ASSERT_INT(integer_of(cx, test_member(cx, axis, "stride")), want[1]);
+    ASSERT_INT(integer_of(cx, test_member(cx, axis, "ranks_per_node")), want[2]);
+    ASSERT_TEXT(test_text(cx, axis, "layout"), layout);
+    ASSERT_TEXT(test_text(cx, axis, "tier"), tier);
+    ms_jval groups = test_member(cx, axis, "groups");
     ms_jval first = ms_json_element(cx, groups, 0);
     ASSERT_INT(ms_json_length(groups) * ms_json_length(first), 16);
     for (int i = 0; i < ms_json_length(first); i++)
@@ -92,9 +75,10 @@ static void axes_and_derived_axes_have_one_form(void **state)
                 (ms_zoo_choices){.zero = -1, .ep = 4, .ep_generation = 3});
     ms_jdoc *doc;
     ms_jval root = json_of(cx, view, &doc);
-    ASSERT_TEXT(text_of(cx, root, "schema"), "meshsim.mesh/1");
-    ASSERT_TEXT(text_of(cx, root, "layout"), "(2,2,2,2):(8,4,2,1)");
-    ms_jval axes = member(cx, root, "axes"), derived = member(cx, root, "derived");
+    ASSERT_TEXT(test_text(cx, root, "schema"), "meshsim.mesh/1");
+    ASSERT_TEXT(test_text(cx, root, "layout"), "(2,2,2,2):(8,4,2,1)");
+    ms_jval axes = test_member(cx, root, "axes"),
+            derived = test_member(cx, root, "derived");
     ASSERT_INT(ms_json_length(axes), 4);
     expect_axis(cx, axis_of(cx, axes, "pp"), (const long[]){2, 8, 1}, "2:8", "leaf");
     expect_axis(cx, axis_of(cx, axes, "tp"), (const long[]){2, 1, 2}, "2:1", "nvlink");
@@ -107,8 +91,9 @@ static void axes_and_derived_axes_have_one_form(void **state)
     expect_axis(cx, axis_of(cx, derived, "ep"), (const long[]){4, 1, 4}, "4:1", "nvlink");
     expect_axis(cx, axis_of(cx, derived, "efsdp"), (const long[]){2, 4, 2}, "2:4",
                 "nvlink");
-    ASSERT_TEXT(text_of(cx, axis_of(cx, derived, "dp_cp"), "same_as"), "loss");
-    assert_true(ms_json_is_null(member(cx, axis_of(cx, axes, "tp"), "nics_per_group")));
+    ASSERT_TEXT(test_text(cx, axis_of(cx, derived, "dp_cp"), "same_as"), "loss");
+    assert_true(
+        ms_json_is_null(test_member(cx, axis_of(cx, axes, "tp"), "nics_per_group")));
     ms_json_close(doc);
 }
 
@@ -120,10 +105,11 @@ static void names_are_kept_and_explained(void **state)
         view_of(cx, "dp=2,fsdp=4,model=2,mine=1",
                 (ms_zoo_choices){.zero = -1, .ep = 1, .ep_generation = 3});
     ms_jdoc *doc;
-    ms_jval root = json_of(cx, view, &doc), axes = member(cx, root, "axes");
-    ASSERT_TEXT(text_of(cx, axis_of(cx, axes, "dp"), "stands_for"), "dp_replicate");
-    ASSERT_TEXT(text_of(cx, axis_of(cx, axes, "model"), "stands_for"), "tp");
-    assert_true(ms_json_is_null(member(cx, axis_of(cx, axes, "mine"), "stands_for")));
+    ms_jval root = json_of(cx, view, &doc), axes = test_member(cx, root, "axes");
+    ASSERT_TEXT(test_text(cx, axis_of(cx, axes, "dp"), "stands_for"), "dp_replicate");
+    ASSERT_TEXT(test_text(cx, axis_of(cx, axes, "model"), "stands_for"), "tp");
+    assert_true(
+        ms_json_is_null(test_member(cx, axis_of(cx, axes, "mine"), "stands_for")));
     ms_json_close(doc);
     const ms_axis_view *axis;
     ASSERT_OK(ms_mesh_view_find(cx, view, "tp", "--groups", &axis), cx);
@@ -174,7 +160,7 @@ static long expert_number(const char *mesh, const char *key)
     ms_zoo_choices choices = {.zero = -1, .ep = 1, .ep_generation = 3};
     ms_jdoc *doc;
     ms_jval root = json_of(cx, view_of(cx, mesh, choices), &doc);
-    long number = integer_of(cx, member(cx, member(cx, root, "experts"), key));
+    long number = integer_of(cx, test_member(cx, test_member(cx, root, "experts"), key));
     ms_json_close(doc);
     return number;
 }

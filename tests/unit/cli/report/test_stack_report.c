@@ -3,6 +3,7 @@
 #include "cli/report/stack_report.h"
 
 #include "base/paths.h"
+#include "tests/support/json_values.h"
 #include "tests/test.h"
 
 #include <string.h>
@@ -22,32 +23,14 @@ static ms_jval json_of(ms_ctx *cx, const ms_stack_report *report, ms_jdoc **doc)
     ms_jout json = ms_jout_open(file);
     ms_stack_report_write_json(&json, cx->arena, report);
     ms_jout_close(&json);
-    const char *text = test_read_back(cx->arena, file);
-    ms_jval root;
-    ASSERT_OK(ms_json_parse(cx, "stack", text, strlen(text), doc, &root), cx);
-    return root;
-}
-
-static ms_jval member(ms_ctx *cx, ms_jval object, const char *key)
-{
-    ms_jval out;
-    if (!ms_json_member(cx, object, key, &out))
-        fail_msg("no member \"%s\"", key);
-    return out;
-}
-
-static const char *text_of(ms_ctx *cx, ms_jval object, const char *key)
-{
-    const char *text;
-    ASSERT_OK(ms_json_text(cx, member(cx, object, key), &text), cx);
-    return text;
+    return test_json(cx, file, doc);
 }
 
 /* The element of a list whose member `key` is `name`; fails the test if none is. */
 static ms_jval row_named(ms_ctx *cx, ms_jval list, const char *key, const char *name)
 {
     for (int i = 0; i < ms_json_length(list); i++)
-        if (strcmp(text_of(cx, ms_json_element(cx, list, i), key), name) == 0)
+        if (strcmp(test_text(cx, ms_json_element(cx, list, i), key), name) == 0)
             return ms_json_element(cx, list, i);
     fail_msg("no row \"%s\"", name);
     return list;
@@ -64,16 +47,18 @@ static void every_stack_states_its_sources(void **state)
         const ms_stack_report report = report_on(cx, names[i]);
         ms_jdoc *doc;
         ms_jval root = json_of(cx, &report, &doc);
-        ASSERT_TEXT(text_of(cx, root, "schema"), "meshsim.stack/1");
-        ASSERT_TEXT(text_of(cx, root, "name"), names[i]);
-        ms_jval rules = member(cx, root, "rules"), figures;
+        ASSERT_TEXT(test_text(cx, root, "schema"), "meshsim.stack/1");
+        ASSERT_TEXT(test_text(cx, root, "name"), names[i]);
+        ms_jval rules = test_member(cx, root, "rules"), figures;
         ASSERT_INT(ms_json_length(rules), report.rules.num);
         for (int k = 0; k < report.rules.num; k++)
-            assert_true(text_of(cx, ms_json_element(cx, rules, k), "source")[0] != '\0');
-        figures = member(cx, root, "coefficients");
+            assert_true(test_text(cx, ms_json_element(cx, rules, k), "source")[0] !=
+                        '\0');
+        figures = test_member(cx, root, "coefficients");
         assert_true(ms_json_length(figures) >= 20);
         for (int k = 0; k < ms_json_length(figures); k++)
-            assert_true(text_of(cx, ms_json_element(cx, figures, k), "from")[0] != '\0');
+            assert_true(test_text(cx, ms_json_element(cx, figures, k), "from")[0] !=
+                        '\0');
         ms_json_close(doc);
     }
 }
@@ -84,14 +69,15 @@ static void rules_and_coefficients_are_those_of_the_file(void **state)
     ms_ctx *cx = test_cx();
     const ms_stack_report report = report_on(cx, "megatron@0.12");
     ms_jdoc *doc;
-    ms_jval root = json_of(cx, &report, &doc), rules = member(cx, root, "rules");
-    ASSERT_TEXT(text_of(cx, root, "version"), "0.12");
-    ASSERT_TEXT(text_of(cx, row_named(cx, rules, "rule", "kv_heads"), "until"), "0.16");
-    ASSERT_TEXT(text_of(cx, row_named(cx, rules, "rule", "kv_heads"), "when"), "not mla");
-    ASSERT_TEXT(text_of(cx, row_named(cx, rules, "rule", "zero"), "since"), "0.12");
+    ms_jval root = json_of(cx, &report, &doc), rules = test_member(cx, root, "rules");
+    ASSERT_TEXT(test_text(cx, root, "version"), "0.12");
+    ASSERT_TEXT(test_text(cx, row_named(cx, rules, "rule", "kv_heads"), "until"), "0.16");
+    ASSERT_TEXT(test_text(cx, row_named(cx, rules, "rule", "kv_heads"), "when"),
+                "not mla");
+    ASSERT_TEXT(test_text(cx, row_named(cx, rules, "rule", "zero"), "since"), "0.12");
     ms_jval moments =
-        row_named(cx, member(cx, root, "coefficients"), "name", "moment_bytes");
-    ASSERT_TEXT(text_of(cx, moments, "from"), "spec");
+        row_named(cx, test_member(cx, root, "coefficients"), "name", "moment_bytes");
+    ASSERT_TEXT(test_text(cx, moments, "from"), "spec");
     ASSERT_NEAR(report.stack->moment_bytes.value, 8.0, 0);
     ms_json_close(doc);
 }
@@ -111,13 +97,14 @@ static void every_rules_file_has_its_version(void **state)
     ms_ctx *cx = test_cx();
     const ms_stack_report report = report_on(cx, "nemo@0.14");
     ms_jdoc *doc;
-    ms_jval root = json_of(cx, &report, &doc), files = member(cx, root, "rules_files");
+    ms_jval root = json_of(cx, &report, &doc),
+            files = test_member(cx, root, "rules_files");
     ASSERT_INT(ms_json_length(files), 2);
     ms_jval core = row_named(cx, files, "name", "megatron");
     ms_jval bridge = row_named(cx, files, "name", "megatron-bridge");
-    ASSERT_TEXT(text_of(cx, core, "version"), "0.14");
-    ASSERT_TEXT(text_of(cx, bridge, "version"), "0.7");
-    ASSERT_INT(ms_json_length(member(cx, bridge, "versions")), 1);
+    ASSERT_TEXT(test_text(cx, core, "version"), "0.14");
+    ASSERT_TEXT(test_text(cx, bridge, "version"), "0.7");
+    ASSERT_INT(ms_json_length(test_member(cx, bridge, "versions")), 1);
     ms_json_close(doc);
     const char *text = printed(cx, "nemo@0.14");
     assert_non_null(strstr(text, "megatron@0.14, megatron-bridge@0.7\n"));
@@ -131,8 +118,8 @@ static void architectures_have_their_sources(void **state)
     ms_ctx *cx = test_cx();
     const ms_stack_report report = report_on(cx, "nemo");
     ms_jdoc *doc;
-    ms_jval list = member(cx, json_of(cx, &report, &doc), "architectures");
-    ASSERT_TEXT(text_of(cx, row_named(cx, list, "kind", "experts"), "source"),
+    ms_jval list = test_member(cx, json_of(cx, &report, &doc), "architectures");
+    ASSERT_TEXT(test_text(cx, row_named(cx, list, "kind", "experts"), "source"),
                 "arguments.py, --num-experts");
     ms_json_close(doc);
     assert_non_null(strstr(printed(cx, "nemo"), "not stated, and not refused: Mamba-2"));
@@ -174,10 +161,10 @@ static void defaults_are_the_stacks_own(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const ms_stack_report report = report_on(cx, cases[i].stack);
         ms_jdoc *doc;
-        ms_jval defaults = member(cx, json_of(cx, &report, &doc), "defaults");
-        ASSERT_TEXT(text_of(cx, defaults, "cp_method"), cases[i].cp_method);
-        ASSERT_TEXT(text_of(cx, defaults, "recompute"), cases[i].recompute);
-        ASSERT_TEXT(text_of(cx, defaults, "schedule"), "1f1b");
+        ms_jval defaults = test_member(cx, json_of(cx, &report, &doc), "defaults");
+        ASSERT_TEXT(test_text(cx, defaults, "cp_method"), cases[i].cp_method);
+        ASSERT_TEXT(test_text(cx, defaults, "recompute"), cases[i].recompute);
+        ASSERT_TEXT(test_text(cx, defaults, "schedule"), "1f1b");
         ms_json_close(doc);
     }
 }

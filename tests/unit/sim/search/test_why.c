@@ -2,6 +2,7 @@
  * was interrupted. */
 #include "base/json.h"
 #include "cli/cmd/search_why.h"
+#include "tests/support/json_values.h"
 #include "tests/test.h"
 
 typedef struct asked {
@@ -243,14 +244,6 @@ static void orders_are_read_with_their_commas(void **state)
     ms_workload_close(a.workload);
 }
 
-static ms_jval member(ms_ctx *cx, ms_jval object, const char *key)
-{
-    ms_jval out;
-    if (!ms_json_member(cx, object, key, &out))
-        fail_msg("there is no member \"%s\"", key);
-    return out;
-}
-
 static void json_holds_stages_plan_and_prediction(void **state)
 {
     (void)state;
@@ -261,28 +254,18 @@ static void json_holds_stages_plan_and_prediction(void **state)
     ms_jout out = ms_jout_open(file);
     ms_why_write_json(&out, &a.why);
     ms_jout_close(&out);
-    const char *text = test_read_back(a.cx->arena, file);
     ms_jdoc *doc;
-    ms_jval root;
-    ASSERT_OK(ms_json_parse(a.cx, "why", text, strlen(text), &doc, &root), a.cx);
-    const char *was;
-    ASSERT_OK(ms_json_text(a.cx, member(a.cx, root, "text"), &was), a.cx);
-    ASSERT_TEXT(was, "tp=2");
-    ms_jval stages = member(a.cx, root, "stages");
+    ms_jval root = test_json(a.cx, file, &doc);
+    ASSERT_TEXT(test_text(a.cx, root, "text"), "tp=2");
+    ms_jval stages = test_member(a.cx, root, "stages");
     ASSERT_INT(ms_json_length(stages), a.why.num_stages);
     ms_jval mesh = ms_json_element(a.cx, stages, 2);
-    double bound_s;
-    ASSERT_OK(ms_json_number(a.cx, member(a.cx, mesh, "bound_s"), 0.0, 1e9, &bound_s),
-              a.cx);
-    ASSERT_NEAR(bound_s, a.why.mesh_bound_s, 1e-12);
+    ASSERT_NEAR(test_number(a.cx, mesh, "bound_s"), a.why.mesh_bound_s, 1e-12);
     ms_plan plan;
-    ASSERT_OK(ms_plan_read(a.cx, member(a.cx, root, "plan"), &plan), a.cx);
+    ASSERT_OK(ms_plan_read(a.cx, test_member(a.cx, root, "plan"), &plan), a.cx);
     ASSERT_INT(plan.size[MS_TP], 2);
-    double step_s;
-    ms_jval prediction = member(a.cx, root, "prediction");
-    ASSERT_OK(ms_json_number(a.cx, member(a.cx, prediction, "step_s"), 0.0, 1e9, &step_s),
-              a.cx);
-    ASSERT_NEAR(step_s, a.why.prediction.step_s, 1e-12);
+    ms_jval prediction = test_member(a.cx, root, "prediction");
+    ASSERT_NEAR(test_number(a.cx, prediction, "step_s"), a.why.prediction.step_s, 1e-12);
     ms_json_close(doc);
     ms_workload_close(a.workload);
 }
