@@ -124,6 +124,27 @@ static void compare_rank(comparison *c, const ms_schedule *schedule, int pipelin
     }
 }
 
+/* Compares the most that a rank has in host memory: of activations only where every
+ * expert gets as many tokens, of states up to their padding. */
+static void compare_host(comparison *c, const ms_planned *planned, int pipeline_rank)
+{
+    const ms_ledger *ledger = &c->rank->ledger;
+    ms_rank_load load = ms_planned_load(c->cx, planned, pipeline_rank);
+    if (!c->even)
+        load.host_bytes = 0.0;
+    double want = ms_rank_host_bytes(planned->workload, &load, planned->sharding,
+                                     &planned->pipeline.shards);
+    double off = ledger->host_peak_bytes - want;
+    if (off > 0.0 && (c->padded || !c->even))
+        off = c->even ? ms_max(0.0, off - padding_bytes(c, MS_MEMORY_OPTIMIZER)) : 0.0;
+    if (fabs(off) > c->worst_bytes) {
+        c->worst_bytes = fabs(off);
+        c->what =
+            ms_arena_printf(c->cx->arena, "rank %ld, host: %.0f bytes, predicted %.1f",
+                            c->rank->rank, ledger->host_peak_bytes, want);
+    }
+}
+
 static bool divides(const ms_planned *p, const ms_block_cost *part)
 {
     return fmod(part->dense_params, p->pipeline.shards.dense) == 0.0 &&
@@ -212,8 +233,9 @@ static bool agrees(ms_ctx *cx, const ms_run_case *c, const habits *how, int *num
     *num_compared += !all.padded;
     for (long i = 0; i < out.num_ranks; i++) {
         all.rank = &out.ranks[i];
-        compare_rank(&all, opened.planned->schedule,
-                     (int)opened.world->places[out.ranks[i].rank].pp);
+        int pipeline_rank = (int)opened.world->places[out.ranks[i].rank].pp;
+        compare_rank(&all, opened.planned->schedule, pipeline_rank);
+        compare_host(&all, opened.planned, pipeline_rank);
     }
     ms_run_close(&opened);
     if (all.worst_bytes > 1e-3)
@@ -295,7 +317,23 @@ static void frozen_weights_have_no_states(void **state)
     check_cases(NUM_CASES / 2, false, ms_run_case_adapt);
 }
 
-/* Every optimizer's moments in all types, sums and scales; with adapters now and then. */
+/* Host memory has what was predicted, and the device what is left: with recomputation of
+ * all kinds, in every third case of modules. */
+static void offload_and_recompute(ms_run_case *c, long number)
+{
+    if (number % 3 == 0 && c->plan.schedule != MS_CUSTOM)
+        ms_run_case_choose_modules(c, number);
+    ms_run_case_offload(c, number);
+}
+
+static void host_memory_holds_what_was_predicted(void **state)
+{
+    (void)state;
+    check_cases(NUM_CASES, true, offload_and_recompute);
+}
+
+/* Every optimizer's moments in all types, sums and scales; with adapters now and then, and
+ * now and then in host memory. */
 static void every_optimizer_keeps_what_was_predicted(void **state)
 {
     (void)state;
@@ -313,6 +351,8 @@ static void every_optimizer_keeps_what_was_predicted(void **state)
             c.plan.optimizer_dtype = MS_STORE_DEFAULT; /* not executed */
         if (i % 7 == 0)
             ms_run_case_adapt(&c, i);
+        if (i % 5 == 0)
+            ms_run_case_offload(&c, i);
         if (!agrees(&cx, &c, &how, &num_compared)) {
             printf("that was case %ld with %s\n", i,
                    ms_optimizer_names[c.plan.optimizer]);
@@ -332,6 +372,7 @@ int main(void)
         cmocka_unit_test(routing_changes_only_activations),
         cmocka_unit_test(modules_drop_what_was_predicted),
         cmocka_unit_test(frozen_weights_have_no_states),
+        cmocka_unit_test(host_memory_holds_what_was_predicted),
         cmocka_unit_test(every_optimizer_keeps_what_was_predicted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
