@@ -233,8 +233,7 @@ static ms_tensor_bytes transient_of(const lifetimes *l, ms_bill_half half,
 int ms_bill_host_input(const ms_program *program, const ms_stack *stack)
 {
     int input = program->input_part >= 0 ? program->input_part : program->input;
-    bool moves =
-        stack->host_layer_inputs && input >= 0 && program->tensors[input].saved;
+    bool moves = stack->host_layer_inputs && input >= 0 && program->tensors[input].saved;
     return moves ? input : -1;
 }
 

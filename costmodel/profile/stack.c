@@ -349,8 +349,8 @@ ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute)
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         if (figures[i].figure->value > 0.0) /* 0: there is no such thing */
             *figures[i].figure =
-            (ms_coefficient){figures[i].elements * bytes, MS_SPEC,
-                             "states, messages and logits are in the compute type"};
+                (ms_coefficient){figures[i].elements * bytes, MS_SPEC,
+                                 "states, messages and logits are in the compute type"};
     adapted.states_in_compute_type = false;
     return adapted;
 }

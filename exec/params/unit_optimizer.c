@@ -61,7 +61,7 @@ static ms_status update_elements(ms_rank *rank, const ms_param_unit *unit, ms_se
 }
 
 static ms_segment_update *update_of(const ms_rank *rank, const ms_param_unit *unit,
-                                 const ms_segment *segment)
+                                    const ms_segment *segment)
 {
     static ms_segment_update *const updates[MS_NUM_OPTIMIZERS] = {
         [MS_OPTIMIZER_ADAMW] = update_adamw,

@@ -302,16 +302,15 @@ static bool executes_moments(const ms_plan *plan)
 ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
 {
     for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++) {
-        bool is_executed = (i >= MS_CHOOSE_LORA_RANK && i <= MS_CHOOSE_LORA_BASE) ||
-                           (i >= MS_CHOOSE_PACKING && i <= MS_CHOOSE_LENGTHS) ||
-                           i == MS_CHOOSE_SHARED_OVERLAP || i == MS_CHOOSE_STACK ||
-                           i == MS_CHOOSE_RANKS_PER_DOMAIN ||
-                           i == MS_CHOOSE_PARTITION_ACTIVATIONS ||
-                           i == MS_CHOOSE_OPTIMIZER ||
-                           (i >= MS_CHOOSE_OFFLOAD_ACTIVATIONS &&
-                            i <= MS_CHOOSE_OFFLOAD_OPTIMIZER) ||
-                           (i == MS_CHOOSE_OPTIMIZER_DTYPE && executes_moments(plan)) ||
-                           (i == MS_CHOOSE_BUCKET_BYTES && plan->zero == 0);
+        bool is_executed =
+            (i >= MS_CHOOSE_LORA_RANK && i <= MS_CHOOSE_LORA_BASE) ||
+            (i >= MS_CHOOSE_PACKING && i <= MS_CHOOSE_LENGTHS) ||
+            i == MS_CHOOSE_SHARED_OVERLAP || i == MS_CHOOSE_STACK ||
+            i == MS_CHOOSE_RANKS_PER_DOMAIN || i == MS_CHOOSE_PARTITION_ACTIVATIONS ||
+            i == MS_CHOOSE_OPTIMIZER ||
+            (i >= MS_CHOOSE_OFFLOAD_ACTIVATIONS && i <= MS_CHOOSE_OFFLOAD_OPTIMIZER) ||
+            (i == MS_CHOOSE_OPTIMIZER_DTYPE && executes_moments(plan)) ||
+            (i == MS_CHOOSE_BUCKET_BYTES && plan->zero == 0);
         if (is_executed || ms_plan_is_plain(plan, i))
             continue;
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not execute %s %s",

@@ -383,8 +383,8 @@ ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_s
         double count = workload->layers_before[kind][model->num_layers];
         add_times(bill, count, &sum);
         /* wherever they are: what is in host memory changes no order of actions */
-        saved_bytes += count * (bill->memory.saved.activation_bytes +
-                                bill->memory.host_bytes);
+        saved_bytes +=
+            count * (bill->memory.saved.activation_bytes + bill->memory.host_bytes);
         delayed_bytes += count * bill->memory.delayed.activation_bytes;
     }
     double whole = sum.forward + sum.backward_input + sum.backward_weight;

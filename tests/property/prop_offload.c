@@ -134,12 +134,49 @@ static void modules_and_adapters_have_the_same_bits(void **state)
     check_cases(63, NUM_CASES / 2, change_layers);
 }
 
+/* Expects a run of a plan to be refused, with a message that contains `text`. */
+static void expect_refusal(const ms_plan *plan, const char *stack, bool on_cpu,
+                           const char *text)
+{
+    ms_ctx *cx = test_cx();
+    const ms_model *model = ms_pubrun_model(cx->arena, ms_small_llama);
+    ms_array_ops arrays = *ms_backend_loop.arrays;
+    ms_backend backend = ms_backend_loop;
+    ms_runner_options options = ms_run_options(model, plan, MS_REAL_FP32);
+    ms_outcome out;
+    if (!on_cpu)
+        arrays.orthogonalize = NULL;
+    backend.arrays = &arrays;
+    ASSERT_INT(ms_run_plan(cx, model, plan, stack, &backend, &options, &out), MS_EINPUT);
+    assert_non_null(strstr(test_messages(cx), text));
+}
+
+/* Backends on GPUs refuse by the choice's name; all do what a stack keeps in host memory
+ * and they do not. */
+static void what_is_not_executed_is_refused(void **state)
+{
+    (void)state;
+    ms_plan plan = ms_run_base_plan();
+    plan.offload_optimizer = MS_HOST_STATES;
+    expect_refusal(&plan, "meshsim", false,
+                   "does not execute --offload-optimizer states");
+    plan.offload_layer_inputs = true;
+    expect_refusal(&plan, "meshsim", false, "does not execute --offload-layer-inputs");
+    plan.offload_activations_frac = 0.5;
+    expect_refusal(&plan, "meshsim", false, "does not execute --offload-activations 0.5");
+    plan = ms_run_base_plan();
+    plan.offload_optimizer = MS_HOST_UPDATE;
+    expect_refusal(&plan, "deepspeed", true,
+                   "a run does not keep gradients in host memory");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_plans_have_the_same_bits),
         cmocka_unit_test(every_optimizer_has_the_same_bits),
         cmocka_unit_test(modules_and_adapters_have_the_same_bits),
+        cmocka_unit_test(what_is_not_executed_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

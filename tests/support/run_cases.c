@@ -200,7 +200,8 @@ void ms_run_case_offload(ms_run_case *c, long number)
                                                    MS_HOST_STATES};
     c->plan.offload_activations_frac = shares[number % 5];
     c->plan.offload_optimizer = optimizers[number % 3];
-    c->plan.offload_layer_inputs = number % 4 == 2 || (number % 5 == 2 && number % 3 == 1);
+    c->plan.offload_layer_inputs =
+        number % 4 == 2 || (number % 5 == 2 && number % 3 == 1);
 }
 
 int ms_run_random_plans(const ms_run_tolerance *how, uint64_t seed, long first, long num)
