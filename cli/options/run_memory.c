@@ -30,8 +30,11 @@ static double host_bytes(const ms_prediction *prediction, const ms_run_place *pl
     double sum = (double)place->num_whole * ms_model_params(model).total * sizeof(double);
     if (place->reference != NULL)
         sum += place->reference->stages[0].peak_bytes;
-    for (long i = 0; i < place->num_ranks && place->num_gpus == 0; i++)
-        sum += peak_bytes(prediction, place, place->first_rank + i);
+    for (long i = 0; i < place->num_ranks && place->num_gpus == 0; i++) {
+        long rank = place->first_rank + i;
+        sum += peak_bytes(prediction, place, rank) +
+               prediction->stages[place->world->places[rank].pp].host_bytes;
+    }
     return sum;
 }
 

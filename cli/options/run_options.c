@@ -277,6 +277,9 @@ ms_plan ms_run_reference_plan(const ms_plan *plan)
 {
     ms_plan out = *plan;
     ms_plan_make_plain(&out);
+    for (ms_choice i = MS_CHOOSE_OFFLOAD_ACTIVATIONS; i <= MS_CHOOSE_OFFLOAD_OPTIMIZER;
+         i++)
+        ms_plan_reset(&out, i);
     out.gpus = 1;
     out.microbatch = plan->microbatch;
     return out;

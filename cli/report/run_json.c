@@ -100,6 +100,10 @@ static void write_memory(ms_jout *out, const ms_run_report *r, bool predicted)
             snprintf(key, sizeof key, "%s_bytes", ms_memory_category_names[part]);
             ms_jout_number_field(out, key, parts[part]);
         }
+        double host_bytes = predicted ? ms_run_predicted_stage(r, rank)->host_bytes
+                                      : ledger->host_peak_bytes;
+        if (host_bytes > 0.0)
+            ms_jout_number_field(out, "host_bytes", host_bytes);
         if (!predicted)
             ms_jout_number_field(out, "workspace_bytes", ledger->workspace_peak_bytes);
         ms_jout_end_object(out);

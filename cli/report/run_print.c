@@ -216,6 +216,19 @@ static void memory_row(ms_table *table, const ms_run_report *r,
     ms_table_cell(table, "%.2f", mib(ledger->workspace_peak_bytes));
 }
 
+/* The rank with most in host memory, if the plan offloads anything. */
+static void print_host_memory(FILE *out, const ms_run_report *r)
+{
+    const ms_rank_outcome *most = &r->outcome->ranks[0];
+    for (long i = 1; i < r->outcome->num_ranks; i++)
+        if (r->outcome->ranks[i].ledger.host_peak_bytes > most->ledger.host_peak_bytes)
+            most = &r->outcome->ranks[i];
+    if (most->ledger.host_peak_bytes > 0.0)
+        ms_print(out, "in host memory at most %.3f MiB (rank %ld), predicted %.3f\n",
+                 mib(most->ledger.host_peak_bytes), most->rank,
+                 mib(ms_run_predicted_stage(r, most->rank)->host_bytes));
+}
+
 static void print_memory(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     const ms_outcome *outcome = r->outcome;
@@ -229,6 +242,7 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_run_report *r)
         ms_print(out, "; %d of %ld ranks, --json has all", MAX_RANKS, outcome->num_ranks);
     fputc('\n', out);
     ms_table_print(table, out);
+    print_host_memory(out, r);
 }
 
 /* ---- check ---- */

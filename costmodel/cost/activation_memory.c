@@ -7,6 +7,7 @@
 #include "costmodel/program/ring.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #define MAX_TENSORS 512
@@ -229,16 +230,28 @@ static ms_tensor_bytes transient_of(const lifetimes *l, ms_bill_half half,
     return sum_of(w.most, kept, -1.0);
 }
 
+int ms_bill_host_input(const ms_program *program, const ms_stack *stack)
+{
+    int input = program->input_part >= 0 ? program->input_part : program->input;
+    bool moves = stack->host_layer_inputs && input >= 0 && program->tensors[input].saved;
+    return moves ? input : -1;
+}
+
+double ms_bill_host_bytes(const ms_stack *stack, double saved_bytes, double input_bytes)
+{
+    return input_bytes +
+           floor(stack->host_activation_frac.value * (saved_bytes - input_bytes));
+}
+
 /* Takes saved activations that are in host memory off the device until the block's own
  * backward, which needs all of them: a share of all, or the block's input. */
 static void move_to_host(const lifetimes *l, ms_bill_memory *memory)
 {
-    double frac = l->stack->host_activation_frac.value;
-    double moved_bytes = frac * memory->saved.activation_bytes;
-    bool has_part = l->program->input_part >= 0;
-    int input = has_part ? l->program->input_part : l->program->input;
-    if (l->stack->host_layer_inputs && input >= 0 && l->program->tensors[input].saved)
-        moved_bytes += (1.0 - frac) * bytes_of(l, MS_BILL_WHOLE, input).activation_bytes;
+    int input = ms_bill_host_input(l->program, l->stack);
+    double input_bytes =
+        input >= 0 ? bytes_of(l, MS_BILL_WHOLE, input).activation_bytes : 0.0;
+    double moved_bytes =
+        ms_bill_host_bytes(l->stack, memory->saved.activation_bytes, input_bytes);
     memory->host_bytes = moved_bytes;
     memory->saved.activation_bytes -= moved_bytes;
     memory->transient[MS_BILL_WHOLE].activation_bytes += moved_bytes;

@@ -145,6 +145,13 @@ ms_bill ms_bill_make(ms_arena *arena, const ms_program *program, const ms_pricer
 /* A copy whose lists of collectives live in another arena. */
 ms_bill ms_bill_copy(ms_arena *arena, const ms_bill *bill);
 
+/* The saved tensor of a program that the stack keeps in host memory as its layer's input:
+ * the input, or the part of it that a tp rank saves; -1: none. */
+int ms_bill_host_input(const ms_program *program, const ms_stack *stack);
+/* Bytes in host memory of a block that saves `saved_bytes` of activations: `input_bytes`
+ * (ms_bill_host_input), and a share of all others, in whole bytes. */
+double ms_bill_host_bytes(const ms_stack *stack, double saved_bytes, double input_bytes);
+
 /* Seconds of compute that overlaps with a node's collective. If the program has
  * shared_overlap, an exchange of tokens: the shared experts', gate and up beside dispatch,
  * down beside combine. If the stack overlaps_gradients, reduction of input gradients: the

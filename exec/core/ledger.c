@@ -24,6 +24,13 @@ void ms_ledger_add_workspace(ms_ledger *ledger, double bytes)
         ledger->workspace_peak_bytes = ledger->workspace_bytes;
 }
 
+void ms_ledger_add_host(ms_ledger *ledger, double bytes)
+{
+    ledger->host_bytes += bytes;
+    if (ledger->host_bytes > ledger->host_peak_bytes)
+        ledger->host_peak_bytes = ledger->host_bytes;
+}
+
 void ms_ledger_begin_action(ms_ledger *ledger)
 {
     ledger->action_peak_bytes = ledger->now_total_bytes;

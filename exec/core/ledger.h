@@ -1,4 +1,5 @@
-/* A rank's allocated bytes by category, which memory predictions match to the byte. */
+/* A rank's allocated bytes by category, and those in host memory, which memory
+ * predictions match to the byte. */
 #ifndef MS_EXEC_CORE_LEDGER_H
 #define MS_EXEC_CORE_LEDGER_H
 
@@ -15,6 +16,8 @@ typedef struct ms_ledger {
     double now_total_bytes;
     /* bytes of packing buffers and kernels' scratch (in no category), now and at most */
     double workspace_bytes, workspace_peak_bytes;
+    /* bytes that the plan keeps in host memory, now and at most, in no category */
+    double host_bytes, host_peak_bytes;
     double peak_bytes;                           /* peak of all categories together */
     double peak_parts[MS_NUM_MEMORY_CATEGORIES]; /* bytes by category at that peak */
     double action_peak_bytes;                    /* peak since the current action began */
@@ -24,6 +27,7 @@ typedef struct ms_ledger {
 void ms_ledger_add(ms_ledger *ledger, ms_memory_category part,
                    double bytes); /* negative if freed */
 void ms_ledger_add_workspace(ms_ledger *ledger, double bytes);
+void ms_ledger_add_host(ms_ledger *ledger, double bytes);
 void ms_ledger_begin_action(ms_ledger *ledger);
 
 #endif

@@ -118,3 +118,22 @@ void ms_rank_release_workspace(ms_rank *rank, double bytes, void *memory)
     release_held(rank, bytes, memory);
     ms_ledger_add_workspace(&rank->ledger, -bytes);
 }
+
+ms_status ms_rank_allocate_on_host(ms_rank *rank, double bytes, void **out)
+{
+    MS_TRY(allocate_held(rank, bytes, out));
+    ms_ledger_add_host(&rank->ledger, bytes);
+    return MS_OK;
+}
+
+void ms_rank_release_on_host(ms_rank *rank, double bytes, void *memory)
+{
+    release_held(rank, bytes, memory);
+    ms_ledger_add_host(&rank->ledger, -bytes);
+}
+
+void ms_rank_copy(const ms_rank *rank, void *to, const void *from, double bytes)
+{
+    if (rank->backend->has_values && bytes > 0.0)
+        rank->backend->arrays->copy(rank->device, to, from, (size_t)bytes);
+}

@@ -39,6 +39,14 @@ void ms_rank_release(ms_rank *rank, ms_memory_category part, double bytes, void 
 ms_status ms_rank_workspace(ms_rank *rank, double bytes, void **out);
 void ms_rank_release_workspace(ms_rank *rank, double bytes, void *memory);
 
+/* Allocates host memory for what the plan offloads (ms_ledger.host_bytes). On CPU
+ * backends, the only ones that offload, it is memory as the device's. */
+ms_status ms_rank_allocate_on_host(ms_rank *rank, double bytes, void **out);
+void ms_rank_release_on_host(ms_rank *rank, double bytes, void *memory);
+/* Copies bytes between the rank's arrays, in device or host memory; nothing on backends
+ * that only simulate. */
+void ms_rank_copy(const ms_rank *rank, void *to, const void *from, double bytes);
+
 /* Type in which a tensor of a program is stored. */
 ms_scalar ms_rank_scalar(const ms_rank *rank, const ms_program *program, int tensor);
 

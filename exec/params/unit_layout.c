@@ -252,11 +252,19 @@ static void set_buffer_offsets(ms_param_unit *unit)
 
 /* ---- memory ---- */
 
+/* Whether memory of a category is the host's. */
+static bool is_on_host(const ms_rank *rank, ms_memory_category part)
+{
+    return part == MS_MEMORY_OPTIMIZER &&
+           rank->planned->workload->stack->host_optimizer != MS_HOST_NO_OPTIMIZER;
+}
+
 ms_status ms_unit_allocate(ms_rank *rank, ms_memory_category part, ms_scalar scalar,
                            long count, void **out)
 {
     double bytes = (double)count * (double)ms_scalar_bytes(scalar);
-    MS_TRY(ms_rank_allocate(rank, part, bytes, out));
+    MS_TRY(is_on_host(rank, part) ? ms_rank_allocate_on_host(rank, bytes, out)
+                                  : ms_rank_allocate(rank, part, bytes, out));
     if (*out != NULL)
         rank->backend->arrays->fill(rank->device, scalar, *out, 0.0, count);
     return MS_OK;
@@ -266,20 +274,15 @@ void ms_unit_free(ms_rank *rank, ms_memory_category part, ms_scalar scalar, long
                   void **memory)
 {
     double bytes = (double)count * (double)ms_scalar_bytes(scalar);
-    ms_rank_release(rank, part, bytes, *memory);
+    if (is_on_host(rank, part))
+        ms_rank_release_on_host(rank, bytes, *memory);
+    else
+        ms_rank_release(rank, part, bytes, *memory);
     *memory = NULL;
 }
 
-#define NUM_ARRAYS 8
-
-typedef struct array {
-    ms_memory_category part;
-    ms_scalar scalar;
-    long count;
-    void **memory;
-} array;
-
-static int list_arrays(const ms_precision *p, ms_segment *s, array out[NUM_ARRAYS])
+int ms_segment_arrays(const ms_precision *p, ms_segment *s,
+                      ms_segment_array out[MS_SEGMENT_ARRAYS])
 {
     long own = s->is_frozen ? 0 : ms_range_length(s->own);
     long first = s->num_moments > 0 ? own : 0, second = s->num_moments > 1 ? own : 0;
@@ -287,7 +290,7 @@ static int list_arrays(const ms_precision *p, ms_segment *s, array out[NUM_ARRAY
         s->moment == MS_SCALAR_BYTE ? (own + MS_STATE_BLOCK - 1) / MS_STATE_BLOCK : 0;
     long scales[2] = {s->num_moments > 0 ? per_moment : 0,
                       s->num_moments > 1 ? per_moment : 0};
-    const array all[NUM_ARRAYS] = {
+    const ms_segment_array all[MS_SEGMENT_ARRAYS] = {
         {MS_MEMORY_PARAMS, p->real, ms_range_length(s->kept_params), &s->params},
         {MS_MEMORY_GRADS, p->gradient, ms_range_length(s->kept_grads), &s->grads},
         {MS_MEMORY_OPTIMIZER, s->moment, first, &s->moments[0]},
@@ -297,13 +300,13 @@ static int list_arrays(const ms_precision *p, ms_segment *s, array out[NUM_ARRAY
         {MS_MEMORY_OPTIMIZER, s->sum, s->num_sums / s->num_shards, &s->sums},
         {MS_MEMORY_OPTIMIZER, p->state, p->has_master ? own : 0, &s->master}};
     memcpy(out, all, sizeof all);
-    return NUM_ARRAYS;
+    return MS_SEGMENT_ARRAYS;
 }
 
 static ms_status allocate_segment(ms_rank *rank, ms_segment *segment)
 {
-    array a[NUM_ARRAYS];
-    int num = list_arrays(&rank->precision, segment, a);
+    ms_segment_array a[MS_SEGMENT_ARRAYS];
+    int num = ms_segment_arrays(&rank->precision, segment, a);
     for (int i = 0; i < num; i++)
         MS_TRY(ms_unit_allocate(rank, a[i].part, a[i].scalar, a[i].count, a[i].memory));
     return MS_OK;
@@ -333,8 +336,8 @@ ms_status ms_unit_make(ms_rank *rank, const ms_unit_options *options, ms_param_u
 
 static void close_segment(ms_rank *rank, ms_segment *segment)
 {
-    array a[NUM_ARRAYS];
-    int num = list_arrays(&rank->precision, segment, a);
+    ms_segment_array a[MS_SEGMENT_ARRAYS];
+    int num = ms_segment_arrays(&rank->precision, segment, a);
     for (int i = 0; i < num; i++)
         ms_unit_free(rank, a[i].part, a[i].scalar, a[i].count, a[i].memory);
 }

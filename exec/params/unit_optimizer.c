@@ -60,13 +60,10 @@ static ms_status update_elements(ms_rank *rank, const ms_param_unit *unit, ms_se
     return status;
 }
 
-typedef ms_status segment_update(ms_rank *rank, const ms_param_unit *unit,
-                                 ms_segment *segment, const ms_adamw *how);
-
-static segment_update *update_of(const ms_rank *rank, const ms_param_unit *unit,
-                                 const ms_segment *segment)
+static ms_segment_update *update_of(const ms_rank *rank, const ms_param_unit *unit,
+                                    const ms_segment *segment)
 {
-    static segment_update *const updates[MS_NUM_OPTIMIZERS] = {
+    static ms_segment_update *const updates[MS_NUM_OPTIMIZERS] = {
         [MS_OPTIMIZER_ADAMW] = update_adamw,
         [MS_OPTIMIZER_ADAM_8BIT] = update_elements,
         [MS_OPTIMIZER_ADAFACTOR] = ms_segment_update_adafactor,
@@ -74,7 +71,7 @@ static segment_update *update_of(const ms_rank *rank, const ms_param_unit *unit,
         [MS_OPTIMIZER_LION] = update_elements,
         [MS_OPTIMIZER_MUON] = ms_segment_update_muon,
     };
-    segment_update *update = updates[optimizer_of(rank, segment)];
+    ms_segment_update *update = updates[optimizer_of(rank, segment)];
     bool has_kernel = segment->moment == unit->precision.state;
     return update == update_adamw && !has_kernel ? update_elements : update;
 }
@@ -84,7 +81,8 @@ ms_status ms_unit_update(ms_rank *rank, ms_param_unit *unit, const ms_adamw *how
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         ms_segment *segment = unit->segments[i];
         if (rank->backend->has_values && !segment->is_frozen)
-            MS_TRY(update_of(rank, unit, segment)(rank, unit, segment, how));
+            MS_TRY(ms_segment_update_offloaded(rank, unit, segment, how,
+                                               update_of(rank, unit, segment)));
     }
     return MS_OK;
 }

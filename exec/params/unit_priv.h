@@ -114,7 +114,20 @@ struct ms_unit_buffers {
     const ms_param_unit *gradient_holder;
 };
 
-/* Allocates zeroed memory for `count` elements and counts it under a category. */
+/* Memory of a segment, counted under a category. */
+typedef struct ms_segment_array {
+    ms_memory_category part;
+    ms_scalar scalar;
+    long count; /* elements; 0 if there are none */
+    void **memory;
+} ms_segment_array;
+#define MS_SEGMENT_ARRAYS 8
+/* Lists a segment's parameters, gradients and states; returns their number. */
+int ms_segment_arrays(const ms_precision *precision, ms_segment *segment,
+                      ms_segment_array out[MS_SEGMENT_ARRAYS]);
+
+/* Allocates zeroed memory for `count` elements and counts it under a category, or as host
+ * memory if the plan keeps optimizer states there. */
 ms_status ms_unit_allocate(ms_rank *rank, ms_memory_category part, ms_scalar scalar,
                            long count, void **out);
 void ms_unit_free(ms_rank *rank, ms_memory_category part, ms_scalar scalar, long count,
@@ -174,6 +187,17 @@ ms_status ms_segment_update_adafactor(ms_rank *rank, const ms_param_unit *unit,
                                       ms_segment *segment, const ms_adamw *how);
 ms_status ms_segment_update_muon(ms_rank *rank, const ms_param_unit *unit,
                                  ms_segment *segment, const ms_adamw *how);
+
+/* Updates the rank's shard of a segment. */
+typedef ms_status ms_segment_update(ms_rank *rank, const ms_param_unit *unit,
+                                    ms_segment *segment, const ms_adamw *how);
+/* Updates a segment with states in host memory (unit_host.c): on the device, to which
+ * they are copied and from which they return, or on the host, to which gradients and
+ * weights are copied, and weights return. What is copied is workspace. Elsewhere just
+ * calls `update`. */
+ms_status ms_segment_update_offloaded(ms_rank *rank, const ms_param_unit *unit,
+                                      ms_segment *segment, const ms_adamw *how,
+                                      ms_segment_update *update);
 
 /* A gather or reduction of a unit's parameters, with one transfer per segment. */
 typedef struct ms_unit_move {

@@ -33,7 +33,8 @@ ms_block_cells ms_block_cells_make(ms_arena *arena, const ms_rank_block *block)
 {
     int num = block->plan->program->num_tensors;
     ms_block_cells made = {.cells = MS_NEW_ARRAY(arena, num, ms_local),
-                           .alive = MS_NEW_ARRAY(arena, num, bool)};
+                           .alive = MS_NEW_ARRAY(arena, num, bool),
+                           .on_host = MS_NEW_ARRAY(arena, num, ms_host_part)};
     memcpy(made.cells, block->shapes, (size_t)num * sizeof *made.cells);
     return made;
 }

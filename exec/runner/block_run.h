@@ -17,11 +17,19 @@ typedef struct ms_rank_block {
     long num_early; /* elements of `early` */
 } ms_rank_block;
 
+/* The first bytes of a tensor, in host memory. */
+typedef struct ms_host_part {
+    void *memory;
+    double bytes; /* 0: the tensor is on the device */
+} ms_host_part;
+
 /* The tensors of a block for one micro-batch, from forward to the gradients of its
  * weights. */
 typedef struct ms_block_cells {
     ms_local *cells; /* (num_tensors): the program's tensors */
-    bool *alive;     /* (num_tensors): allocated and counted */
+    bool *alive;     /* (num_tensors): allocated and counted, with all of its bytes */
+    /* (num_tensors): what is in host memory; the cell's data are then the other bytes */
+    ms_host_part *on_host;
     /* tokens per expert in MoE layers, set by the dispatch; [i]: of i-th module of
      * multi-token prediction */
     ms_routing *routing[1 + MS_MAX_NEXTN_LAYERS];

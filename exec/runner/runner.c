@@ -302,14 +302,15 @@ static bool executes_moments(const ms_plan *plan)
 ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
 {
     for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++) {
-        bool is_executed = (i >= MS_CHOOSE_LORA_RANK && i <= MS_CHOOSE_LORA_BASE) ||
-                           (i >= MS_CHOOSE_PACKING && i <= MS_CHOOSE_LENGTHS) ||
-                           i == MS_CHOOSE_SHARED_OVERLAP || i == MS_CHOOSE_STACK ||
-                           i == MS_CHOOSE_RANKS_PER_DOMAIN ||
-                           i == MS_CHOOSE_PARTITION_ACTIVATIONS ||
-                           i == MS_CHOOSE_OPTIMIZER ||
-                           (i == MS_CHOOSE_OPTIMIZER_DTYPE && executes_moments(plan)) ||
-                           (i == MS_CHOOSE_BUCKET_BYTES && plan->zero == 0);
+        bool is_executed =
+            (i >= MS_CHOOSE_LORA_RANK && i <= MS_CHOOSE_LORA_BASE) ||
+            (i >= MS_CHOOSE_PACKING && i <= MS_CHOOSE_LENGTHS) ||
+            i == MS_CHOOSE_SHARED_OVERLAP || i == MS_CHOOSE_STACK ||
+            i == MS_CHOOSE_RANKS_PER_DOMAIN || i == MS_CHOOSE_PARTITION_ACTIVATIONS ||
+            i == MS_CHOOSE_OPTIMIZER ||
+            (i >= MS_CHOOSE_OFFLOAD_ACTIVATIONS && i <= MS_CHOOSE_OFFLOAD_OPTIMIZER) ||
+            (i == MS_CHOOSE_OPTIMIZER_DTYPE && executes_moments(plan)) ||
+            (i == MS_CHOOSE_BUCKET_BYTES && plan->zero == 0);
         if (is_executed || ms_plan_is_plain(plan, i))
             continue;
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not execute %s %s",
@@ -376,13 +377,16 @@ static ms_status check_adapters(ms_ctx *cx, const ms_backend_job *job,
     return ms_hint(cx, "predict, simulate, explain and search support it");
 }
 
-/* Rejects optimizers, and types of their states, that the backend has no kernels for. */
-static ms_status check_optimizer(ms_ctx *cx, const ms_backend_job *job,
-                                 const ms_plan *plan)
+/* Rejects what only backends on CPUs execute: optimizers, and types of their states, that
+ * others have no kernels for, and tensors in host memory. */
+static ms_status check_choices(ms_ctx *cx, const ms_backend_job *job, const ms_plan *plan)
 {
-    static const ms_choice choices[] = {MS_CHOOSE_OPTIMIZER, MS_CHOOSE_OPTIMIZER_DTYPE};
+    static const ms_choice choices[] = {
+        MS_CHOOSE_OPTIMIZER, MS_CHOOSE_OPTIMIZER_DTYPE, MS_CHOOSE_OFFLOAD_ACTIVATIONS,
+        MS_CHOOSE_OFFLOAD_LAYER_INPUTS, MS_CHOOSE_OFFLOAD_OPTIMIZER};
+    const int num = sizeof choices / sizeof *choices;
     const ms_array_ops *arrays = job->backend->arrays;
-    for (int i = 0; i < 2 && arrays != NULL && arrays->orthogonalize == NULL; i++) {
+    for (int i = 0; i < num && arrays != NULL && arrays->orthogonalize == NULL; i++) {
         if (ms_plan_is_plain(plan, choices[i]))
             continue;
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "backend %s does not execute %s %s",
@@ -391,6 +395,24 @@ static ms_status check_optimizer(ms_ctx *cx, const ms_backend_job *job,
         return ms_hint(cx, "leave it out, or choose a backend on CPUs");
     }
     return MS_OK;
+}
+
+/* Rejects what a stack, and no choice of the plan, keeps in host memory where a run does
+ * not: activations on GPUs, and gradients. */
+static ms_status check_host_memory(ms_ctx *cx, const ms_backend_job *job,
+                                   const ms_planned *planned)
+{
+    const ms_stack *stack = planned->workload->stack;
+    bool keeps_activations = stack->host_activation_frac.value > 0.0;
+    bool keeps_gradients =
+        stack->host_optimizer == MS_HOST_UPDATE && stack->offloads_gradients;
+    if (!keeps_gradients && !(keeps_activations && job->backend->on_gpu))
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not keep %s in host memory%s",
+            keeps_gradients ? "gradients" : "activations",
+            keeps_gradients ? "" : " on GPUs");
+    return ms_hint(cx, "stack \"%s\" does; --stack meshsim does not",
+                   planned->plan->stack);
 }
 
 /* Rejects what a run of this job would leave out or carry out in another way. */
@@ -403,7 +425,8 @@ static ms_status check_job(ms_ctx *cx, const ms_backend_job *job,
     MS_TRY(check_packing(cx, job, planned));
     MS_TRY(ms_runner_check_plan(cx, planned->plan));
     MS_TRY(check_buckets(cx, planned));
-    return check_optimizer(cx, job, planned->plan);
+    MS_TRY(check_host_memory(cx, job, planned));
+    return check_choices(cx, job, planned->plan);
 }
 
 ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,

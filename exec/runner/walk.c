@@ -3,6 +3,7 @@
 #include "exec/runner/rank_run.h"
 
 #include "base/number.h"
+#include "exec/runner/block_offload.h"
 #include "sim/simulate/interference.h"
 
 #include <math.h>
@@ -180,6 +181,8 @@ static ms_status begin_block(ms_walk_run *w)
     const ms_program *program = run.block->plan->program;
     int input =
         w->pass == MS_BLOCK_PASS_FORWARD ? program->input : program->output_gradient;
+    if (w->pass != MS_BLOCK_PASS_FORWARD)
+        MS_TRY(ms_block_from_host(&run));
     if (input >= 0 && w->pass != MS_BLOCK_PASS_BACKWARD_WEIGHT)
         ms_block_give(&run, input, w->carried);
     ms_block_bind(&run);
@@ -218,6 +221,8 @@ static ms_status end_block(ms_walk_run *w)
         MS_TRY(ms_block_take(&run, program->output, &w->carried));
     else if (w->inputs && program->input_gradient >= 0)
         MS_TRY(ms_block_take(&run, program->input_gradient, &w->carried));
+    if (w->pass == MS_BLOCK_PASS_FORWARD)
+        MS_TRY(ms_block_to_host(&run));
     return ms_state_after_block(w);
 }
 

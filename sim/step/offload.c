@@ -87,16 +87,18 @@ double ms_states_update_s(const ms_workload *workload, const ms_links *links,
     const ms_stack *stack = workload->stack;
     double device_s = ms_update_s(&workload->pricer, num_params);
     double state_bytes = stack->master_bytes.value + stack->moment_bytes.value;
-    double gradient_bytes = stack->offloads_gradients ? 0.0 : stack->grad_bytes.value;
+    double stored_bytes = ms_stored_bytes(workload->compute);
+    double down_bytes = stack->offloads_gradients ? 0.0 : stack->grad_bytes.value;
+    if (stack->master_bytes.value == 0.0) /* the host has no other copy of parameters */
+        down_bytes += stored_bytes;
     switch (stack->host_optimizer) {
     case MS_HOST_STATES:
         return ms_max(device_s,
                       ms_host_copy_s(workload, links, state_bytes * num_params));
     case MS_HOST_UPDATE:
-        return ms_host_copy_s(workload, links, gradient_bytes * num_params) +
+        return ms_host_copy_s(workload, links, down_bytes * num_params) +
                host_update_s(workload, links, num_params) +
-               ms_host_copy_s(workload, links,
-                              ms_stored_bytes(workload->compute) * num_params);
+               ms_host_copy_s(workload, links, stored_bytes * num_params);
     case MS_HOST_NO_OPTIMIZER:
         break;
     }

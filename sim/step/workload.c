@@ -382,7 +382,9 @@ ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_s
         const ms_bill *bill = bills->layer[kind][MS_RECOMPUTE_NONE];
         double count = workload->layers_before[kind][model->num_layers];
         add_times(bill, count, &sum);
-        saved_bytes += count * bill->memory.saved.activation_bytes;
+        /* wherever they are: what is in host memory changes no order of actions */
+        saved_bytes +=
+            count * (bill->memory.saved.activation_bytes + bill->memory.host_bytes);
         delayed_bytes += count * bill->memory.delayed.activation_bytes;
     }
     double whole = sum.forward + sum.backward_input + sum.backward_weight;

@@ -193,6 +193,17 @@ void ms_run_case_choose_modules(ms_run_case *c, long number)
     c->plan.recompute_modules = modules;
 }
 
+void ms_run_case_offload(ms_run_case *c, long number)
+{
+    static const double shares[] = {0.37, 1.0, 0.0, 0.03, 0.81};
+    static const ms_host_optimizer optimizers[] = {MS_HOST_UPDATE, MS_HOST_NO_OPTIMIZER,
+                                                   MS_HOST_STATES};
+    c->plan.offload_activations_frac = shares[number % 5];
+    c->plan.offload_optimizer = optimizers[number % 3];
+    c->plan.offload_layer_inputs =
+        number % 4 == 2 || (number % 5 == 2 && number % 3 == 1);
+}
+
 int ms_run_random_plans(const ms_run_tolerance *how, uint64_t seed, long first, long num)
 {
     int num_wrong = 0;

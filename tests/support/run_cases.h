@@ -39,6 +39,9 @@ void ms_run_case_adapt(ms_run_case *c, long number);
 /* Makes a case recompute a set of its model's modules, set by `number`, and in every
  * second case overlap shared experts, if there are any and their tokens are exchanged. */
 void ms_run_case_choose_modules(ms_run_case *c, long number);
+/* Makes a case keep tensors in host memory, chosen by `number`: a share of activations,
+ * layer inputs, optimizer states or these with their update; at least one of them. */
+void ms_run_case_offload(ms_run_case *c, long number);
 /* Whether a run of the case on the backend is within `how` of a run on one rank of the
  * loop backend (for bf16: an fp32 run with rounded initial weights); prints differences
  * beyond. */

@@ -200,10 +200,10 @@ typedef struct subject {
     ms_workload *workload;
 } subject;
 
-/* Opens a model cut to four layers, with a stack, on H100s. */
-static subject open_subject(const char *name, const char *stack)
+/* Opens a model cut to four layers, with a stack and the choices of a plan, on H100s. */
+static subject open_subject(const char *name, const char *stack, const ms_plan *base)
 {
-    subject s = {.cx = test_cx(), .base = ms_plan_default(16)};
+    subject s = {.cx = test_cx(), .base = *base};
     ms_workload_inputs inputs;
     const ms_model *loaded;
     ASSERT_OK(ms_model_load(s.cx, name, &loaded), s.cx);
@@ -251,6 +251,21 @@ static bool check_plan(const subject *s, const ms_plan *plan)
     return got_s == sim.step_s;
 }
 
+/* Checks random plans of a subject, which it closes; returns how many are wrong. */
+static int num_wrong(subject *s, uint64_t seed, int num)
+{
+    int wrong = 0;
+    ms_rng rng = ms_rng_seed(seed);
+    for (int trial = 0; trial < num; trial++) {
+        ms_arena_mark mark = ms_arena_save(s->cx->arena);
+        ms_plan plan = ms_random_plan(&rng, s->workload, &s->base, 16);
+        wrong += !check_plan(s, &plan);
+        ms_arena_rewind(s->cx->arena, mark);
+    }
+    ms_workload_close(s->workload);
+    return wrong;
+}
+
 static void random_plans_take_what_is_simulated(void **state)
 {
     (void)state;
@@ -261,15 +276,25 @@ static void random_plans_take_what_is_simulated(void **state)
                                               {"qwen3-30b-a3b", "generic"}};
     int wrong = 0;
     for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) {
-        subject s = open_subject(subjects[i][0], subjects[i][1]);
-        ms_rng rng = ms_rng_seed(31 + i);
-        for (int trial = 0; trial < NUM_PLANS; trial++) {
-            ms_arena_mark mark = ms_arena_save(s.cx->arena);
-            ms_plan plan = ms_random_plan(&rng, s.workload, &s.base, 16);
-            wrong += !check_plan(&s, &plan);
-            ms_arena_rewind(s.cx->arena, mark);
-        }
-        ms_workload_close(s.workload);
+        const ms_plan base = ms_plan_default(16);
+        subject s = open_subject(subjects[i][0], subjects[i][1], &base);
+        wrong += num_wrong(&s, 31 + i, NUM_PLANS);
+    }
+    ASSERT_INT(wrong, 0);
+}
+
+/* Copies to host memory and back, and an update there, take the simulator's seconds. */
+static void offloaded_plans_take_what_is_simulated(void **state)
+{
+    (void)state;
+    int wrong = 0;
+    for (int i = 0; i < 4; i++) {
+        ms_plan base = ms_plan_default(16);
+        base.offload_activations_frac = i == 3 ? 0.0 : 0.97;
+        base.offload_layer_inputs = i == 3;
+        base.offload_optimizer = i % 2 == 0 ? MS_HOST_UPDATE : MS_HOST_STATES;
+        subject s = open_subject("llama-3.2-1b", i < 2 ? "meshsim" : "megatron", &base);
+        wrong += num_wrong(&s, 51 + (uint64_t)i, NUM_PLANS / 2);
     }
     ASSERT_INT(wrong, 0);
 }
@@ -286,7 +311,8 @@ static void empty_stages_hand_on_what_has_arrived(void **state)
         {MS_1F1B, 4, 1, 1},        {MS_1F1B, 4, 1, 2},      {MS_GPIPE, 4, 1, 3},
         {MS_ZB_H1, 4, 1, 0},       {MS_DUALPIPE, 4, 1, 1},  {MS_ZB_V, 2, 2, 1},
         {MS_INTERLEAVED, 2, 2, 1}, {MS_DUALPIPEV, 2, 2, 0}, {MS_DUALPIPEV, 2, 2, 2}};
-    subject s = open_subject("llama-3.2-1b", "meshsim");
+    const ms_plan base = ms_plan_default(16);
+    subject s = open_subject("llama-3.2-1b", "meshsim", &base);
     int wrong = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ms_plan plan = s.base;
@@ -312,6 +338,7 @@ int main(void)
         cmocka_unit_test(small_walks_take_what_they_should),
         cmocka_unit_test(a_walk_waits_for_all_that_arrives),
         cmocka_unit_test(random_plans_take_what_is_simulated),
+        cmocka_unit_test(offloaded_plans_take_what_is_simulated),
         cmocka_unit_test(empty_stages_hand_on_what_has_arrived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,22 +44,40 @@ static ms_status run_faulty(ms_ctx *cx, ms_faulty *faulty, const ms_plan *plan)
     return ms_run_plan_faulty(cx, model, plan, faulty, &options, &out);
 }
 
-static void every_call_may_fail(void **state)
+/* Lets each `stride`-th call of a plan's run fail in turn. */
+static void fail_calls_of(const ms_plan *plan, long stride)
 {
-    (void)state;
-    ms_plan plan = small_plan();
     ms_faulty faulty = {.rank = 2};
-    ASSERT_OK(run_faulty(test_cx(), &faulty, &plan), test_cx());
+    ASSERT_OK(run_faulty(test_cx(), &faulty, plan), test_cx());
     long num_calls = faulty.num_calls;
     assert_true(num_calls > 300);
-    for (long k = 1; k <= num_calls; k++) {
+    for (long k = 1; k <= num_calls; k += stride) {
         ms_ctx *cx = test_cx();
         faulty.fail_at = k;
-        ASSERT_INT(run_faulty(cx, &faulty, &plan), MS_EIO);
+        ASSERT_INT(run_faulty(cx, &faulty, plan), MS_EIO);
         assert_true(faulty.failed);
         ASSERT_INT(cx->num_errors, 1);
         assert_non_null(strstr(cx->first->message, "rank 2"));
     }
+}
+
+static void every_call_may_fail(void **state)
+{
+    (void)state;
+    const ms_plan plan = small_plan();
+    fail_calls_of(&plan, 1);
+}
+
+/* Calls of copies to host memory and back, and of updates of states there. */
+static void calls_of_an_offload_may_fail(void **state)
+{
+    (void)state;
+    ms_plan plan = small_plan();
+    plan.offload_activations_frac = 0.5;
+    plan.offload_optimizer = MS_HOST_STATES;
+    fail_calls_of(&plan, 3);
+    plan.offload_optimizer = MS_HOST_UPDATE;
+    fail_calls_of(&plan, 3);
 }
 
 /* A failed allocation is reported with both a hint and the pipeline action that needed
@@ -176,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_may_fail),
+        cmocka_unit_test(calls_of_an_offload_may_fail),
         cmocka_unit_test(advice_and_action_are_told),
         cmocka_unit_test(an_interrupt_breaks_a_step_off),
         cmocka_unit_test(a_step_may_end_after_an_interrupt),

@@ -1,5 +1,6 @@
 /* Tensors in host memory: their bytes, the seconds of their copies, and an optimizer that
  * runs on the host. */
+#include "costmodel/cost/bill.h"
 #include "sim/simulate/simulation.h"
 #include "sim/step/offload.h"
 #include "sim/step/prediction.h"
@@ -93,6 +94,17 @@ static void layer_inputs_are_what_full_recomputation_saves(void **state)
     ASSERT_NEAR(memory->saved.activation_bytes, 0, 0);
 }
 
+/* Layer inputs whole, and of all other bytes a share, in whole bytes. */
+static void shares_are_whole_bytes(void **state)
+{
+    (void)state;
+    ms_stack stack = {.host_activation_frac = {.value = 0.3}};
+    ASSERT_NEAR(ms_bill_host_bytes(&stack, 1001, 0), 300, 0);
+    ASSERT_NEAR(ms_bill_host_bytes(&stack, 1001, 100), 100 + 270, 0);
+    stack.host_activation_frac.value = 1.0;
+    ASSERT_NEAR(ms_bill_host_bytes(&stack, 1001, 100), 1001, 0);
+}
+
 /* Two GPUs of a DGX A100 share a link, and eight a host's memory. */
 static void ranks_share_links_and_memory(void **state)
 {
@@ -115,6 +127,9 @@ static void ranks_share_links_and_memory(void **state)
     ASSERT_NEAR(ms_states_update_s(b->workload, &one, 1e9), update_s + 4.0 / 25.0, 1e-9);
     stack->host_optimizer = MS_HOST_STATES;
     ASSERT_NEAR(ms_states_update_s(b->workload, &one, 1e9), 12.0 / 25.0, 1e-9);
+    stack->host_optimizer = MS_HOST_UPDATE; /* without a master copy parameters, too */
+    stack->master_bytes.value = 0.0;
+    ASSERT_NEAR(ms_states_update_s(b->workload, &one, 1e9), update_s + 6.0 / 25.0, 1e-9);
 }
 
 static void an_optimizer_on_the_host_leaves_the_device(void **state)
@@ -216,6 +231,7 @@ int main(void)
         cmocka_unit_test_teardown(activations_on_the_host_take_a_link, close_workloads),
         cmocka_unit_test_teardown(layer_inputs_are_what_full_recomputation_saves,
                                   close_workloads),
+        cmocka_unit_test(shares_are_whole_bytes),
         cmocka_unit_test_teardown(ranks_share_links_and_memory, close_workloads),
         cmocka_unit_test_teardown(an_optimizer_on_the_host_leaves_the_device,
                                   close_workloads),
