@@ -339,9 +339,11 @@ static ms_status execute_pair(const ms_block_run *run, const ms_block_entry *ent
     MS_TRY(allocate_results(run, &nodes[entry->node]));
     MS_TRY(allocate_results(run, &nodes[next.node]));
     MS_TRY(decode_weights(run, &nodes[entry->node]));
+    MS_TRY(decode_weights(run, &nodes[next.node]));
     const ms_op_call first = call_of(run, entry), second = call_of(run, &next);
     MS_TRY(ms_lower_async(run->rank, &first, &second));
     drop_decoded(run, &nodes[entry->node]);
+    drop_decoded(run, &nodes[next.node]);
     free_after(run, entry->node);
     free_after(run, next.node);
     run->tensors->done_ahead = next.node;
