@@ -102,9 +102,9 @@ static void sizes_are_those_of_the_paper(void **state)
     ASSERT_INT(ms_nf4_bytes(MS_NF4_GROUP + 65), 4 + 256 + 8192 + 4 + 2 + 33);
 }
 
-/* Quantiles of a normal distribution: its values come back with an error of 0.09 of their
- * deviation (mean square), and no worse than half the widest gap of the numbers, and what
- * the 8-bit scale adds. */
+/* Normally distributed values come back with a root mean square error of 0.08 to 0.1 of
+ * theirs, and none is off by more than half the widest gap of the numbers and what the
+ * 8-bit scale adds. */
 static void errors_are_bounded(void **state)
 {
     (void)state;
