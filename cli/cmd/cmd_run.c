@@ -263,16 +263,18 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
 
 /* Trains the same model on one rank of this process (backend loop) and compares the run
  * with it. This reference computes in fp32 where CPUs lack the run's number type; for
- * bf16 and fp8 runs it rounds initial weights to bf16, as they do. */
-static ms_status check_run(request *r)
+ * bf16 and fp8 runs it rounds initial weights to bf16, as they do. Beside a base in NF4,
+ * whose blocks end where shards do, it starts from the run's own, restored weights. */
+static ms_status check_against(request *r, const ms_plan *plan, ms_workload *workload)
 {
     ms_ctx *cx = r->cx;
-    ms_plan plan = ms_run_reference_plan(&r->plan);
     ms_planned planned;
-    MS_TRY(ms_planned_open_listed(cx, r->workload, &plan, &planned));
-    ms_world world = ms_world_make(cx->arena, &plan);
+    MS_TRY(ms_planned_open_listed(cx, workload, plan, &planned));
+    ms_world world = ms_world_make(cx->arena, plan);
     ms_runner_options how = r->how;
     how.wants_weights = false;
+    if (r->plan.lora_base == MS_BASE_NF4)
+        how.load = &r->outcome.weights;
     how.first_recorded_step = how.num_steps; /* the reference run records no times */
     const ms_backend *backend = ms_backend_find("loop");
     bool other_kernels = r->choice.backend->on_gpu;
@@ -306,6 +308,18 @@ static ms_status check_run(request *r)
     if (r->check.passes)
         return MS_OK;
     return ms_fail(cx, MS_ECHECK, MS_NOWHERE, "%s", r->check.failure);
+}
+
+static ms_status check_run(request *r)
+{
+    ms_plan plan = ms_run_reference_plan(&r->plan);
+    if (plan.lora_base == r->plan.lora_base)
+        return check_against(r, &plan, r->workload);
+    ms_workload *workload; /* with other programs, whose weights are not in NF4 */
+    MS_TRY(ms_workload_open(r->cx, &plan, &workload));
+    ms_status status = check_against(r, &plan, workload);
+    ms_workload_close(workload);
+    return status;
 }
 
 /* Predicted seconds per kind of graph node, by simulation; NULL if too large for it. */

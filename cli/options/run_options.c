@@ -282,6 +282,7 @@ ms_plan ms_run_reference_plan(const ms_plan *plan)
         ms_plan_reset(&out, i);
     out.gpus = 1;
     out.microbatch = plan->microbatch;
+    out.lora_base = MS_BASE_IN_COMPUTE_TYPE;
     return out;
 }
 
@@ -357,7 +358,8 @@ ms_status ms_run_flags_options(ms_ctx *cx, const ms_run_flags *f, const ms_plan 
                       .weight_decay = f->weight_decay.value},
         .clip_norm = f->clip.value,
         .balanced_routing = f->balanced_routing,
-        .wants_weights = f->save_weights != NULL,
+        .wants_weights =
+            f->save_weights != NULL || (f->check && plan->lora_base == MS_BASE_NF4),
         .wants_gradients = f->check || f->save_grads != NULL,
         .wants_updated = f->check || f->save_final_weights != NULL,
         .first_recorded_step = f->warm_up.value,

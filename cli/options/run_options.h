@@ -35,7 +35,8 @@ ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
 ms_status ms_run_flags_options(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
                                const ms_model *model, ms_runner_options *out);
 
-/* The plan of the same training on one rank: nothing sharded, recomputed or split. */
+/* The plan of the same training on one rank: nothing sharded, recomputed or split, and
+ * frozen weights in the compute type. */
 ms_plan ms_run_reference_plan(const ms_plan *plan);
 
 #endif

@@ -204,7 +204,8 @@ static void run_node(walk *w, int n)
     }
     for (int i = 0; i < node->num_out; i++)
         add(w, node->out[i], 1.0);
-    note_most(w, ms_ring_buffer_bytes(program, node) + scan_buffer_bytes(program, node));
+    note_most(w, ms_ring_buffer_bytes(program, node) + scan_buffer_bytes(program, node) +
+                     ms_node_decoded_bytes(program, node));
     for (int i = 0; i < node->num_in; i++) {
         int t = node->in[i];
         if (w->last_use[t] != n || !may_die(w->lifetimes, w->half, t))

@@ -515,11 +515,12 @@ static void add_communication(const ms_program *program, const ms_pricer *pricer
 
 /* Bytes of an element of a frozen weight: matrices of layers as the plan stores them;
  * embedding, head, norms and biases in 16 bits or more. */
-static double frozen_element_bytes(const ms_program *program, const ms_tensor *weight,
+static double frozen_element_bytes(const ms_program *program, int weight,
                                    const ms_pricer *pricer)
 {
-    bool is_matrix = program->key.block == MS_BLOCK_LAYER && strlen(weight->dims) > 1;
-    return is_matrix ? pricer->stack->frozen_param_bytes : weight->element_bytes;
+    return ms_weight_is_frozen_matrix(program, weight)
+               ? pricer->stack->frozen_param_bytes
+               : program->tensors[weight].element_bytes;
 }
 
 static void add_frozen(const ms_program *program, int weight, const ms_pricer *pricer,
@@ -527,7 +528,7 @@ static void add_frozen(const ms_program *program, int weight, const ms_pricer *p
 {
     const ms_tensor *tensor = &program->tensors[weight];
     double bytes = ms_tensor_local_elements(program, weight) *
-                   frozen_element_bytes(program, tensor, pricer);
+                   frozen_element_bytes(program, weight, pricer);
     if (tensor->mesh == MS_SPARSE_MESH)
         bill->frozen.expert += bytes;
     else

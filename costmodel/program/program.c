@@ -71,6 +71,28 @@ bool ms_tensor_is_tied(const ms_program *program, int weight)
     return program->model->tied_embeddings || (key->mtp > 0 && is_embedding);
 }
 
+bool ms_weight_is_frozen_matrix(const ms_program *program, int weight)
+{
+    const ms_tensor *tensor = &program->tensors[weight];
+    return tensor->frozen && program->key.block == MS_BLOCK_LAYER &&
+           strlen(tensor->dims) > 1;
+}
+
+bool ms_weight_is_coded(const ms_program *program, int weight)
+{
+    return program->key.lora.base == MS_BASE_NF4 &&
+           ms_weight_is_frozen_matrix(program, weight);
+}
+
+double ms_node_decoded_bytes(const ms_program *program, const ms_node *node)
+{
+    double bytes = 0.0;
+    for (int i = 0; i < node->num_in; i++)
+        if (ms_weight_is_coded(program, node->in[i]))
+            bytes += ms_tensor_local_bytes(program, node->in[i]);
+    return bytes;
+}
+
 void ms_node_take(ms_node *node, int tensor)
 {
     assert(node->num_in < MS_MAX_OPERANDS);

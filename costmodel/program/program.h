@@ -228,6 +228,13 @@ double ms_node_loss_weight(const ms_program *program, const ms_node *node);
 /* Whether a weight is the matrix that head and embedding share: all tables of a model with
  * tied embeddings, otherwise the embedding that modules of multi-token prediction use. */
 bool ms_tensor_is_tied(const ms_program *program, int weight);
+/* Whether a weight is a matrix of a layer that adapters leave frozen; ms_weight_is_coded:
+ * one that is stored in NF4 (ms_lora_base). */
+bool ms_weight_is_frozen_matrix(const ms_program *program, int weight);
+bool ms_weight_is_coded(const ms_program *program, int weight);
+/* Bytes of the copies in the compute type of the node's weights in NF4: they exist while
+ * it runs (bitsandbytes, MatMul4Bit: forward and backward dequantize the matrix). */
+double ms_node_decoded_bytes(const ms_program *program, const ms_node *node);
 /* Whether a node is a GEMM of an adapter, or one of its gradients. */
 bool ms_node_is_adapter(const ms_node *node);
 bool ms_node_reads(const ms_node *node, int tensor);

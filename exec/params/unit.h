@@ -5,7 +5,9 @@
  * with memory, sharding, gathers, reductions and updates. It has up to two segments of
  * dense parameters (a tied matrix alone, then the rest) and one of expert parameters
  * (vectors apart, if the optimizer treats matrices as a whole), and
- * beside adapters one of frozen dense and of frozen expert ones, sharded by ZeRO-3 alone. A
+ * beside adapters one of frozen dense and of frozen expert ones, sharded by ZeRO-3 alone;
+ * matrices in NF4 (ms_weight_is_coded) apart, quantized by rank: blocks are 64 consecutive
+ * elements of a matrix (of an expert's) in the rank's shard. A
  * segment concatenates the rank's tensors, padded to a multiple of its S shards; rank i
  * of the shard group owns the i-th of S equal shards. ZeRO-0 shards nothing, ZeRO-1
  * moments, ZeRO-2 also gradients, ZeRO-3 also parameters (Rajbhandari et al. 2020;
@@ -65,6 +67,11 @@ ms_status ms_unit_gather(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
                          int num_after, ms_event *done);
 /* Ends one use of parameters gathered with ZeRO-3; the last use frees the buffer. */
 void ms_unit_release(ms_rank *rank, ms_param_unit *unit);
+
+/* Writes a weight in NF4, whose cell ms_unit_bind leaves NULL, to `to` as kernels read it:
+ * the rank's whole part of it, which is gathered. On CPUs alone. */
+ms_status ms_unit_decode(const ms_rank *rank, const ms_param_unit *unit, int weight,
+                         void *to);
 
 /* ---- gradients ---- */
 /* Forgets the gradients of the step before. A tied matrix's, to which two units add, and

@@ -9,15 +9,15 @@ static void note_largest(ms_unit_buffers *buffers, const ms_param_unit *unit)
         const ms_segment *segment = unit->segments[i];
         if (segment->num_shards <= 1)
             continue;
-        buffer[segment->is_expert] += segment->count;
+        buffer[segment->is_expert] += ms_segment_whole_bytes(unit, segment);
         if (segment->is_frozen)
             continue;
         gradient[segment->is_expert] += segment->count;
         shard[segment->is_expert] += ms_range_length(segment->own);
     }
     for (int i = 0; i < 2; i++) {
-        buffers->buffer_count[i] =
-            buffer[i] > buffers->buffer_count[i] ? buffer[i] : buffers->buffer_count[i];
+        buffers->buffer_bytes[i] =
+            buffer[i] > buffers->buffer_bytes[i] ? buffer[i] : buffers->buffer_bytes[i];
         buffers->gradient_count[i] = gradient[i] > buffers->gradient_count[i]
                                          ? gradient[i]
                                          : buffers->gradient_count[i];
@@ -36,8 +36,8 @@ static double workspace_bytes(const ms_rank *rank, const ms_unit_buffers *buffer
 ms_status ms_unit_buffer_open(ms_rank *rank, ms_unit_buffers *buffers, int buffer)
 {
     for (int expert = 0; expert < 2; expert++)
-        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
-                                buffers->buffer_count[expert],
+        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, MS_SCALAR_BYTE,
+                                buffers->buffer_bytes[expert],
                                 &buffers->params[buffer][expert]));
     return MS_OK;
 }
@@ -45,8 +45,8 @@ ms_status ms_unit_buffer_open(ms_rank *rank, ms_unit_buffers *buffers, int buffe
 void ms_unit_buffer_close(ms_rank *rank, ms_unit_buffers *buffers, int buffer)
 {
     for (int expert = 0; expert < 2; expert++)
-        ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
-                     buffers->buffer_count[expert], &buffers->params[buffer][expert]);
+        ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, MS_SCALAR_BYTE,
+                     buffers->buffer_bytes[expert], &buffers->params[buffer][expert]);
 }
 
 static ms_status open_gradients(ms_rank *rank, ms_unit_buffers *buffers)
@@ -77,18 +77,21 @@ static ms_status open_whole(ms_rank *rank, ms_param_unit *unit)
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         ms_segment *segment = unit->segments[i];
         if (segment->num_shards > 1)
-            MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
-                                    segment->count, &segment->whole));
+            MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, MS_SCALAR_BYTE,
+                                    ms_segment_whole_bytes(unit, segment),
+                                    &segment->whole));
     }
     return MS_OK;
 }
 
 static void close_whole(ms_rank *rank, const ms_param_unit *unit)
 {
-    for (int i = unit->num_borrowed; i < unit->num_segments; i++)
-        if (unit->segments[i]->num_shards > 1)
-            ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
-                         unit->segments[i]->count, &unit->segments[i]->whole);
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
+        ms_segment *segment = unit->segments[i];
+        if (segment->num_shards > 1)
+            ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, MS_SCALAR_BYTE,
+                         ms_segment_whole_bytes(unit, segment), &segment->whole);
+    }
 }
 
 ms_status ms_unit_buffers_make(ms_rank *rank, ms_param_unit *const *units, int num_units,

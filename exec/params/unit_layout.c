@@ -21,6 +21,13 @@ void *ms_unit_at(ms_scalar scalar, void *base, long element)
     return base == NULL ? NULL : (char *)base + (size_t)element * ms_scalar_bytes(scalar);
 }
 
+long ms_segment_whole_bytes(const ms_param_unit *unit, const ms_segment *segment)
+{
+    return segment->is_coded
+               ? segment->num_shards * segment->shard_bytes
+               : segment->count * (long)ms_scalar_bytes(unit->precision.real);
+}
+
 void *ms_segment_param(const ms_param_unit *unit, const ms_segment *segment, long element)
 {
     return ms_unit_at(unit->precision.real, segment->params,
@@ -181,6 +188,8 @@ enum {
     EXPERT_VECTORS,
     FROZEN_DENSE,
     FROZEN_EXPERT,
+    CODED_DENSE, /* last, since they have bytes where others have numbers */
+    CODED_EXPERT,
     NUM_CLASSES
 };
 
@@ -191,6 +200,8 @@ static int class_of(const ms_rank *rank, const ms_param_unit *unit,
     const ms_tensor *weight = &program->tensors[tensor->weight];
     if (ms_tensor_is_tied(program, tensor->weight))
         return TIED_MATRIX;
+    if (ms_weight_is_coded(program, tensor->weight))
+        return weight->mesh == MS_SPARSE_MESH ? CODED_EXPERT : CODED_DENSE;
     if (weight->frozen)
         return weight->mesh == MS_SPARSE_MESH ? FROZEN_EXPERT : FROZEN_DENSE;
     if (ms_weight_is_vector(rank, program, tensor->weight))
@@ -228,12 +239,15 @@ static void add_segment(ms_rank *rank, ms_param_unit *unit, int class)
         return;
     }
     ms_segment *segment = MS_NEW(rank->cx->arena, ms_segment);
-    segment->is_expert =
-        class == EXPERT || class == EXPERT_VECTORS || class == FROZEN_EXPERT;
+    segment->is_expert = class == EXPERT || class == EXPERT_VECTORS ||
+                         class == FROZEN_EXPERT || class == CODED_EXPERT;
+    segment->is_coded = class == CODED_DENSE || class == CODED_EXPERT;
     segment->is_frozen = is_frozen(unit, number);
     place_tensors(unit, number, segment);
     set_shards(rank, unit, segment);
     unit->segments[number] = segment;
+    if (segment->is_coded)
+        ms_segment_set_codes(rank, unit, number);
     ms_segment_set_states(rank, unit, number);
     if (class == TIED_MATRIX)
         unit->matrix = number;
@@ -241,12 +255,15 @@ static void add_segment(ms_rank *rank, ms_param_unit *unit, int class)
 
 static void set_buffer_offsets(ms_param_unit *unit)
 {
-    long next[2] = {0, 0};
+    long next[2] = {0, 0}, next_byte[2] = {0, 0};
     for (int i = 0; i < unit->num_segments; i++) {
         const ms_segment *segment = unit->segments[i];
         unit->buffer_first[i] = next[segment->is_expert];
-        if (segment->num_shards > 1)
-            next[segment->is_expert] += segment->count;
+        unit->buffer_byte[i] = next_byte[segment->is_expert];
+        if (segment->num_shards <= 1)
+            continue;
+        next[segment->is_expert] += segment->count;
+        next_byte[segment->is_expert] += ms_segment_whole_bytes(unit, segment);
     }
 }
 
@@ -291,7 +308,8 @@ int ms_segment_arrays(const ms_precision *p, ms_segment *s,
     long scales[2] = {s->num_moments > 0 ? per_moment : 0,
                       s->num_moments > 1 ? per_moment : 0};
     const ms_segment_array all[MS_SEGMENT_ARRAYS] = {
-        {MS_MEMORY_PARAMS, p->real, ms_range_length(s->kept_params), &s->params},
+        {MS_MEMORY_PARAMS, s->is_coded ? MS_SCALAR_BYTE : p->real,
+         s->is_coded ? s->shard_bytes : ms_range_length(s->kept_params), &s->params},
         {MS_MEMORY_GRADS, p->gradient, ms_range_length(s->kept_grads), &s->grads},
         {MS_MEMORY_OPTIMIZER, s->moment, first, &s->moments[0]},
         {MS_MEMORY_OPTIMIZER, s->moment, second, &s->moments[1]},

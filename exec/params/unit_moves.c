@@ -11,7 +11,8 @@ ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
     ms_rank *rank = move->rank;
     const ms_precision *precision = &move->unit->precision;
     bool gathers = transfer.kind == MS_TRANSFER_ALL_GATHER;
-    transfer.scalar = (unsigned char)(gathers ? precision->real : precision->gradient);
+    ms_scalar weights = segment->is_coded ? MS_SCALAR_BYTE : precision->real;
+    transfer.scalar = (unsigned char)(gathers ? weights : precision->gradient);
     transfer.predicted_s = move->predicted_s[segment->is_expert];
     move->predicted_s[segment->is_expert] = 0.0;
     if (!rank->backend->has_values && transfer.predicted_s <= 0.0)
@@ -53,9 +54,9 @@ static void *gathered_segment(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
     if (unit->sharding == MS_ZERO_3)
-        return ms_unit_at(unit->precision.real,
+        return ms_unit_at(MS_SCALAR_BYTE,
                           unit->buffers->params[unit->buffer][s->is_expert],
-                          unit->buffer_first[segment]);
+                          unit->buffer_byte[segment]);
     return unit->sharding == MS_ZERO_3_NO_RESHARD ? s->whole : s->params;
 }
 
@@ -68,15 +69,15 @@ static ms_status gather_segments(ms_unit_move *move)
         const ms_segment *s = unit->segments[i];
         if (s->num_shards <= 1)
             continue;
-        MS_TRY(
-            ms_unit_start(move, s,
-                          (ms_transfer){.kind = MS_TRANSFER_ALL_GATHER,
-                                        .group = (unsigned char)s->shard_group,
-                                        .stream = MS_STREAM_GATHER,
-                                        .send = ms_segment_param(unit, s, s->own.first),
-                                        .receive = gathered_segment(unit, i),
-                                        .count = ms_range_length(s->own),
-                                        .name = MS_MOVE_GATHER}));
+        MS_TRY(ms_unit_start(
+            move, s,
+            (ms_transfer){.kind = MS_TRANSFER_ALL_GATHER,
+                          .group = (unsigned char)s->shard_group,
+                          .stream = MS_STREAM_GATHER,
+                          .send = ms_segment_param(unit, s, s->own.first),
+                          .receive = gathered_segment(unit, i),
+                          .count = s->is_coded ? s->shard_bytes : ms_range_length(s->own),
+                          .name = MS_MOVE_GATHER}));
     }
     return MS_OK;
 }
@@ -112,7 +113,7 @@ ms_status ms_unit_gather(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
 
 /* ---- addresses ---- */
 
-static void *whole_params(const ms_param_unit *unit, int segment)
+void *ms_unit_whole_params(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
     if (s->num_shards <= 1 || unit->sharding < MS_ZERO_3)
@@ -137,8 +138,10 @@ void ms_unit_bind(const ms_param_unit *unit, ms_local *cells)
 {
     for (int i = 0; i < unit->num_tensors; i++) {
         const ms_unit_tensor *t = &unit->tensors[i];
-        cells[t->weight].data =
-            ms_unit_at(unit->precision.real, whole_params(unit, t->segment), t->first);
+        void *params = unit->segments[t->segment]->is_coded
+                           ? NULL
+                           : ms_unit_whole_params(unit, t->segment);
+        cells[t->weight].data = ms_unit_at(unit->precision.real, params, t->first);
         if (t->gradient >= 0)
             cells[t->gradient].data = ms_unit_at(unit->precision.gradient,
                                                  whole_grads(unit, t->segment), t->first);

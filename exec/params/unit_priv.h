@@ -5,7 +5,7 @@
 #include "exec/params/optimizer.h"
 #include "exec/params/unit.h"
 
-#define MS_MAX_SEGMENTS 7
+#define MS_MAX_SEGMENTS 9
 
 /* Elements first .. end - 1 of a segment. */
 typedef struct ms_range {
@@ -29,11 +29,18 @@ typedef struct ms_unit_matrix {
     long num_shares;
 } ms_unit_matrix;
 
+/* Elements of a segment that are quantized apart, in one shard. */
+typedef struct ms_code_run {
+    ms_range of;
+    long byte; /* index of their first byte among those of all shards */
+} ms_code_run;
+
 /* Concatenated tensors of a block by gradient: complete, partial over tp, then none. */
 typedef struct ms_segment {
     bool is_expert;
     bool is_vector; /* holds no matrices, where the optimizer treats these otherwise */
     bool is_frozen; /* no gradients and moments; shards with ZeRO-3 alone */
+    bool is_coded;  /* frozen, and stored in NF4: `params` and `whole` are bytes */
     ms_traffic_group shard_group;
     int num_shards;
     long count;       /* elements, including padding */
@@ -43,6 +50,9 @@ typedef struct ms_segment {
     /* elements stored between steps: all, or the rank's shard */
     ms_range kept_params, kept_grads;
     void *params, *grads, *master;
+    long shard_bytes; /* coded: bytes of each shard */
+    int num_runs;
+    ms_code_run *runs; /* (num_runs), in ascending order of elements */
     int num_moments;
     ms_scalar moment; /* type of moments; MS_SCALAR_BYTE: codes (ms_codes_write) */
     void *moments[2], *scales[2]; /* scales of codes, fp32 */
@@ -86,8 +96,9 @@ struct ms_param_unit {
     int num_tensors;
     ms_unit_tensor *tensors;
     ms_unit_buffers *buffers; /* shared buffers; NULL before they are made */
-    /* [segment] index of its first element in the shared buffers (dense or expert) */
-    long buffer_first[MS_MAX_SEGMENTS];
+    /* [segment] index of its first element in the shared buffers of gradients (dense or
+     * expert), and of its first byte in those of parameters */
+    long buffer_first[MS_MAX_SEGMENTS], buffer_byte[MS_MAX_SEGMENTS];
     int num_users; /* current uses of the gathered parameters (ZeRO-3) */
     int buffer;    /* index of the buffer with the gathered parameters */
     ms_event gathered;
@@ -103,8 +114,8 @@ struct ms_param_unit {
 struct ms_unit_buffers {
     int num_units;
     ms_param_unit **units; /* (num_units): all that share the buffers */
-    /* elements of the largest unit; of its gradients, and of one shard of these */
-    long buffer_count[2], gradient_count[2], shard_count[2];
+    /* bytes of the largest unit; elements of its gradients, and of one shard of these */
+    long buffer_bytes[2], gradient_count[2], shard_count[2];
     void *params[MS_MAX_BUFFERS]
                 [2]; /* buffers from MS_FIXED_BUFFERS on exist only while used */
     /* unit whose parameters are in the buffer; NULL if it is free */
@@ -146,6 +157,22 @@ void *ms_segment_master(const ms_param_unit *unit, const ms_segment *segment,
 /* Address of a gradient element of the rank's shard: of the reduced one, if any. */
 void *ms_segment_gradient(const ms_param_unit *unit, const ms_segment *segment,
                           long element);
+
+/* Bytes of a segment's gathered parameters. */
+long ms_segment_whole_bytes(const ms_param_unit *unit, const ms_segment *segment);
+/* Address of a segment's whole parameters; NULL if they are not gathered. */
+void *ms_unit_whole_params(const ms_param_unit *unit, int segment);
+
+/* ---- weights in NF4 (unit_codes.c) ---- */
+
+/* Sets the runs of a coded segment whose tensors and shards are set. */
+void ms_segment_set_codes(const ms_rank *rank, const ms_param_unit *unit, int segment);
+/* Quantizes, and reads back, elements of the rank's shard that begin a group of their run
+ * (exec/params/nf4.h) and end one, or the run. */
+void ms_segment_write_codes(const ms_segment *segment, long first, const double *values,
+                            long count);
+void ms_segment_read_codes(const ms_segment *segment, long first, double *values,
+                           long count);
 
 /* ---- optimizers ---- */
 

@@ -139,7 +139,7 @@ static ms_status for_each_piece(ms_rank *rank, const ms_param_unit *unit, const 
 }
 
 /* Writes p->values as weights and, if there are any, as master weights; with
- * weights_in_bf16 both are rounded to bf16. */
+ * weights_in_bf16 both are rounded to bf16. Weights in NF4 are quantized then. */
 static ms_status set_values(ms_rank *rank, const ms_param_unit *unit, const piece *p)
 {
     const ms_array_ops *arrays = rank->backend->arrays;
@@ -148,6 +148,10 @@ static ms_status set_values(ms_rank *rank, const ms_param_unit *unit, const piec
         p->values[i] = (double)(float)p->values[i];
     for (long i = 0; i < p->count && rank->weights_in_bf16; i++)
         p->values[i] = ms_rounded_to_bf16((float)p->values[i]);
+    if (p->segment->is_coded) {
+        ms_segment_write_codes(p->segment, p->first, p->values, p->count);
+        return MS_OK;
+    }
     MS_TRY(arrays->write(rank->cx, rank->device, precision->real,
                          ms_segment_param(unit, p->segment, p->first), p->values,
                          p->count));
@@ -156,6 +160,14 @@ static ms_status set_values(ms_rank *rank, const ms_param_unit *unit, const piec
     return arrays->write(rank->cx, rank->device, precision->state,
                          ms_segment_master(unit, p->segment, p->first), p->values,
                          p->count);
+}
+
+/* Reads weights in NF4 as kernels do. */
+static void get_decoded(const ms_param_unit *unit, const piece *p)
+{
+    ms_segment_read_codes(p->segment, p->first, p->values, p->count);
+    for (long i = 0; i < p->count && unit->precision.real == MS_SCALAR_FP32; i++)
+        p->values[i] = (double)(float)p->values[i];
 }
 
 /* Reads a piece's gradients, or its weights, from the masters if there are any. */
@@ -167,6 +179,10 @@ static ms_status get_values(ms_rank *rank, const ms_param_unit *unit, const piec
     ms_scalar scalar = precision->gradient;
     if (content == MS_UNIT_GRADIENTS && p->segment->is_frozen) {
         memset(p->values, 0, (size_t)p->count * sizeof *p->values);
+        return MS_OK;
+    }
+    if (p->segment->is_coded) {
+        get_decoded(unit, p);
         return MS_OK;
     }
     const void *from = ms_segment_gradient(unit, p->segment, p->first);
@@ -215,6 +231,10 @@ static ms_status initialise_piece(ms_rank *rank, const ms_param_unit *unit,
     const ms_precision *precision = &unit->precision;
     const ms_array_ops *arrays = rank->backend->arrays;
     ms_initial_piece made = initial_piece(rank, state, p);
+    if (p->segment->is_coded) {
+        arrays->initialise(rank->device, MS_SCALAR_FP64, p->values, &made);
+        return set_values(rank, unit, p);
+    }
     arrays->initialise(rank->device, precision->real,
                        ms_segment_param(unit, p->segment, p->first), &made);
     if (precision->has_master)
@@ -227,7 +247,9 @@ ms_status ms_unit_initialise(ms_rank *rank, ms_param_unit *unit,
                              const ms_initial *initial)
 {
     ms_initial how = *initial;
-    const visit all = {.act = initialise_piece, .state = &how};
+    visit all = {.act = initialise_piece, .state = &how};
+    for (int i = 0; i < unit->num_segments; i++)
+        all.with_values = all.with_values || unit->segments[i]->is_coded;
     return rank->backend->has_values ? for_each_piece(rank, unit, &all) : MS_OK;
 }
 

@@ -286,11 +286,39 @@ ms_status ms_block_skip(const ms_block_run *run, const ms_block_entry *entry)
     MS_TRY(allocate_results(run, node));
     if (is_in_place(node))
         pass_memory(run, node->in[0], node->out[0]);
-    double ring_bytes = ms_ring_buffer_bytes(run->block->plan->program, node);
-    ms_ledger_add(&run->rank->ledger, MS_MEMORY_ACTIVATIONS, ring_bytes);
-    ms_ledger_add(&run->rank->ledger, MS_MEMORY_ACTIVATIONS, -ring_bytes);
+    double buffer_bytes = ms_ring_buffer_bytes(run->block->plan->program, node) +
+                          ms_node_decoded_bytes(run->block->plan->program, node);
+    ms_ledger_add(&run->rank->ledger, MS_MEMORY_ACTIVATIONS, buffer_bytes);
+    ms_ledger_add(&run->rank->ledger, MS_MEMORY_ACTIVATIONS, -buffer_bytes);
     free_after(run, entry->node);
     return MS_OK;
+}
+
+/* Gives a node's weights in NF4 copies to read, or takes these away after it. */
+static ms_status decode_weights(const ms_block_run *run, const ms_node *node)
+{
+    const ms_program *program = run->block->plan->program;
+    for (int i = 0; i < node->num_in; i++) {
+        ms_local *cell = &run->tensors->cells[node->in[i]];
+        if (!ms_weight_is_coded(program, node->in[i]))
+            continue;
+        MS_TRY(
+            ms_rank_allocate(run->rank, MS_MEMORY_ACTIVATIONS, cell->bytes, &cell->data));
+        MS_TRY(ms_unit_decode(run->rank, run->block->unit, node->in[i], cell->data));
+    }
+    return MS_OK;
+}
+
+static void drop_decoded(const ms_block_run *run, const ms_node *node)
+{
+    const ms_program *program = run->block->plan->program;
+    for (int i = 0; i < node->num_in; i++) {
+        ms_local *cell = &run->tensors->cells[node->in[i]];
+        if (!ms_weight_is_coded(program, node->in[i]))
+            continue;
+        ms_rank_release(run->rank, MS_MEMORY_ACTIVATIONS, cell->bytes, cell->data);
+        cell->data = NULL;
+    }
 }
 
 /* Whether nodes index, index + 1 (a GEMM and its collective) run as overlapped chunks. */
@@ -311,8 +339,12 @@ static ms_status execute_pair(const ms_block_run *run, const ms_block_entry *ent
     const ms_block_entry next = {entry->node + 1, NULL, false};
     MS_TRY(allocate_results(run, &nodes[entry->node]));
     MS_TRY(allocate_results(run, &nodes[next.node]));
+    MS_TRY(decode_weights(run, &nodes[entry->node]));
+    MS_TRY(decode_weights(run, &nodes[next.node]));
     const ms_op_call first = call_of(run, entry), second = call_of(run, &next);
     MS_TRY(ms_lower_async(run->rank, &first, &second));
+    drop_decoded(run, &nodes[entry->node]);
+    drop_decoded(run, &nodes[next.node]);
     free_after(run, entry->node);
     free_after(run, next.node);
     run->tensors->done_ahead = next.node;
@@ -330,12 +362,14 @@ static ms_status execute_alone(const ms_block_run *run, const ms_block_entry *en
     MS_TRY(allocate_results(run, node));
     if (is_in_place(node))
         run->tensors->cells[node->out[0]].data = run->tensors->cells[node->in[0]].data;
+    MS_TRY(decode_weights(run, node));
     call = call_of(run, entry);
     begin_gradients(run, &call);
     if (ms_is_lowered(call.program, node))
         MS_TRY(ms_lower(run->rank, &call));
     else
         MS_TRY(run->rank->backend->kernel(run->rank->cx, run->rank->device, &call));
+    drop_decoded(run, node);
     if (is_in_place(node))
         pass_memory(run, node->in[0], node->out[0]);
     free_after(run, entry->node);

@@ -360,14 +360,13 @@ static ms_status check_packing(ms_ctx *cx, const ms_backend_job *job,
     return ms_hint(cx, "predict, simulate and search price it");
 }
 
-/* Rejects plans with adapters that a run does not carry out: on GPUs, on weights in 4
- * bits, or in modules of multi-token prediction, which prices leave out beside them. */
+/* Rejects plans with adapters that a run does not carry out: on GPUs, or in modules of
+ * multi-token prediction, which prices leave out beside them. */
 static ms_status check_adapters(ms_ctx *cx, const ms_backend_job *job,
                                 const ms_planned *planned)
 {
     const ms_plan *plan = planned->plan;
-    const char *what = job->backend->on_gpu             ? "on GPUs"
-                       : plan->lora_base == MS_BASE_NF4 ? "on weights in nf4"
+    const char *what = job->backend->on_gpu ? "on GPUs"
                        : planned->workload->model->num_nextn_predict_layers > 0
                            ? "of multi-token prediction"
                            : NULL;

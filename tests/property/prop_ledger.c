@@ -41,6 +41,7 @@ typedef struct comparison {
      * time as the result of the product that runs beside the transfer */
     double beside_bytes;
     double block_host_bytes; /* most bytes of one block in host memory */
+    double code_bytes; /* most by which rounded sizes of NF4 exceed predictions */
     double worst_bytes;
 } comparison;
 
@@ -53,7 +54,8 @@ static double padding_bytes(const comparison *c, int part)
         return c->is_bf16 ? 12.0 * most_elements : 8.0 * most_elements;
     bool pads = part == MS_MEMORY_PARAMS || part == MS_MEMORY_GRADS ||
                 part == MS_MEMORY_GATHERED_PARAMS;
-    return pads ? 4.0 * most_elements : 0.0;
+    bool has_codes = part == MS_MEMORY_PARAMS || part == MS_MEMORY_GATHERED_PARAMS;
+    return pads ? 4.0 * most_elements + (has_codes ? c->code_bytes : 0.0) : 0.0;
 }
 
 /* Bytes by which the ledger of a memory category differs from the prediction,
@@ -184,6 +186,18 @@ static bool all_divide(const ms_model *model, const ms_planned *p)
     return all;
 }
 
+/* Bound of what a base in NF4 takes beside 4.127 bits an element: less than 6 bytes (a
+ * scale in fp32, one in 8 bits, half a code) for the part of each matrix, of each expert's
+ * matrix, in a shard, which is as long as the longest. Models of 256 features have whole
+ * groups in every shard. */
+static double code_bytes(const ms_model *model, const ms_plan *plan)
+{
+    const double most_matrices = 9.0, experts = 1.0 + (double)model->moe.num_experts;
+    return plan->lora_base == MS_BASE_NF4 && model->hidden < 256
+               ? 6.0 * most_matrices * experts * (double)model->num_layers * MOST_SHARDS
+               : 0.0;
+}
+
 /* Whether an optimizer has states whose sizes predictions round: a scale for each begun
  * block of 8-bit moments; matrices, vectors and sums, each in shards of their own. */
 static bool has_rounded_states(const ms_plan *plan, const ms_planned *p)
@@ -254,7 +268,9 @@ static bool agrees(ms_ctx *cx, const ms_run_case *c, const habits *how, int *num
     comparison all = {.cx = cx,
                       .model = model,
                       .simulation = &simulation,
+                      .code_bytes = code_bytes(model, &c->plan),
                       .padded = !all_divide(model, opened.planned) ||
+                                code_bytes(model, &c->plan) > 0.0 ||
                                 has_rounded_states(&c->plan, opened.planned),
                       .states_only = how->states_only,
                       .is_bf16 = how->type == MS_REAL_BF16,
@@ -364,6 +380,59 @@ static void host_memory_holds_what_was_predicted(void **state)
     check_cases(NUM_CASES, true, offload_and_recompute);
 }
 
+static void bases_in_nf4_keep_what_was_predicted(void **state)
+{
+    (void)state;
+    int num_wrong = 0, num_compared = 0;
+    for (long i = 0; i < NUM_CASES / 2; i++) {
+        ms_ctx cx = {.arena = ms_arena_open()};
+        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 24, i, 0);
+        const habits how = {&ms_backend_loop, MS_REAL_FP32, false, false};
+        ms_run_case_quantize_base(&c, i);
+        if (!agrees(&cx, &c, &how, &num_compared)) {
+            printf("that was case %ld\n", i);
+            num_wrong++;
+        }
+        ms_arena_close(cx.arena);
+    }
+    ASSERT_INT(num_wrong, 0);
+}
+
+/* Matrices of whole groups of 16384 elements on every rank: no byte is rounded, and peaks
+ * contain the copy of the matrix in use. */
+static void whole_groups_of_nf4_are_predicted_to_the_byte(void **state)
+{
+    (void)state;
+    static const struct {
+        long dp, tp, zero;
+        bool reshards;
+        ms_recompute recompute;
+    } cases[] = {{1, 1, 0, true, MS_RECOMPUTE_NONE},  {2, 1, 2, true, MS_RECOMPUTE_NONE},
+                 {2, 1, 3, true, MS_RECOMPUTE_FULL},  {2, 2, 3, true, MS_RECOMPUTE_NONE},
+                 {2, 2, 3, false, MS_RECOMPUTE_NONE}, {1, 4, 0, true, MS_RECOMPUTE_FULL}};
+    ms_ctx *cx = test_cx();
+    ms_model model = *ms_pubrun_model(cx->arena, ms_small_llama);
+    model.hidden = 256;
+    model.head_dim = model.value_head_dim = 32;
+    model.num_kv_heads = model.num_heads;
+    model.ffn_hidden = 512;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_run_case c = {.model = &model, .plan = ms_run_base_plan(), .stack = "meshsim"};
+        const habits how = {&ms_backend_loop, MS_REAL_FP32, false, false};
+        int num_compared = 0;
+        c.plan.gpus = cases[i].dp * cases[i].tp;
+        c.plan.size[MS_DP_SHARD] = cases[i].dp;
+        c.plan.size[MS_TP] = cases[i].tp;
+        c.plan.microbatch = 1;
+        c.plan.zero = cases[i].zero;
+        c.plan.reshard_after_forward = cases[i].reshards;
+        c.plan.recompute = cases[i].recompute;
+        ms_run_case_quantize_base(&c, 0);
+        assert_true(agrees(cx, &c, &how, &num_compared));
+        ASSERT_INT(num_compared, 1);
+    }
+}
+
 /* Every optimizer's moments in all types, sums and scales; with adapters now and then, and
  * now and then in host memory. */
 static void every_optimizer_keeps_what_was_predicted(void **state)
@@ -405,6 +474,8 @@ int main(void)
         cmocka_unit_test(modules_drop_what_was_predicted),
         cmocka_unit_test(frozen_weights_have_no_states),
         cmocka_unit_test(host_memory_holds_what_was_predicted),
+        cmocka_unit_test(bases_in_nf4_keep_what_was_predicted),
+        cmocka_unit_test(whole_groups_of_nf4_are_predicted_to_the_byte),
         cmocka_unit_test(every_optimizer_keeps_what_was_predicted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

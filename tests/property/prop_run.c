@@ -42,6 +42,13 @@ static void adapters_equal_those_of_one_rank(void **state)
     check_changed(ms_run_case_adapt, "adapters");
 }
 
+/* QLoRA: a base in NF4 is what its restored values are in a run on one rank. */
+static void bases_in_nf4_equal_their_restored_weights(void **state)
+{
+    (void)state;
+    check_changed(ms_run_case_quantize_base, "a base in NF4");
+}
+
 /* Modules that are recomputed and shared experts that overlap exchanges change no value. */
 static void modules_equal_saved_activations(void **state)
 {
@@ -82,6 +89,7 @@ int main(void)
         cmocka_unit_test(random_plans_equal_one_rank_in_fp64),
         cmocka_unit_test(random_plans_equal_one_rank_in_fp32),
         cmocka_unit_test(adapters_equal_those_of_one_rank),
+        cmocka_unit_test(bases_in_nf4_equal_their_restored_weights),
         cmocka_unit_test(modules_equal_saved_activations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

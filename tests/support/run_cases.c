@@ -106,9 +106,11 @@ static ms_run_case serial_case(const ms_run_case *c)
     return serial;
 }
 
-/* Trains a case; `weights_in_bf16`: initial weights are rounded to bf16. */
+/* Trains a case from the weights `load` (NULL: random ones); `weights_in_bf16`: initial
+ * weights are rounded to bf16. */
 static ms_outcome run(ms_ctx *cx, const ms_run_case *c, ms_real_type type,
-                      bool weights_in_bf16, const ms_backend *backend)
+                      bool weights_in_bf16, const ms_safe_file *load,
+                      const ms_backend *backend)
 {
     static const ms_dtype compute[MS_NUM_REAL_TYPES] = {[MS_REAL_FP32] = MS_FP32,
                                                         [MS_REAL_FP64] = MS_FP64,
@@ -120,6 +122,7 @@ static ms_outcome run(ms_ctx *cx, const ms_run_case *c, ms_real_type type,
     typed.compute = compute[type];
     options.num_steps = NUM_STEPS;
     options.weights_in_bf16 = weights_in_bf16;
+    options.load = load;
     memcpy(options.orthogonal_shares, c->shares, sizeof c->shares);
     ASSERT_OK(ms_run_plan(cx, c->model, &typed, c->stack, backend, &options, &out), cx);
     return out;
@@ -145,9 +148,10 @@ bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
 {
     ms_run_case serial = serial_case(c);
     bool on_cpu = how->type == MS_REAL_FP32 || how->type == MS_REAL_FP64;
-    ms_outcome want =
-        run(cx, &serial, on_cpu ? how->type : MS_REAL_FP32, !on_cpu, &ms_backend_loop);
-    ms_outcome got = run(cx, c, how->type, false, backend);
+    ms_outcome got = run(cx, c, how->type, false, NULL, backend);
+    const ms_safe_file *load = c->plan.lora_base == MS_BASE_NF4 ? &got.weights : NULL;
+    ms_outcome want = run(cx, &serial, on_cpu ? how->type : MS_REAL_FP32, !on_cpu, load,
+                          &ms_backend_loop);
     const char *worst = "";
     double first = loss_difference(&got, &want, 0, 1);
     double later = loss_difference(&got, &want, 1, NUM_STEPS);
@@ -171,6 +175,12 @@ void ms_run_case_adapt(ms_run_case *c, long number)
     bool has_experts = c->model->moe.num_experts > 0;
     c->plan.lora_rank = 4 * c->plan.size[MS_TP];
     c->plan.lora_targets = has_experts ? "attention" : targets[number % 4];
+}
+
+void ms_run_case_quantize_base(ms_run_case *c, long number)
+{
+    ms_run_case_adapt(c, number);
+    c->plan.lora_base = MS_BASE_NF4;
 }
 
 void ms_run_case_choose_modules(ms_run_case *c, long number)

@@ -36,6 +36,8 @@ ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t s
                              long number, long gpus);
 /* Gives a case adapters: of attention, of all layers, or of some. */
 void ms_run_case_adapt(ms_run_case *c, long number);
+/* Gives a case adapters of all layers on a base in NF4. */
+void ms_run_case_quantize_base(ms_run_case *c, long number);
 /* Makes a case recompute a set of its model's modules, set by `number`, and in every
  * second case overlap shared experts, if there are any and their tokens are exchanged. */
 void ms_run_case_choose_modules(ms_run_case *c, long number);
@@ -43,8 +45,8 @@ void ms_run_case_choose_modules(ms_run_case *c, long number);
  * layer inputs, optimizer states or these with their update; at least one of them. */
 void ms_run_case_offload(ms_run_case *c, long number);
 /* Whether a run of the case on the backend is within `how` of a run on one rank of the
- * loop backend (for bf16: an fp32 run with rounded initial weights); prints differences
- * beyond. */
+ * loop backend (for bf16: an fp32 run with rounded initial weights; beside a base in NF4:
+ * a run on its restored weights in the run's type); prints differences beyond. */
 bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
                    const ms_run_tolerance *how);
 
