@@ -174,7 +174,7 @@ static ms_status import(ms_ctx *cx, const char *text, ms_model *out)
     ms_jdoc *doc = NULL;
     ms_jval root;
     MS_TRY(ms_json_parse(cx, "config.json", text, strlen(text), &doc, &root));
-    ms_status status = ms_model_import_hf(cx, root, "m", out);
+    ms_status status = ms_model_import_hf(cx, root, "m", NULL, out);
     ms_json_close(doc);
     return status;
 }
