@@ -116,7 +116,7 @@ static ms_status check_other_names(ms_ctx *cx, const ms_hf_import *import,
             continue;
         MS_TRY(read_size(cx, value, key, &other));
         if (other != size)
-            return ms_json_fail(cx, value, "%ld, but another key for it is %ld: %s",
+            return ms_json_fail(cx, value, "%ld, but %ld under another of its names, %s",
                                 other, size, key->names);
     }
 }
@@ -273,8 +273,10 @@ static ms_status refuse_type(ms_ctx *cx, const ms_hf_import *import)
     ms_status status = ms_json_fail(
         cx, import->root, "unknown model_type \"%s\" in a config with the keys %s",
         import->model_type, ms_model_keys_text(cx, import->root));
-    ms_hint(cx, "known model types: %s", known);
-    ms_hint(cx, "meshsim model CONFIG --as TYPE reads it like one of them");
+    ms_hint(cx,
+            "known model types, as one of which meshsim model CONFIG --as TYPE reads it: "
+            "%s",
+            known);
     return status;
 }
 

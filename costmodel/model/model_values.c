@@ -38,10 +38,10 @@ static ms_status check_scaling(ms_ctx *cx, const ms_rotary_scaling *s, ms_loc lo
         return ms_fail(cx, MS_EINPUT, loc,
                        "this rotary scaling needs the original number of positions");
     if (llama3 && !(s->low_frequency_factor > 0.0 &&
-                    s->high_frequency_factor > s->low_frequency_factor)) {
+                    s->high_frequency_factor >= s->low_frequency_factor)) {
         return ms_fail(cx, MS_EINPUT, loc,
                        "the high frequency factor of llama3's rotary scaling, %g, must "
-                       "be more than the low one, %g, and both more than 0",
+                       "be at least the low one, %g, and both more than 0",
                        s->high_frequency_factor, s->low_frequency_factor);
     }
     if (yarn && !(s->beta_slow > 0.0 && s->beta_fast >= s->beta_slow)) {
