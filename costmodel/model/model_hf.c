@@ -248,22 +248,27 @@ static const ms_hf_alias *alias_of(const char *model_type)
     return alias->model_type == NULL ? NULL : alias;
 }
 
+static const ms_hf_refusal *refusal_of(const char *model_type)
+{
+    const ms_hf_refusal *refusal = ms_hf_refusals;
+    while (refusal->model_type != NULL && strcmp(refusal->model_type, model_type) != 0)
+        refusal++;
+    return refusal->model_type == NULL ? NULL : refusal;
+}
+
 /* The error of a model_type that is no family: refused by its layers, or unknown. */
 static ms_status refuse_type(ms_ctx *cx, const ms_hf_import *import)
 {
     const char *known = "";
-    for (const ms_hf_refusal *r = ms_hf_refusals; r->model_type != NULL; r++) {
-        if (strcmp(r->model_type, import->model_type) != 0)
-            continue;
-        ms_status refused = ms_json_fail(
-            cx, import->root,
-            "model_type \"%s\" has layers that no model here can express: %s",
-            r->model_type, r->layer);
-        ms_hint(cx,
-                "meshsim model CONFIG --as %s reads it with the layers of that type "
-                "instead, whose parameters and costs differ",
-                r->nearest);
-        return refused;
+    const ms_hf_refusal *r = refusal_of(import->model_type);
+    if (r != NULL) {
+        ms_json_fail(cx, import->root,
+                     "model_type \"%s\" has layers that no model here can express: %s",
+                     r->model_type, r->layer);
+        return ms_hint(cx,
+                       "meshsim model CONFIG --as %s reads it with the layers of that "
+                       "type instead, whose parameters and costs differ",
+                       r->nearest);
     }
     for (const ms_hf_family *f = ms_hf_families; f->model_type != NULL; f++)
         known = ms_arena_printf(cx->arena, "%s%s, ", known, f->model_type);
@@ -368,6 +373,18 @@ static ms_status import_model(ms_ctx *cx, ms_hf_import *import, ms_jval config,
     return ms_model_check(cx, model, loc);
 }
 
+/* Names the layers of a config's own type that the type it is read as lacks. */
+static ms_status note_own_layers(ms_ctx *cx, ms_hf_import *import, ms_jval config)
+{
+    const char *own = "";
+    bool typed = false;
+    MS_TRY(read_type(cx, config, &own, &typed));
+    const ms_hf_refusal *refusal = refusal_of(own);
+    if (refusal != NULL)
+        ms_model_add_not_executed(cx, &import->config.model, refusal->layer);
+    return MS_OK;
+}
+
 ms_status ms_model_import_hf(ms_ctx *cx, ms_jval config, const char *name,
                              const char *model_type, ms_model *out)
 {
@@ -376,6 +393,7 @@ ms_status ms_model_import_hf(ms_ctx *cx, ms_jval config, const char *name,
     ms_jval part;
     import->root = config;
     import->model_type = model_type;
+    import->foreign = typed;
     if (!ms_json_is_object(config))
         return missing_type(cx, config);
     if (!typed)
@@ -385,6 +403,8 @@ ms_status ms_model_import_hf(ms_ctx *cx, ms_jval config, const char *name,
     if (!typed)
         return missing_type(cx, config);
     MS_TRY(import_model(cx, import, config, name));
+    if (import->foreign)
+        MS_TRY(note_own_layers(cx, import, config));
     *out = import->config.model;
     return MS_OK;
 }

@@ -108,6 +108,8 @@ static ms_status window_of_type(ms_ctx *cx, ms_jval value, const ms_hf_import *i
     *window = 0;
     if (ms_choice_find(type, full) >= 0)
         return MS_OK;
+    if (ms_choice_find(type, sliding) < 0 && import->foreign)
+        return MS_OK;
     if (ms_choice_find(type, sliding) < 0)
         return ms_json_fail(cx, value,
                             "layer type \"%s\" is not one of model_type \"%s\"", type,

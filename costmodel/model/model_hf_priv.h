@@ -99,6 +99,7 @@ extern const ms_hf_key ms_hf_size_keys[], ms_hf_head_keys[], ms_hf_group_keys[],
 typedef struct ms_hf_import {
     ms_jval root; /* the object with the language model's keys */
     const char *model_type;
+    bool foreign; /* the config is read as one of another type than its own */
     ms_hf_config config;
 } ms_hf_import;
 

@@ -28,7 +28,7 @@ ms_status ms_model_check_hybrid(ms_ctx *cx, const ms_model *model, ms_loc loc);
 
 /* Checks features that change values: rotary positions and groups of experts. */
 ms_status ms_model_check_values(ms_ctx *cx, const ms_model *model, ms_loc loc);
-/* Adds a feature to model->not_executed; the text must live as long as the model. */
+/* Adds a feature to model->not_executed, once; the text must live as long as the model. */
 void ms_model_add_not_executed(ms_ctx *cx, ms_model *model, const char *name);
 
 /* Reads a model file of format meshsim.model-config/1. */

@@ -3,12 +3,14 @@
 #include "costmodel/model/model_priv.h"
 
 #include <math.h>
+#include <string.h>
 
 void ms_model_add_not_executed(ms_ctx *cx, ms_model *model, const char *name)
 {
     int num = 0;
-    while (model->not_executed != NULL && model->not_executed[num] != NULL)
-        num++;
+    for (; model->not_executed != NULL && model->not_executed[num] != NULL; num++)
+        if (strcmp(model->not_executed[num], name) == 0)
+            return;
     const char **names = MS_NEW_ARRAY(cx->arena, num + 2, const char *);
     for (int i = 0; i < num; i++)
         names[i] = model->not_executed[i];

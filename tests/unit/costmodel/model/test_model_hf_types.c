@@ -387,6 +387,13 @@ static void another_type_reads_what_it_can(void **state)
                         "qwen3_moe", &model),
               cx);
     ASSERT_INT(model.num_layers, 3);
+    assert_true(has_feature(&model, "gated delta net"));
+    ASSERT_OK(import_as(cx,
+                        "{\"model_type\": \"lfm2\", \"num_hidden_layers\": 2, "
+                        "\"layer_types\": [\"conv\", \"full_attention\"]}",
+                        "qwen3", &model),
+              cx);
+    ASSERT_INT(model.num_kinds, 1);
     ASSERT_INT(import_as(cx, "{\"model_type\": \"x\"}", "y", &model), MS_EINPUT);
     expect_message(cx, "unknown model_type \"y\"");
     expect_message(cx, "--as TYPE");
