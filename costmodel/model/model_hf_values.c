@@ -64,6 +64,8 @@ static ms_status read_scaling(ms_ctx *cx, ms_jval rope, ms_model *model)
     if (strcmp(kind, "default") == 0)
         return MS_OK;
     MS_TRY(set_kind(cx, model, kind));
+    if (s->kind == MS_ROTARY_SCALING_NONE)
+        return MS_OK;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         *keys[i].to = keys[i].fallback;
         MS_TRY(optional_number(cx, rope, keys[i].key, keys[i].to));
