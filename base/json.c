@@ -35,6 +35,7 @@ struct ms_jdoc {
     char *text; /* source text, zero-terminated */
     cJSON *root;
     struct cursors *cursors;
+    ms_json_fault bare_word; /* the first NaN or Infinity; message NULL: none */
 };
 
 static const cJSON *node_of(ms_jval value)
@@ -159,28 +160,6 @@ static ms_status check_repeated(ms_ctx *cx, const ms_jdoc *doc, const cJSON *nod
     return MS_OK;
 }
 
-static ms_status parse_text(ms_ctx *cx, ms_jdoc *doc, size_t length)
-{
-    /* some editors put a byte order mark before UTF-8 text */
-    static const char mark[] = "\xEF\xBB\xBF";
-    size_t skip = strncmp(doc->text, mark, 3) == 0 ? 3 : 0;
-    memmove(doc->text, doc->text + skip, length - skip + 1);
-    length -= skip;
-    ms_json_fault fault = ms_json_check(doc->text, length);
-    if (fault.message != NULL)
-        return ms_fail(cx, MS_EINPUT, loc_at(doc, fault.offset, NULL), "%s",
-                       fault.message);
-    /* cJSON notes the place of an error in a variable of all threads */
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    doc->root = cJSON_ParseWithLength(doc->text, length + 1);
-    pthread_mutex_unlock(&lock);
-    if (doc->root == NULL)
-        return ms_fail(cx, MS_EIO, (ms_loc){.file = doc->name},
-                       "out of memory while parsing %zu bytes", length);
-    return check_repeated(cx, doc, doc->root, "");
-}
-
 static void *allocate(size_t size)
 {
     void *memory = calloc(1, size);
@@ -189,6 +168,45 @@ static void *allocate(size_t size)
         abort();
     }
     return memory;
+}
+
+static ms_status parse_text(ms_ctx *cx, ms_jdoc *doc, size_t length)
+{
+    /* some editors put a byte order mark before UTF-8 text */
+    static const char mark[] = "\xEF\xBB\xBF";
+    size_t skip = strncmp(doc->text, mark, 3) == 0 ? 3 : 0;
+    memmove(doc->text, doc->text + skip, length - skip + 1);
+    length -= skip;
+    ms_json_fault fault = ms_json_check(doc->text, length, &doc->bare_word);
+    if (fault.message != NULL)
+        return ms_fail(cx, MS_EINPUT, loc_at(doc, fault.offset, NULL), "%s",
+                       fault.message);
+    char *plain = NULL;
+    if (doc->bare_word.message != NULL) {
+        plain = allocate(2 * length + 1);
+        ms_json_replace_bare_words(doc->text, plain);
+    }
+    /* cJSON notes the place of an error in a variable of all threads */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    doc->root = plain == NULL ? cJSON_ParseWithLength(doc->text, length + 1)
+                              : cJSON_ParseWithLength(plain, strlen(plain) + 1);
+    pthread_mutex_unlock(&lock);
+    free(plain);
+    if (doc->root == NULL)
+        return ms_fail(cx, MS_EIO, (ms_loc){.file = doc->name},
+                       "out of memory while parsing %zu bytes", length);
+    return check_repeated(cx, doc, doc->root, "");
+}
+
+ms_status ms_json_require_strict(ms_ctx *cx, ms_jval root)
+{
+    const ms_json_fault *bare = &root.doc->bare_word;
+    if (bare->message == NULL)
+        return MS_OK;
+    ms_loc loc = loc_at(root.doc, bare->offset, NULL);
+    loc.file = ms_arena_strdup(cx->arena, loc.file);
+    return ms_fail(cx, MS_EINPUT, loc, "%s", bare->message);
 }
 
 /* Makes a document that owns `text`; frees it on errors. */
@@ -215,8 +233,8 @@ static ms_status fail_too_large(ms_ctx *cx, const char *name)
     return ms_fail(cx, MS_EINPUT, (ms_loc){.file = name}, "larger than 64 MiB");
 }
 
-ms_status ms_json_parse(ms_ctx *cx, const char *name, const char *text, size_t length,
-                        ms_jdoc **doc, ms_jval *root)
+ms_status ms_json_parse_python(ms_ctx *cx, const char *name, const char *text,
+                               size_t length, ms_jdoc **doc, ms_jval *root)
 {
     *doc = NULL;
     if (length > MAX_FILE_BYTES)
@@ -249,7 +267,7 @@ static char *read_all(FILE *file, size_t *length)
     return text;
 }
 
-ms_status ms_json_load(ms_ctx *cx, const char *path, ms_jdoc **doc, ms_jval *root)
+ms_status ms_json_load_python(ms_ctx *cx, const char *path, ms_jdoc **doc, ms_jval *root)
 {
     *doc = NULL;
     bool is_stdin = strcmp(path, "-") == 0;
@@ -274,6 +292,30 @@ ms_status ms_json_load(ms_ctx *cx, const char *path, ms_jdoc **doc, ms_jval *roo
         return fail_too_large(cx, name);
     }
     return open_doc(cx, name, text, length, doc, root);
+}
+
+/* Closes a document that was opened with bare words and has some. */
+static ms_status close_unless_strict(ms_ctx *cx, ms_jdoc **doc, ms_jval root)
+{
+    ms_status status = ms_json_require_strict(cx, root);
+    if (status != MS_OK) {
+        ms_json_close(*doc);
+        *doc = NULL;
+    }
+    return status;
+}
+
+ms_status ms_json_parse(ms_ctx *cx, const char *name, const char *text, size_t length,
+                        ms_jdoc **doc, ms_jval *root)
+{
+    MS_TRY(ms_json_parse_python(cx, name, text, length, doc, root));
+    return close_unless_strict(cx, doc, *root);
+}
+
+ms_status ms_json_load(ms_ctx *cx, const char *path, ms_jdoc **doc, ms_jval *root)
+{
+    MS_TRY(ms_json_load_python(cx, path, doc, root));
+    return close_unless_strict(cx, doc, *root);
 }
 
 /* ---- one value ---- */

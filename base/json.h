@@ -23,6 +23,14 @@ ms_status ms_json_load(ms_ctx *cx, const char *path, ms_jdoc **doc, ms_jval *roo
 /* Parses text in memory; `name` stands for the file name in messages. */
 ms_status ms_json_parse(ms_ctx *cx, const char *name, const char *text, size_t length,
                         ms_jdoc **doc, ms_jval *root);
+/* Like ms_json_load and ms_json_parse, but bare NaN, Infinity and -Infinity are values, as
+ * Python's json module writes them: NaN reads as null, the others as numbers that no
+ * range includes. */
+ms_status ms_json_load_python(ms_ctx *cx, const char *path, ms_jdoc **doc, ms_jval *root);
+ms_status ms_json_parse_python(ms_ctx *cx, const char *name, const char *text,
+                               size_t length, ms_jdoc **doc, ms_jval *root);
+/* MS_EINPUT, at its place, if a document read so holds one of these words. */
+ms_status ms_json_require_strict(ms_ctx *cx, ms_jval root);
 /* Frees the document; its values become invalid. NULL is allowed. */
 void ms_json_close(ms_jdoc *doc);
 

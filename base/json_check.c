@@ -8,12 +8,16 @@
 
 #define MAX_NUMBER_CHARS 60 /* cJSON cuts numbers at 63 characters */
 
+#define NO_VALUE                                                                         \
+    "a value must stand here (object, array, string, number, true, false, null)"
+
 typedef struct scan {
     const char *p;
     const char *end;
     int depth;
     ms_json_fault fault;
     const char *text;
+    const char *bare_word; /* the first of NaN, Infinity and -Infinity */
 } scan;
 
 static bool scan_value(scan *s);
@@ -90,6 +94,34 @@ static bool scan_string(scan *s)
     return true;
 }
 
+/* Words that Python's json module writes for numbers that JSON lacks. */
+static const struct {
+    const char *word, *json;
+} bare_words[] = {{"NaN", "null"}, {"Infinity", "1e999"}};
+#define NUM_BARE_WORDS (sizeof bare_words / sizeof *bare_words)
+
+/* Index in bare_words of the word at p; -1: none. */
+static int bare_word_at(const char *p)
+{
+    for (size_t i = 0; i < NUM_BARE_WORDS; i++)
+        if (strncmp(p, bare_words[i].word, strlen(bare_words[i].word)) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* Steps over a bare word; false if none stands at s->p. */
+static bool scan_bare_word(scan *s)
+{
+    const char *start = s->p, *p = start + (*start == '-');
+    int found = bare_word_at(p);
+    if (found < 0 || (p > start && bare_words[found].word[0] == 'N'))
+        return false;
+    if (s->bare_word == NULL)
+        s->bare_word = start;
+    s->p = p + strlen(bare_words[found].word);
+    return true;
+}
+
 static bool scan_digits(scan *s)
 {
     if (*s->p < '0' || *s->p > '9')
@@ -133,8 +165,7 @@ static bool scan_word(scan *s)
             return true;
         }
     }
-    return stop(
-        s, "a value must stand here (object, array, string, number, true, false, null)");
+    return stop(s, NO_VALUE);
 }
 
 static bool scan_key(scan *s)
@@ -196,6 +227,8 @@ static bool scan_value(scan *s)
         return scan_container(s, ']');
     if (*s->p == '"')
         return scan_string(s);
+    if (scan_bare_word(s))
+        return true;
     return *s->p == '-' || (*s->p >= '0' && *s->p <= '9') ? scan_number(s) : scan_word(s);
 }
 
@@ -212,8 +245,9 @@ static ms_json_fault check_bytes(const char *text, size_t length)
     return (ms_json_fault){NULL, 0};
 }
 
-ms_json_fault ms_json_check(const char *text, size_t length)
+ms_json_fault ms_json_check(const char *text, size_t length, ms_json_fault *bare_word)
 {
+    *bare_word = (ms_json_fault){NULL, 0};
     ms_json_fault fault = check_bytes(text, length);
     if (fault.message != NULL)
         return fault;
@@ -223,5 +257,26 @@ ms_json_fault ms_json_check(const char *text, size_t length)
         if (s.p != s.end)
             stop(&s, "nothing may follow the first value");
     }
+    if (s.bare_word != NULL)
+        *bare_word = (ms_json_fault){NO_VALUE, (size_t)(s.bare_word - text)};
     return s.fault;
+}
+
+void ms_json_replace_bare_words(const char *text, char *out)
+{
+    bool in_string = false;
+    while (*text != '\0') {
+        int found = in_string ? -1 : bare_word_at(text);
+        if (found >= 0) {
+            out = stpcpy(out, bare_words[found].json);
+            text += strlen(bare_words[found].word);
+            continue;
+        }
+        if (*text == '"')
+            in_string = !in_string;
+        else if (*text == '\\')
+            *out++ = *text++;
+        *out++ = *text++;
+    }
+    *out = '\0';
 }

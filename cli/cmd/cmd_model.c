@@ -10,20 +10,36 @@
 
 typedef struct model_options {
     ms_opt_integer sequence_length;
+    const char *model_type;
 } model_options;
 
 static const ms_option model_table[] = {
     MS_OPT_INTEGER(model_options, sequence_length, "--seq", "TOKENS", 1,
                    MAX_SEQUENCE_LENGTH,
                    "sequence length of the FLOP per token (default 8k)"),
+    MS_OPT_TEXT(model_options, model_type, "--as", "TYPE",
+                "model_type as which a Hugging Face config is read (default its own)"),
     {0},
 };
+
+static ms_status load(ms_ctx *cx, const char *word, const char *model_type,
+                      const ms_model **model)
+{
+    if (model_type == NULL)
+        return ms_model_load(cx, word, model);
+    if (ms_config_is_path(word))
+        return ms_model_load_as(cx, word, model_type, model);
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "--as %s is about a Hugging Face config, but \"%s\" is a name", model_type,
+            word);
+    return ms_hint(cx, "give the path of its config.json");
+}
 
 static ms_status write_model(ms_ctx *cx, const ms_args *args,
                              const model_options *options)
 {
     const ms_model *model;
-    MS_TRY(ms_model_load(cx, args->words.words[0], &model));
+    MS_TRY(load(cx, args->words.words[0], options->model_type, &model));
     ms_note_unread_keys(cx, model);
     if (ms_config_is_path(args->words.words[0]))
         MS_TRY(ms_output_check_differ(cx, args->words.words[0], args->common.output));

@@ -63,10 +63,12 @@ ms_status ms_model_read(ms_ctx *cx, ms_jval root, const char *name, ms_model *ou
     ms_jval ignored;
     if (!ms_json_is_object(root))
         return ms_json_fail(cx, root, "a model file holds an object");
-    if (ms_json_member(cx, root, "schema", &ignored))
+    if (ms_json_member(cx, root, "schema", &ignored)) {
+        MS_TRY(ms_json_require_strict(cx, root));
         return ms_model_read_own(cx, root, out);
+    }
     if (ms_json_member(cx, root, "model_type", &ignored))
-        return ms_model_import_hf(cx, root, name, out);
+        return ms_model_import_hf(cx, root, name, NULL, out);
     ms_status status = ms_json_fail(
         cx, root, "no model: neither \"schema\" nor \"model_type\" among the keys: %s",
         ms_model_keys_text(cx, root));
@@ -92,15 +94,23 @@ ms_status ms_model_load(ms_ctx *cx, const char *name_or_path, const ms_model **o
     if (!is_path(name_or_path))
         MS_TRY(ms_config_resolve(cx, "models", "model", normal_name(cx, name_or_path),
                                  &path));
+    return ms_model_load_as(cx, path, NULL, out);
+}
+
+ms_status ms_model_load_as(ms_ctx *cx, const char *path, const char *model_type,
+                           const ms_model **out)
+{
     ms_jdoc *doc = NULL;
     ms_jval root;
-    ms_status status = ms_json_load(cx, path, &doc, &root);
+    ms_status status = ms_json_load_python(cx, path, &doc, &root);
     if (status != MS_OK) {
         hint_name(cx, path);
         return status;
     }
     ms_model *model = MS_NEW(cx->arena, ms_model);
-    status = ms_model_read(cx, root, name_from_path(cx, path), model);
+    const char *name = name_from_path(cx, path);
+    status = model_type == NULL ? ms_model_read(cx, root, name, model)
+                                : ms_model_import_hf(cx, root, name, model_type, model);
     ms_json_close(doc);
     if (status == MS_OK)
         *out = model;
@@ -274,6 +284,11 @@ static ms_status check_norms(ms_ctx *cx, const ms_model *model, ms_loc loc)
                        "1 norm per layer needs attention and MLP in parallel");
     if (model->norm == MS_NORM_RMS && model->norm_bias)
         return ms_fail(cx, MS_EINPUT, loc, "an RMS norm has no bias");
+    if (model->plain_norms && model->norm_bias)
+        return ms_fail(cx, MS_EINPUT, loc, "norms without weights have no bias");
+    if (model->qk_norm_head_weights && (!model->qk_norm || model->qk_norm_whole))
+        return ms_fail(cx, MS_EINPUT, loc,
+                       "qk_norm_head_weights needs qk_norm, and no qk_norm_whole");
     return MS_OK;
 }
 

@@ -106,17 +106,20 @@ typedef struct ms_model {
 
     ms_norm_kind norm; /* layer norms also have a bias unless norm_bias is false */
     bool norm_bias;
-    bool post_norms;     /* Gemma 2: a norm after attention and after the MLP as well */
-    bool no_pre_norms;   /* OLMo 2: no norm before attention and before the MLP */
-    bool qk_norm;        /* Qwen3: norms of width head_dim on each query and key head */
-    bool qk_norm_whole;  /* OLMo 2: those norms are over all query heads, all key heads */
-    bool parallel_block; /* attention and MLP in parallel (Falcon, GPT-NeoX) */
-    long norms_per_layer; /* 1 (shared by attention and MLP), 2 (one each) or 4 */
+    bool plain_norms;   /* OLMo: norms have no weights */
+    bool post_norms;    /* Gemma 2: a norm after attention and after the MLP as well */
+    bool no_pre_norms;  /* OLMo 2: no norm before attention and before the MLP */
+    bool qk_norm;       /* Qwen3: norms of width head_dim on each query and key head */
+    bool qk_norm_whole; /* OLMo 2: those norms are over all query heads, all key heads */
+    bool qk_norm_head_weights; /* Cohere: each head's norm has weights of its own */
+    bool parallel_block;       /* attention and MLP in parallel (Falcon, GPT-NeoX) */
+    long norms_per_layer;      /* 1 (shared by attention and MLP), 2 (one each) or 4 */
     bool final_norm;
     ms_activation activation;
     /* GPT-OSS, with SwiGLU: gate and up are limited to this, the gate from above only, and
      * the MLP is (up + 1) gate sigmoid(1.702 gate); 0: plain SwiGLU */
     double swiglu_limit;
+    long mlp_scalars; /* learned numbers of each MLP's activation (Apertus' xIELU: 2) */
     /* GPT-OSS: softmax over keys and one learned score per query head */
     bool attention_sinks;
     ms_position_kind position;
@@ -264,8 +267,15 @@ long ms_model_split_kv_heads(const ms_model *model, long tp);
  * model_type (names the keys found), missing keys, inconsistent shapes. */
 ms_status ms_model_load(ms_ctx *cx, const char *name_or_path, const ms_model **out);
 
-/* Imports a Hugging Face config object; `name` names configs without _name_or_path. */
-ms_status ms_model_import_hf(ms_ctx *cx, ms_jval config, const char *name, ms_model *out);
+/* Like ms_model_load of a Hugging Face config, which is read as one of this model_type
+ * whatever its own is. */
+ms_status ms_model_load_as(ms_ctx *cx, const char *path, const char *model_type,
+                           const ms_model **out);
+
+/* Imports a Hugging Face config object; `name` names configs without _name_or_path.
+ * `model_type` replaces the config's own unless it is NULL. */
+ms_status ms_model_import_hf(ms_ctx *cx, ms_jval config, const char *name,
+                             const char *model_type, ms_model *out);
 
 /* Reads a parsed model file: meshsim.model-config/1, or a Hugging Face config (with a
  * "model_type"), for which `name` is as in ms_model_import_hf. */

@@ -13,7 +13,7 @@ static double mlp_params(const ms_model *model, long width)
     double num_up = ms_activation_is_gated(model->activation) ? 2.0 : 1.0;
     double matrices = (num_up + 1.0) * hidden * (double)width;
     double biases = model->mlp_bias ? num_up * (double)width + hidden : 0.0;
-    return matrices + biases;
+    return matrices + biases + (double)model->mlp_scalars;
 }
 
 /* Attention projections q, k, v and out. MHA: 4 h^2; kv heads shared by groups make k and
@@ -68,8 +68,8 @@ static double norms_around(const ms_model *model, const ms_layer_kind *kind)
 /* Parameters of the norms on queries and keys of one attention layer. */
 static double attention_norm_params(const ms_model *model)
 {
-    double heads =
-        model->qk_norm_whole ? (double)(model->num_heads + model->num_kv_heads) : 2.0;
+    bool all_heads = model->qk_norm_whole || model->qk_norm_head_weights;
+    double heads = all_heads ? (double)(model->num_heads + model->num_kv_heads) : 2.0;
     double count = model->qk_norm ? heads * (double)model->head_dim : 0.0;
     if (model->attention == MS_ATTENTION_MLA) /* MLA: norms on compressed q and kv */
         count += (double)(model->mla.q_lora_rank + model->mla.kv_lora_rank);
@@ -135,7 +135,9 @@ ms_param_counts ms_model_params(const ms_model *model)
 {
     double hidden = (double)model->hidden;
     layer_counts n = count_layers(model);
-    double norm_width = model->norm_bias ? 2.0 * hidden : hidden;
+    double norm_width = model->plain_norms ? 0.0
+                        : model->norm_bias ? 2.0 * hidden
+                                           : hidden;
     double num_outer_norms =
         (model->final_norm ? 1.0 : 0.0) + (model->embedding_norm ? 1.0 : 0.0);
     double idle_experts = (double)(model->moe.num_experts - model->moe.top_k);
@@ -203,6 +205,7 @@ static double vector_params(const ms_model *model, const ms_param_counts *params
     bare.qkv_bias = bare.attention_out_bias = bare.mlp_bias = bare.head_bias = false;
     bare.moe.router_bias = bare.moe.logit_bias = bare.moe.expert_bias = false;
     bare.attention_sinks = false;
+    bare.mlp_scalars = 0;
     double mixers = (double)ms_model_mixers(model, MS_MIXER_MAMBA);
     return params->norm + params->active - ms_model_params(&bare).active +
            (mixers > 0.0 ? mixers * mamba_vector_params(model) : 0.0);

@@ -1,14 +1,16 @@
-/* Imports Hugging Face config.json files by the table ms_hf_families, one row per
- * model_type. All errors of a file are reported. */
+/* Imports Hugging Face config.json files by the tables of families and keys. All errors
+ * of a file are reported. */
 #include "costmodel/model/model_hf_priv.h"
 
 #include <string.h>
 
 #define MAX_HF_VALUE (1L << 30)
+/* Parts of configs of several models that hold the language model. */
+#define PARTS "text_config|thinker_config.text_config|language_config"
 
 /* ---- keys ---- */
 
-static ms_status missing_key(ms_ctx *cx, const ms_hf_import *import, const char *name)
+ms_status ms_hf_missing_key(ms_ctx *cx, const ms_hf_import *import, const char *name)
 {
     ms_status status =
         ms_json_fail(cx, import->root, "missing \"%s\", which model_type \"%s\" needs",
@@ -17,12 +19,58 @@ static ms_status missing_key(ms_ctx *cx, const ms_hf_import *import, const char 
     return status;
 }
 
+static ms_status read_integer(ms_ctx *cx, ms_jval value, const ms_hf_key *key, long *out)
+{
+    return ms_json_integer(cx, value, (long)key->low, MAX_HF_VALUE, out);
+}
+
+/* Reads a whole number, or a list with one for each layer, which must be equal. */
+static ms_status read_size(ms_ctx *cx, ms_jval value, const ms_hf_key *key, long *out)
+{
+    if (!ms_json_is_array(value) || ms_json_length(value) == 0)
+        return read_integer(cx, value, key, out);
+    MS_TRY(read_integer(cx, ms_json_element(cx, value, 0), key, out));
+    for (int i = 1; i < ms_json_length(value); i++) {
+        long other = 0;
+        ms_jval element = ms_json_element(cx, value, i);
+        MS_TRY(read_integer(cx, element, key, &other));
+        if (other != *out) {
+            ms_status status = ms_json_fail(
+                cx, element, "%ld after %ld: layers of several widths are not supported",
+                other, *out);
+            ms_hint(cx, "one number for all layers prices a model of their mean");
+            return status;
+        }
+    }
+    return MS_OK;
+}
+
+/* Reads a period of layers, or its layers as letters (EXAONE: "LLLG", the last of which
+ * is global). */
+static ms_status read_period(ms_ctx *cx, ms_jval value, const ms_hf_key *key, long *out)
+{
+    const char *letters = "";
+    if (!ms_json_is_string(value))
+        return read_integer(cx, value, key, out);
+    MS_TRY(ms_json_text(cx, value, &letters));
+    size_t locals = strspn(letters, "L");
+    if (strcmp(letters + locals, "G") != 0)
+        return ms_json_fail(cx, value,
+                            "\"%s\" must be L for each layer with a window, "
+                            "then one G, such as \"LLLG\"",
+                            letters);
+    *out = (long)locals + 1;
+    return MS_OK;
+}
+
 /* Reads a JSON value into `member`, which has the C type of the key. */
 static ms_status read_value(ms_ctx *cx, ms_jval value, const ms_hf_key *key, void *member)
 {
     switch (key->type) {
     case MS_HF_SIZE:
-        return ms_json_integer(cx, value, (long)key->low, MAX_HF_VALUE, member);
+        return read_size(cx, value, key, member);
+    case MS_HF_PERIOD:
+        return read_period(cx, value, key, member);
     case MS_HF_FLAG:
         return ms_json_bool(cx, value, member);
     case MS_HF_RATE:
@@ -37,179 +85,72 @@ static ms_status read_value(ms_ctx *cx, ms_jval value, const ms_hf_key *key, voi
     return MS_OK;
 }
 
-static void use_default(const ms_hf_key *key, void *member)
+/* Sets a key whose value is null. */
+static void use_null(const ms_hf_key *key, void *member)
 {
-    switch (key->type) {
-    case MS_HF_SIZE:
-        *(long *)member = (long)key->fallback;
-        break;
-    case MS_HF_FLAG:
-        *(bool *)member = key->fallback > 0.0;
-        break;
-    case MS_HF_RATE:
-    case MS_HF_BASE:
-    case MS_HF_SCALAR:
-        *(double *)member = key->fallback;
-        break;
-    case MS_HF_WORD:
-        *(const char **)member = key->word_fallback;
-        break;
+    if (key->type == MS_HF_SIZE || key->type == MS_HF_PERIOD)
+        *(long *)member = 0;
+    else if (key->type == MS_HF_SCALAR)
+        *(double *)member = 0.0;
+}
+
+static bool is_auto(ms_ctx *cx, ms_jval value)
+{
+    const char *text = "";
+    return ms_json_is_string(value) && ms_json_text(cx, value, &text) == MS_OK &&
+           strcmp(text, "auto") == 0;
+}
+
+/* Refuses a size that a config states under two names, differently. */
+static ms_status check_other_names(ms_ctx *cx, const ms_hf_import *import,
+                                   const ms_hf_key *key, long size)
+{
+    const char *names = key->names;
+    for (;;) {
+        long other = 0;
+        ms_jval value;
+        names += strcspn(names, "|");
+        if (*names++ == '\0')
+            return MS_OK;
+        if (!ms_hf_find(cx, import->root, names, &value) || ms_json_is_null(value))
+            continue;
+        MS_TRY(read_size(cx, value, key, &other));
+        if (other != size)
+            return ms_json_fail(cx, value, "%ld, but %ld under another of its names, %s",
+                                other, size, key->names);
     }
 }
 
 static ms_status read_key(ms_ctx *cx, ms_hf_import *import, const ms_hf_key *key)
 {
     void *member = (char *)&import->config + key->offset;
-    bool needed = key->need == MS_HF_REQUIRED || key->need == MS_HF_REQUIRED_OR_NULL;
-    bool nullable = key->need == MS_HF_NULLABLE || key->need == MS_HF_REQUIRED_OR_NULL;
     ms_jval value;
-    bool found = ms_json_member(cx, import->root, key->name, &value);
-    if (!found && key->alias != NULL)
-        found = ms_json_member(cx, import->root, key->alias, &value);
-    if (!found && needed)
-        return missing_key(cx, import, key->name);
-    if (!found)
-        use_default(key, member);
-    else if (!nullable || !ms_json_is_null(value))
-        return read_value(cx, value, key, member);
-    return MS_OK;
+    bool size = key->type == MS_HF_SIZE;
+    if (!ms_hf_find(cx, import->root, key->names, &value)) {
+        if (size && *(const long *)member == MS_HF_NO_DEFAULT)
+            return ms_hf_missing_key(
+                cx, import,
+                ms_arena_strndup(cx->arena, key->names, strcspn(key->names, "|")));
+        return MS_OK;
+    }
+    if (key->nullable && (ms_json_is_null(value) || (size && is_auto(cx, value)))) {
+        use_null(key, member);
+        return MS_OK;
+    }
+    MS_TRY(read_value(cx, value, key, member));
+    return size ? check_other_names(cx, import, key, *(const long *)member) : MS_OK;
 }
 
 static ms_status read_keys(ms_ctx *cx, ms_hf_import *import, const ms_hf_family *family)
 {
     ms_status status = MS_OK;
-    size_t num_tables = sizeof family->keys / sizeof family->keys[0];
-    for (size_t i = 0; i < num_tables && family->keys[i] != NULL; i++) {
-        for (const ms_hf_key *key = family->keys[i]; key->name != NULL; key++) {
+    for (const ms_hf_key *const *table = family->keys; *table != NULL; table++) {
+        for (const ms_hf_key *key = *table; key->names != NULL; key++) {
             ms_status one = read_key(cx, import, key);
             status = one == MS_OK ? status : one;
         }
     }
     return status;
-}
-
-/* ---- layers ---- */
-
-/* Sets dense[layer] for layers in "mlp_only_layers". */
-static ms_status read_mlp_only(ms_ctx *cx, const ms_hf_import *import,
-                               unsigned char *dense)
-{
-    ms_jval list;
-    if (!ms_json_member(cx, import->root, "mlp_only_layers", &list) ||
-        ms_json_is_null(list))
-        return MS_OK;
-    if (!ms_json_is_array(list))
-        return ms_json_fail(cx, list, "\"mlp_only_layers\" must be an array");
-    int num_listed = ms_json_length(list);
-    for (int i = 0; i < num_listed; i++) {
-        long layer = 0;
-        MS_TRY(ms_json_integer(cx, ms_json_element(cx, list, i), 0,
-                               import->config.model.num_layers - 1, &layer));
-        dense[layer] = 1;
-    }
-    return MS_OK;
-}
-
-/* Sets windows[layer], in tokens (0: full attention), by three keys of `config`. */
-static void windows_by_rule(const ms_hf_config *config, long *windows)
-{
-    for (long i = 0; i < config->model.num_layers; i++) {
-        bool full = config->sliding_period > 0 && (i + 1) % config->sliding_period == 0;
-        windows[i] = full || i < config->max_window_layers ? 0 : config->sliding_window;
-    }
-}
-
-static ms_status window_of_type(ms_ctx *cx, ms_jval value, long sliding_window,
-                                long *window)
-{
-    const char *type = "";
-    MS_TRY(ms_json_text(cx, value, &type));
-    *window = 0;
-    if (strcmp(type, "full_attention") == 0)
-        return MS_OK;
-    if (strcmp(type, "sliding_attention") != 0)
-        return ms_json_fail(cx, value, "unknown layer type \"%s\"", type);
-    if (sliding_window == 0)
-        return ms_json_fail(cx, value,
-                            "\"sliding_attention\" without a \"sliding_window\"");
-    *window = sliding_window;
-    return MS_OK;
-}
-
-static ms_status read_windows(ms_ctx *cx, const ms_hf_import *import, long *windows)
-{
-    const ms_hf_config *config = &import->config;
-    ms_jval types;
-    windows_by_rule(config, windows);
-    if (!config->layer_types ||
-        !ms_json_member(cx, import->root, "layer_types", &types) ||
-        ms_json_is_null(types))
-        return MS_OK;
-    if (!ms_json_is_array(types) || ms_json_length(types) != config->model.num_layers)
-        return ms_json_fail(cx, types, "\"layer_types\" must be an array of %ld words",
-                            config->model.num_layers);
-    for (int i = 0; i < config->model.num_layers; i++)
-        MS_TRY(window_of_type(cx, ms_json_element(cx, types, i), config->sliding_window,
-                              &windows[i]));
-    return MS_OK;
-}
-
-static bool has_experts(const ms_hf_config *config, long layer_idx)
-{
-    if (config->model.moe.num_experts == 0 || layer_idx < config->first_k_dense)
-        return false;
-    if (config->decoder_sparse_step > 0 &&
-        (layer_idx + 1) % config->decoder_sparse_step != 0)
-        return false;
-    return config->moe_layer_freq == 0 || layer_idx % config->moe_layer_freq == 0;
-}
-
-/* Sets layers by hybrid_override_pattern, and clears sizes that no layer uses. */
-static ms_status set_hybrid_layers(ms_ctx *cx, ms_hf_import *import)
-{
-    ms_model *model = &import->config.model;
-    ms_jval pattern;
-    if (!ms_json_member(cx, import->root, "hybrid_override_pattern", &pattern))
-        return missing_key(cx, import, "hybrid_override_pattern");
-    MS_TRY(ms_model_read_hybrid(cx, pattern, model));
-    bool any_moe = false, any_dense = false;
-    for (int i = 0; i < model->num_kinds; i++) {
-        any_moe = any_moe || model->kinds[i].moe;
-        any_dense = any_dense || ms_layer_kind_has_dense_mlp(&model->kinds[i]);
-    }
-    if (!any_moe)
-        memset(&model->moe, 0, sizeof model->moe);
-    if (!any_dense)
-        model->ffn_hidden = 0;
-    if (ms_model_mixers(model, MS_MIXER_MAMBA) == 0)
-        memset(&model->mamba, 0, sizeof model->mamba);
-    return MS_OK;
-}
-
-static ms_status set_layers(ms_ctx *cx, ms_hf_import *import)
-{
-    ms_model *model = &import->config.model;
-    if (model->num_layers > MS_MAX_MODEL_LAYERS)
-        return ms_json_fail(cx, import->root, "%ld layers, must be at most %d",
-                            model->num_layers, MS_MAX_MODEL_LAYERS);
-    ms_model_clear_layers(cx, model);
-    if (import->config.hybrid)
-        return set_hybrid_layers(cx, import);
-    long *windows = MS_NEW_ARRAY(cx->arena, model->num_layers, long);
-    unsigned char *dense = MS_NEW_ARRAY(cx->arena, model->num_layers, unsigned char);
-    MS_TRY(read_windows(cx, import, windows));
-    if (model->moe.num_experts > 0)
-        MS_TRY(read_mlp_only(cx, import, dense));
-    bool any_dense = false;
-    for (long i = 0; i < model->num_layers; i++) {
-        bool moe = has_experts(&import->config, i) && !dense[i];
-        any_dense = any_dense || !moe;
-        ms_model_set_layer(model, i,
-                           (ms_layer_kind){.moe = moe, .window_tokens = windows[i]});
-    }
-    if (!any_dense)
-        model->ffn_hidden = 0; /* configs give this width even without dense MLPs */
-    return MS_OK;
 }
 
 /* ---- the model ---- */
@@ -233,6 +174,8 @@ static ms_status set_activation(ms_ctx *cx, ms_hf_import *import)
         model->activation = MS_ACT_RELU;
     else if (!gated && relu2)
         model->activation = MS_ACT_RELU2;
+    else if (!gated && strcmp(word, "xielu") == 0)
+        model->mlp_scalars = 2; /* Apertus: a GELU with two learned numbers */
     else
         return ms_json_fail(cx, import->root,
                             "activation \"%s\" is not known for model_type \"%s\"", word,
@@ -266,35 +209,113 @@ static ms_status complete(ms_ctx *cx, ms_hf_import *import)
     ms_model *model = &config->model;
     MS_TRY(set_activation(cx, import));
     MS_TRY(set_heads(cx, import));
-    if (model->post_norms)
+    if (model->post_norms && !model->no_pre_norms)
         model->norms_per_layer = 4;
-    if (config->attention_bias) {
+    if (config->attention_bias || config->all_biases) {
         model->qkv_bias = true;
         model->attention_out_bias = true;
     }
+    model->mlp_bias = model->mlp_bias || config->all_biases;
+    if (model->ffn_hidden == 0)
+        model->ffn_hidden = config->inner_multiple * model->hidden;
+    if (config->num_shared_experts > 0 && model->moe.shared_ffn_hidden == 0)
+        model->moe.shared_ffn_hidden = config->num_shared_experts * model->moe.ffn_hidden;
+    if (model->num_nextn_predict_layers > 0)
+        model->nextn_loss_weight = MS_NEXTN_LOSS_WEIGHT;
     model->hidden_dropout = config->dropout_rates[0];
     model->attention_dropout = config->dropout_rates[1];
     model->embedding_dropout = config->dropout_rates[2];
     for (int i = 0; i < MS_HF_NUM_RATES; i++)
         model->dropout = model->dropout || config->dropout_rates[i] > 0.0;
-    return set_layers(cx, import);
+    return ms_hf_set_layers(cx, import);
 }
 
-static ms_status find_family(ms_ctx *cx, const ms_hf_import *import,
-                             const ms_hf_family **out)
+/* ---- types ---- */
+
+static const ms_hf_family *family_of(const char *model_type)
+{
+    const ms_hf_family *family = ms_hf_families;
+    while (family->model_type != NULL && strcmp(family->model_type, model_type) != 0)
+        family++;
+    return family->model_type == NULL ? NULL : family;
+}
+
+static const ms_hf_alias *alias_of(const char *model_type)
+{
+    const ms_hf_alias *alias = ms_hf_aliases;
+    while (alias->model_type != NULL && strcmp(alias->model_type, model_type) != 0)
+        alias++;
+    return alias->model_type == NULL ? NULL : alias;
+}
+
+static const ms_hf_refusal *refusal_of(const char *model_type)
+{
+    const ms_hf_refusal *refusal = ms_hf_refusals;
+    while (refusal->model_type != NULL && strcmp(refusal->model_type, model_type) != 0)
+        refusal++;
+    return refusal->model_type == NULL ? NULL : refusal;
+}
+
+/* The error of a model_type that is no family: refused by its layers, or unknown. */
+static ms_status refuse_type(ms_ctx *cx, const ms_hf_import *import)
 {
     const char *known = "";
-    for (*out = ms_hf_families; (*out)->model_type != NULL; (*out)++) {
-        if (strcmp((*out)->model_type, import->model_type) == 0)
-            return MS_OK;
-        known = ms_arena_printf(cx->arena, "%s%s%s", known, known[0] == '\0' ? "" : ", ",
-                                (*out)->model_type);
+    const ms_hf_refusal *r = refusal_of(import->model_type);
+    if (r != NULL) {
+        ms_json_fail(cx, import->root,
+                     "model_type \"%s\" has layers that no model here can express: %s",
+                     r->model_type, r->layer);
+        return ms_hint(cx,
+                       "meshsim model CONFIG --as %s reads it with the layers of that "
+                       "type instead, whose parameters and costs differ",
+                       r->nearest);
     }
+    for (const ms_hf_family *f = ms_hf_families; f->model_type != NULL; f++)
+        known = ms_arena_printf(cx->arena, "%s%s, ", known, f->model_type);
+    for (const ms_hf_alias *a = ms_hf_aliases; a->model_type != NULL; a++)
+        known = ms_arena_printf(cx->arena, "%s%s%s", known,
+                                a == ms_hf_aliases ? "" : ", ", a->model_type);
     ms_status status = ms_json_fail(
         cx, import->root, "unknown model_type \"%s\" in a config with the keys %s",
         import->model_type, ms_model_keys_text(cx, import->root));
-    ms_hint(cx, "known model types: %s", known);
+    ms_hint(cx,
+            "known model types, as one of which meshsim model CONFIG --as TYPE reads it: "
+            "%s",
+            known);
     return status;
+}
+
+/* Reads "model_type" of an object; false if it has none. */
+static ms_status read_type(ms_ctx *cx, ms_jval object, const char **type, bool *found)
+{
+    ms_jval value;
+    *found = ms_json_member(cx, object, "model_type", &value);
+    return *found ? ms_json_text(cx, value, type) : MS_OK;
+}
+
+/* Goes from import->model_type to its family, and sets import->root to the part of the
+ * config that holds the language model. *outer gets the alias that was followed, or NULL.
+ */
+static ms_status find_family(ms_ctx *cx, ms_hf_import *import,
+                             const ms_hf_family **family, const ms_hf_alias **outer)
+{
+    *outer = alias_of(import->model_type);
+    if (*outer != NULL) {
+        ms_jval part;
+        bool typed = false;
+        import->model_type = (*outer)->family;
+        if ((*outer)->part != NULL &&
+            ms_hf_find(cx, import->root, (*outer)->part, &part) &&
+            ms_json_is_object(part)) {
+            import->root = part;
+            MS_TRY(read_type(cx, part, &import->model_type, &typed));
+            const ms_hf_alias *inner = alias_of(import->model_type);
+            if (inner != NULL)
+                import->model_type = inner->family;
+        }
+    }
+    *family = family_of(import->model_type);
+    return *family == NULL ? refuse_type(cx, import) : MS_OK;
 }
 
 static ms_status read_name(ms_ctx *cx, ms_jval config, const char *name, ms_model *model)
@@ -317,41 +338,73 @@ static ms_status missing_type(ms_ctx *cx, ms_jval config)
     return status;
 }
 
-/* Reads, completes and checks a model. `config` is the whole file; import->root, from
- * which shapes are read, is the file or its "text_config". */
+/* The outer "tie_word_embeddings" of a config whose language model lies in a part. */
+static ms_status read_outer_tie(ms_ctx *cx, ms_jval config, ms_model *model)
+{
+    ms_jval tie;
+    if (!ms_json_member(cx, config, "tie_word_embeddings", &tie))
+        return MS_OK;
+    return ms_json_bool(cx, tie, &model->tied_embeddings);
+}
+
+/* Reads, completes and checks a model; `config` is the whole file. */
 static ms_status import_model(ms_ctx *cx, ms_hf_import *import, ms_jval config,
                               const char *name)
 {
     const ms_hf_family *family = NULL;
-    ms_jval part;
-    MS_TRY(find_family(cx, import, &family));
-    if (strcmp(import->model_type, "gemma3") == 0 &&
-        ms_json_member(cx, config, "text_config", &part) && ms_json_is_object(part))
-        import->root = part; /* the language model; the vision tower is ignored */
-    import->config = family->fixed;
+    const ms_hf_alias *outer = NULL;
+    const char *file_type = import->model_type;
+    MS_TRY(find_family(cx, import, &family, &outer));
+    import->config = family->defaults;
+    import->config.last_sparse = -1;
+    ms_model *model = &import->config.model;
     MS_TRY(read_keys(cx, import, family));
+    if (outer != NULL && outer->outer_tie)
+        MS_TRY(read_outer_tie(cx, config, model));
     if (family->finish != NULL)
         MS_TRY(family->finish(cx, import));
     MS_TRY(complete(cx, import));
     MS_TRY(ms_hf_read_values(cx, import, family));
-    ms_model *model = &import->config.model;
     MS_TRY(read_name(cx, config, name, model));
     ms_loc loc = ms_json_loc(cx, import->root);
-    model->family = family->model_type;
+    model->family = outer != NULL && outer->part != NULL ? file_type : family->model_type;
     model->source = ms_arena_printf(cx->arena, "Hugging Face config %s",
                                     loc.file == NULL ? name : loc.file);
     return ms_model_check(cx, model, loc);
 }
 
-ms_status ms_model_import_hf(ms_ctx *cx, ms_jval config, const char *name, ms_model *out)
+/* Names the layers of a config's own type that the type it is read as lacks. */
+static ms_status note_own_layers(ms_ctx *cx, ms_hf_import *import, ms_jval config)
+{
+    const char *own = "";
+    bool typed = false;
+    MS_TRY(read_type(cx, config, &own, &typed));
+    const ms_hf_refusal *refusal = refusal_of(own);
+    if (refusal != NULL)
+        ms_model_add_not_executed(cx, &import->config.model, refusal->layer);
+    return MS_OK;
+}
+
+ms_status ms_model_import_hf(ms_ctx *cx, ms_jval config, const char *name,
+                             const char *model_type, ms_model *out)
 {
     ms_hf_import *import = MS_NEW(cx->arena, ms_hf_import);
-    ms_jval type;
+    bool typed = model_type != NULL;
+    ms_jval part;
     import->root = config;
-    if (!ms_json_is_object(config) || !ms_json_member(cx, config, "model_type", &type))
+    import->model_type = model_type;
+    import->foreign = typed;
+    if (!ms_json_is_object(config))
         return missing_type(cx, config);
-    MS_TRY(ms_json_text(cx, type, &import->model_type));
+    if (!typed)
+        MS_TRY(read_type(cx, config, &import->model_type, &typed));
+    else if (ms_hf_find(cx, config, PARTS, &part) && ms_json_is_object(part))
+        import->root = part;
+    if (!typed)
+        return missing_type(cx, config);
     MS_TRY(import_model(cx, import, config, name));
+    if (import->foreign)
+        MS_TRY(note_own_layers(cx, import, config));
     *out = import->config.model;
     return MS_OK;
 }

@@ -1,496 +1,574 @@
-/* Hugging Face model types, one row each: config keys, values fixed by the model class,
- * and a function for derived values. Defaults are those of the classes (huggingface
- * transformers, models/<type>/configuration_<type>.py). Other keys
- * that may change a model are listed (ms_model.unread_keys). */
+/* Hugging Face model types, one row each: the groups of keys that the class reads, the
+ * class's defaults with the values that it fixes, and a function for derived values.
+ * Defaults are those of huggingface transformers 5.0.0.dev0 (December 2025),
+ * models/<type>/configuration_<type>.py, and of main (2026) for glm4_moe_lite,
+ * minimax_m2 and nemotron_h; rotary bases, epsilons, dropout and MiniCPM's remote code
+ * from memory. */
 #include "costmodel/model/model_hf_priv.h"
 
 #include <stddef.h>
-#include <string.h>
 
-#define AT(member) offsetof(ms_hf_config, member)
-#define KEY(key, other, type, need, at, low, fallback, word)                             \
-    {                                                                                    \
-        key, other, MS_HF_##type, MS_HF_##need, AT(at), low, fallback, word              \
-    }
-#define SIZE(key, at)                 SIZE_ALIAS(key, NULL, at)
-#define SIZE_ALIAS(key, other, at)    KEY(key, other, SIZE, REQUIRED, at, 1, 0, NULL)
-#define SIZE_NOT_ABSENT(key, at)      KEY(key, NULL, SIZE, REQUIRED_OR_NULL, at, 1, 0, NULL)
-#define SIZE_DEFAULT(key, at, value)  KEY(key, NULL, SIZE, DEFAULT, at, 1, value, NULL)
-#define SIZE_OR_NULL(key, at, value)  KEY(key, NULL, SIZE, NULLABLE, at, 1, value, NULL)
-#define COUNT(key, at)                KEY(key, NULL, SIZE, REQUIRED, at, 0, 0, NULL)
-#define COUNT_OR_NULL(key, at, value) KEY(key, NULL, SIZE, NULLABLE, at, 0, value, NULL)
-#define FLAG(key, at, value)          KEY(key, NULL, FLAG, DEFAULT, at, 0, value, NULL)
-#define NEEDED_FLAG(key, at)          KEY(key, NULL, FLAG, REQUIRED, at, 0, 0, NULL)
-#define RATE(key, at, value)          KEY(key, NULL, RATE, DEFAULT, at, 0, value, NULL)
-#define EPSILON(key, value)           RATE(key, model.norm_epsilon, value)
-#define WORD(key, other, at, value)   KEY(key, other, WORD, DEFAULT, at, 0, 0, value)
-#define SCALAR(key, at, value)        KEY(key, NULL, SCALAR, NULLABLE, at, 0, value, NULL)
-#define BASE(key, other, value)                                                          \
-    KEY(key, other, BASE, DEFAULT, model.rotary_base, 0, value, NULL)
+/* ---- groups of keys ---- */
 
-/* ---- keys ---- */
+#define ATTENTION    ms_hf_size_keys, ms_hf_head_keys, ms_hf_group_keys
+#define ROTARY       ATTENTION, ms_hf_rope_keys
+#define LLAMA_KEYS   ROTARY, ms_hf_width_keys
+#define GPT_KEYS     ms_hf_size_keys, ms_hf_head_keys, ms_hf_inner_keys, ms_hf_dropout_keys
+#define QWEN_KEYS    LLAMA_KEYS, ms_hf_window_keys, ms_hf_qwen_window_keys
+#define MOE_KEYS     ms_hf_expert_keys, ms_hf_expert_width_keys, ms_hf_sparse_keys
+#define MIXTRAL_KEYS ROTARY, ms_hf_expert_keys, ms_hf_only_experts_keys
 
-static const ms_hf_key core_keys[] = {
-    SIZE("hidden_size", model.hidden),
-    SIZE("num_hidden_layers", model.num_layers),
-    SIZE("num_attention_heads", model.num_heads),
-    SIZE("vocab_size", model.vocab),
-    SIZE("max_position_embeddings", model.max_positions),
-    {0},
-};
+/* ---- values ---- */
 
-static const ms_hf_key llama_keys[] = {
-    SIZE("intermediate_size", model.ffn_hidden),
-    SIZE_OR_NULL("num_key_value_heads", model.num_kv_heads, 0),
-    SIZE_OR_NULL("head_dim", model.head_dim, 0),
-    WORD("hidden_act", NULL, activation, "silu"),
-    FLAG("attention_bias", attention_bias, false),
-    FLAG("mlp_bias", model.mlp_bias, false),
-    FLAG("tie_word_embeddings", model.tied_embeddings, false),
-    BASE("rope_theta", NULL, 10000),
-    EPSILON("rms_norm_eps", 1e-6),
-    {0},
-};
+#define SIZES(v, h, f, l, n, kv, d, positions)                                           \
+    .vocab = (v), .hidden = (h), .ffn_hidden = (f), .num_layers = (l), .num_heads = (n), \
+    .num_kv_heads = (kv), .head_dim = (d), .max_positions = (positions)
+#define NO                 MS_HF_NO_DEFAULT
+#define NO_SIZES           SIZES(NO, NO, NO, NO, NO, NO, NO, NO)
+#define NUMBERS(eps, base) .norm_epsilon = (eps), .rotary_base = (base)
+#define EXPERTS(e, k, width)                                                             \
+    .moe.num_experts = (e), .moe.top_k = (k), .moe.ffn_hidden = (width)
+/* A mixture whose layers have no other MLPs: experts have the width F. */
+#define ONLY_EXPERTS(v, h, f, l, n, kv, d, positions, e, k)                              \
+    SIZES(v, h, 0, l, n, kv, d, positions), EXPERTS(e, k, f)
+#define SIGMOID_ROUTER .moe.router = MS_ROUTER_SIGMOID, .moe.router_bias = true
+#define CHOSEN_SOFTMAX .moe.router = MS_ROUTER_TOPK_SOFTMAX, .moe.norm_topk = true
+#define RANKS(q, kv, nope, rope, v)                                                      \
+    .mla.q_lora_rank = (q), .mla.kv_lora_rank = (kv), .mla.nope_head_dim = (nope),       \
+    .mla.rope_head_dim = (rope), .value_head_dim = (v)
+#define MAMBA(heads, d, groups, state, chunk)                                            \
+    .mamba.num_heads = (heads), .mamba.head_dim = (d), .mamba.num_groups = (groups),     \
+    .mamba.state_size = (state), .mamba.chunk_size = (chunk), .mamba.conv_kernel = 4
 
-static const ms_hf_key mistral_keys[] = {
-    SIZE("intermediate_size", model.ffn_hidden),
-    SIZE_OR_NULL("num_key_value_heads", model.num_kv_heads, 8),
-    SIZE_OR_NULL("head_dim", model.head_dim, 0),
-    WORD("hidden_act", NULL, activation, "silu"),
-    SIZE_OR_NULL("sliding_window", sliding_window, 4096),
-    FLAG("tie_word_embeddings", model.tied_embeddings, false),
-    BASE("rope_theta", NULL, 10000),
-    EPSILON("rms_norm_eps", 1e-6),
-    {0},
-};
-
-/* Mixtral: intermediate_size is the width of experts; there are no dense MLPs. */
-static const ms_hf_key mixtral_keys[] = {
-    SIZE("intermediate_size", model.moe.ffn_hidden),
-    SIZE_ALIAS("num_local_experts", "num_experts", model.moe.num_experts),
-    SIZE("num_experts_per_tok", model.moe.top_k),
-    SIZE_OR_NULL("num_key_value_heads", model.num_kv_heads, 8),
-    SIZE_OR_NULL("head_dim", model.head_dim, 0),
-    WORD("hidden_act", NULL, activation, "silu"),
-    COUNT_OR_NULL("sliding_window", sliding_window, 0),
-    FLAG("tie_word_embeddings", model.tied_embeddings, false),
-    BASE("rope_theta", NULL, 1e6),
-    EPSILON("rms_norm_eps", 1e-5),
-    {0},
-};
-
-static const ms_hf_key qwen_keys[] = {
-    SIZE("intermediate_size", model.ffn_hidden),
-    SIZE_NOT_ABSENT("num_key_value_heads", model.num_kv_heads),
-    WORD("hidden_act", NULL, activation, "silu"),
-    FLAG("tie_word_embeddings", model.tied_embeddings, false),
-    FLAG("use_sliding_window", use_sliding_window, false),
-    COUNT_OR_NULL("sliding_window", sliding_window, 4096),
-    BASE("rope_theta", NULL, 10000),
-    EPSILON("rms_norm_eps", 1e-6),
-    {0},
-};
-
-/* Qwen3-MoE lacks max_window_layers: its sliding window holds for all layers. */
-static const ms_hf_key qwen_window_keys[] = {
-    COUNT_OR_NULL("max_window_layers", max_window_layers, 28),
-    {0},
-};
-
-static const ms_hf_key qwen3_keys[] = {
-    SIZE_DEFAULT("head_dim", model.head_dim, 128),
-    FLAG("attention_bias", attention_bias, false),
-    {0},
-};
-
-static const ms_hf_key qwen_moe_keys[] = {
-    SIZE_ALIAS("num_experts", "num_local_experts", model.moe.num_experts),
-    SIZE("num_experts_per_tok", model.moe.top_k),
-    SIZE("moe_intermediate_size", model.moe.ffn_hidden),
-    SIZE_DEFAULT("decoder_sparse_step", decoder_sparse_step, 1),
-    FLAG("norm_topk_prob", model.moe.norm_topk, false),
-    {0},
-};
-
-static const ms_hf_key qwen2_moe_keys[] = {
-    SIZE("shared_expert_intermediate_size", model.moe.shared_ffn_hidden),
-    FLAG("qkv_bias", model.qkv_bias, true),
-    {0},
-};
-
-static const ms_hf_key deepseek_keys[] = {
-    SIZE("intermediate_size", model.ffn_hidden),
-    SIZE_NOT_ABSENT("q_lora_rank", model.mla.q_lora_rank),
-    SIZE("kv_lora_rank", model.mla.kv_lora_rank),
-    SIZE("qk_nope_head_dim", model.mla.nope_head_dim),
-    SIZE("qk_rope_head_dim", model.mla.rope_head_dim),
-    SIZE("v_head_dim", model.value_head_dim),
-    WORD("hidden_act", NULL, activation, "silu"),
-    FLAG("attention_bias", attention_bias, false),
-    FLAG("tie_word_embeddings", model.tied_embeddings, false),
-    BASE("rope_theta", NULL, 10000),
-    EPSILON("rms_norm_eps", 1e-6),
-    {0},
-};
-
-static const ms_hf_key deepseek_moe_keys[] = {
-    SIZE_ALIAS("n_routed_experts", "num_experts", model.moe.num_experts),
-    SIZE("num_experts_per_tok", model.moe.top_k),
-    SIZE("moe_intermediate_size", model.moe.ffn_hidden),
-    SIZE_NOT_ABSENT("n_shared_experts", num_shared_experts),
-    COUNT("first_k_dense_replace", first_k_dense),
-    SIZE_DEFAULT("moe_layer_freq", moe_layer_freq, 1),
-    NEEDED_FLAG("norm_topk_prob", model.moe.norm_topk),
-    COUNT_OR_NULL("num_nextn_predict_layers", model.num_nextn_predict_layers, 0),
-    WORD("scoring_func", NULL, scoring, NULL),
-    WORD("topk_method", NULL, topk_method, NULL),
-    COUNT_OR_NULL("n_group", model.moe.num_groups, 0),
-    COUNT_OR_NULL("topk_group", model.moe.top_groups, 0),
-    SCALAR("routed_scaling_factor", model.moe.routed_scaling, 0),
-    FLAG("rope_interleave", model.rotary_interleaved, true),
-    {0},
-};
-
-static const ms_hf_key gemma2_keys[] = {
-    SIZE("intermediate_size", model.ffn_hidden),
-    SIZE("num_key_value_heads", model.num_kv_heads),
-    SIZE_DEFAULT("head_dim", model.head_dim, 256),
-    WORD("hidden_activation", "hidden_act", activation, "gelu_pytorch_tanh"),
-    FLAG("attention_bias", attention_bias, false),
-    FLAG("tie_word_embeddings", model.tied_embeddings, true),
-    COUNT_OR_NULL("sliding_window", sliding_window, 4096),
-    SCALAR("query_pre_attn_scalar", model.query_pre_attn_scalar, 256),
-    SCALAR("attn_logit_softcapping", model.attention_softcap, 50),
-    SCALAR("final_logit_softcapping", model.logit_softcap, 30),
-    BASE("rope_theta", NULL, 10000),
-    EPSILON("rms_norm_eps", 1e-6),
-    {0},
-};
-
-/* Published Gemma 3 configs omit values, sizes included, that equal the defaults. */
-static const ms_hf_key gemma3_keys[] = {
-    SIZE("hidden_size", model.hidden),
-    SIZE("num_hidden_layers", model.num_layers),
-    SIZE("intermediate_size", model.ffn_hidden),
-    SIZE_DEFAULT("num_attention_heads", model.num_heads, 8),
-    SIZE_DEFAULT("num_key_value_heads", model.num_kv_heads, 4),
-    SIZE_DEFAULT("head_dim", model.head_dim, 256),
-    SIZE_DEFAULT("vocab_size", model.vocab, 262208),
-    SIZE_DEFAULT("max_position_embeddings", model.max_positions, 131072),
-    WORD("hidden_activation", "hidden_act", activation, "gelu_pytorch_tanh"),
-    FLAG("attention_bias", attention_bias, false),
-    FLAG("tie_word_embeddings", model.tied_embeddings, true),
-    COUNT_OR_NULL("sliding_window", sliding_window, 4096),
-    KEY("sliding_window_pattern", "_sliding_window_pattern", SIZE, DEFAULT,
-        sliding_period, 1, 6, NULL),
-    SCALAR("query_pre_attn_scalar", model.query_pre_attn_scalar, 256),
-    SCALAR("attn_logit_softcapping", model.attention_softcap, 0),
-    SCALAR("final_logit_softcapping", model.logit_softcap, 0),
-    SCALAR("rope_local_base_freq", model.rotary_local_base, 10000),
-    BASE("rope_theta", NULL, 1e6),
-    EPSILON("rms_norm_eps", 1e-6),
-    {0},
-};
-
-static const ms_hf_key gpt2_keys[] = {
-    SIZE_ALIAS("n_embd", "hidden_size", model.hidden),
-    SIZE_ALIAS("n_layer", "num_hidden_layers", model.num_layers),
-    SIZE_ALIAS("n_head", "num_attention_heads", model.num_heads),
-    SIZE_ALIAS("n_positions", "max_position_embeddings", model.max_positions),
-    SIZE("vocab_size", model.vocab),
-    SIZE_OR_NULL("n_inner", model.ffn_hidden, 0),
-    WORD("activation_function", NULL, activation, "gelu_new"),
-    FLAG("tie_word_embeddings", model.tied_embeddings, true),
-    RATE("resid_pdrop", dropout_rates[0], 0.1),
-    RATE("embd_pdrop", dropout_rates[2], 0.1),
-    RATE("attn_pdrop", dropout_rates[1], 0.1),
-    EPSILON("layer_norm_epsilon", 1e-5),
-    {0},
-};
-
-static const ms_hf_key gpt_neox_keys[] = {
-    SIZE("intermediate_size", model.ffn_hidden),
-    WORD("hidden_act", NULL, activation, "gelu"),
-    FLAG("use_parallel_residual", model.parallel_block, true),
-    FLAG("attention_bias", attention_bias, true),
-    RATE("hidden_dropout", dropout_rates[0], 0.0),
-    RATE("attention_dropout", dropout_rates[1], 0.0),
-    FLAG("tie_word_embeddings", model.tied_embeddings, false),
-    BASE("rope_theta", "rotary_emb_base", 10000),
-    KEY("rotary_pct", "partial_rotary_factor", RATE, DEFAULT, rotary_frac, 0, 0.25, NULL),
-    EPSILON("layer_norm_eps", 1e-5),
-    {0},
-};
-
-static const ms_hf_key opt_keys[] = {
-    SIZE_ALIAS("hidden_size", "d_model", model.hidden),
-    SIZE("num_hidden_layers", model.num_layers),
-    SIZE("num_attention_heads", model.num_heads),
-    SIZE("vocab_size", model.vocab),
-    SIZE("max_position_embeddings", model.max_positions),
-    SIZE("ffn_dim", model.ffn_hidden),
-    SIZE_OR_NULL("word_embed_proj_dim", word_embed_dim, 0),
-    WORD("activation_function", NULL, activation, "relu"),
-    FLAG("do_layer_norm_before", norm_before, true),
-    FLAG("layer_norm_elementwise_affine", norm_affine, true),
-    FLAG("_remove_final_layer_norm", removed_final_norm, false),
-    FLAG("enable_bias", bias, true),
-    RATE("dropout", dropout_rates[0], 0.1),
-    RATE("attention_dropout", dropout_rates[1], 0.0),
-    FLAG("tie_word_embeddings", model.tied_embeddings, true),
-    {0},
-};
-
-static const ms_hf_key falcon_keys[] = {
-    SIZE_ALIAS("hidden_size", "n_embed", model.hidden),
-    SIZE_ALIAS("num_hidden_layers", "n_layer", model.num_layers),
-    SIZE_ALIAS("num_attention_heads", "n_head", model.num_heads),
-    KEY("num_kv_heads", "n_head_kv", SIZE, NULLABLE, model.num_kv_heads, 1, 0, NULL),
-    SIZE("vocab_size", model.vocab),
-    SIZE_DEFAULT("max_position_embeddings", model.max_positions, 2048),
-    SIZE_OR_NULL("ffn_hidden_size", model.ffn_hidden, 0),
-    WORD("activation", NULL, activation, "gelu"),
-    FLAG("multi_query", multi_query, true),
-    FLAG("new_decoder_architecture", new_decoder, false),
-    FLAG("parallel_attn", parallel_attn, true),
-    FLAG("bias", bias, false),
-    RATE("hidden_dropout", dropout_rates[0], 0.0),
-    RATE("attention_dropout", dropout_rates[1], 0.0),
-    FLAG("alibi", alibi, false),
-    COUNT_OR_NULL("num_ln_in_parallel_attn", num_parallel_norms, 0),
-    FLAG("tie_word_embeddings", model.tied_embeddings, true),
-    BASE("rope_theta", NULL, 10000),
-    EPSILON("layer_norm_epsilon", 1e-5),
-    {0},
-};
-
-/* Nemotron-H 8B and 56B have no experts, Nemotron 3 no dense MLPs; `expand` is unused. */
-static const ms_hf_key nemotron_h_keys[] = {
-    SIZE_OR_NULL("num_key_value_heads", model.num_kv_heads, 8),
-    KEY("head_dim", "attention_head_dim", SIZE, DEFAULT, model.head_dim, 1, 128, NULL),
-    SIZE_OR_NULL("intermediate_size", model.ffn_hidden, 0),
-    SIZE("mamba_num_heads", model.mamba.num_heads),
-    SIZE("mamba_head_dim", model.mamba.head_dim),
-    SIZE("ssm_state_size", model.mamba.state_size),
-    SIZE("n_groups", model.mamba.num_groups),
-    SIZE_DEFAULT("conv_kernel", model.mamba.conv_kernel, 4),
-    SIZE_DEFAULT("chunk_size", model.mamba.chunk_size, 128),
-    COUNT_OR_NULL("n_routed_experts", model.moe.num_experts, 0),
-    COUNT_OR_NULL("num_experts_per_tok", model.moe.top_k, 0),
-    COUNT_OR_NULL("moe_intermediate_size", model.moe.ffn_hidden, 0),
-    COUNT_OR_NULL("moe_shared_expert_intermediate_size", model.moe.shared_ffn_hidden, 0),
-    FLAG("norm_topk_prob", model.moe.norm_topk, true),
-    COUNT_OR_NULL("n_group", model.moe.num_groups, 0),
-    COUNT_OR_NULL("topk_group", model.moe.top_groups, 0),
-    SCALAR("routed_scaling_factor", model.moe.routed_scaling, 0),
-    WORD("mlp_hidden_act", NULL, activation, "relu2"),
-    FLAG("attention_bias", attention_bias, false),
-    FLAG("mlp_bias", model.mlp_bias, false),
-    FLAG("use_bias", bias, false),
-    FLAG("use_conv_bias", conv_bias, true),
-    FLAG("tie_word_embeddings", model.tied_embeddings, false),
-    KEY("layer_norm_epsilon", "norm_eps", RATE, DEFAULT, model.norm_epsilon, 0, 1e-5,
-        NULL),
-    {0},
-};
-
-/* ---- derived values ---- */
-
-static ms_status finish_qwen(ms_ctx *cx, ms_hf_import *import)
-{
-    (void)cx;
-    if (!import->config.use_sliding_window)
-        import->config.sliding_window = 0;
-    return MS_OK;
-}
-
-static ms_status finish_deepseek(ms_ctx *cx, ms_hf_import *import)
-{
-    ms_hf_config *config = &import->config;
-    ms_model *model = &config->model;
-    bool v3 = strcmp(import->model_type, "deepseek_v3") == 0;
-    if (import->config.model.num_nextn_predict_layers > 0)
-        import->config.model.nextn_loss_weight = MS_NEXTN_LOSS_WEIGHT;
-    const char *scoring = config->scoring;
-    if (scoring == NULL)
-        scoring = v3 ? "sigmoid" : "softmax";
-    if (strcmp(scoring, "sigmoid") != 0 && strcmp(scoring, "softmax") != 0)
-        return ms_json_fail(cx, import->root, "unknown scoring_func \"%s\"", scoring);
-    bool no_method = config->topk_method == NULL;
-    model->attention = MS_ATTENTION_MLA;
-    model->num_kv_heads = model->num_heads;
-    model->head_dim = model->mla.nope_head_dim + model->mla.rope_head_dim;
-    model->moe.router =
-        strcmp(scoring, "sigmoid") == 0 ? MS_ROUTER_SIGMOID : MS_ROUTER_SOFTMAX_TOPK;
-    model->moe.router_bias =
-        no_method ? v3 : strcmp(config->topk_method, "noaux_tc") == 0;
-    model->moe.shared_ffn_hidden = config->num_shared_experts * model->moe.ffn_hidden;
-    if (v3 && model->moe.routed_scaling == 0.0)
-        model->moe.routed_scaling = 2.5; /* default of the class */
-    if (config->topk_method != NULL && strcmp(config->topk_method, "greedy") == 0)
-        model->moe.num_groups = 0;
-    return MS_OK;
-}
-
-static ms_status finish_gpt2(ms_ctx *cx, ms_hf_import *import)
-{
-    (void)cx;
-    ms_model *model = &import->config.model;
-    if (model->ffn_hidden == 0)
-        model->ffn_hidden = 4 * model->hidden;
-    return MS_OK;
-}
-
-static void set_biases(ms_hf_config *config)
-{
-    config->attention_bias = config->bias;
-    config->model.mlp_bias = config->bias;
-}
-
-static ms_status finish_opt(ms_ctx *cx, ms_hf_import *import)
-{
-    ms_hf_config *config = &import->config;
-    ms_model *model = &config->model;
-    if (config->word_embed_dim != 0 && config->word_embed_dim != model->hidden) {
-        return ms_json_fail(
-            cx, import->root,
-            "word_embed_proj_dim %ld differs from hidden_size %ld: projected "
-            "embeddings are not supported",
-            config->word_embed_dim, model->hidden);
-    }
-    if (!config->norm_before)
-        return ms_json_fail(cx, import->root,
-                            "do_layer_norm_before false is not supported");
-    if (!config->norm_affine)
-        return ms_json_fail(cx, import->root,
-                            "layer_norm_elementwise_affine false is not supported");
-    model->final_norm = !config->removed_final_norm;
-    /* two more rows of the position table, for padding, come first */
-    model->max_positions += 2;
-    model->position_offset = 2;
-    set_biases(config);
-    return MS_OK;
-}
-
-static ms_status finish_falcon(ms_ctx *cx, ms_hf_import *import)
-{
-    ms_hf_config *config = &import->config;
-    ms_model *model = &config->model;
-    if (config->num_parallel_norms > 2)
-        return ms_json_fail(cx, import->root,
-                            "num_ln_in_parallel_attn is %ld, must be 1 or 2",
-                            config->num_parallel_norms);
-    if (!config->new_decoder)
-        model->num_kv_heads = config->multi_query ? 1 : model->num_heads;
-    if (model->ffn_hidden == 0)
-        model->ffn_hidden = 4 * model->hidden;
-    model->parallel_block = config->parallel_attn || config->new_decoder;
-    if (config->new_decoder)
-        model->norms_per_layer = config->num_parallel_norms == 1 ? 1 : 2;
-    else
-        model->norms_per_layer = config->parallel_attn ? 1 : 2;
-    model->position = config->alibi ? MS_POSITION_ALIBI : MS_POSITION_ROTARY;
-    set_biases(config);
-    return MS_OK;
-}
-
-static ms_status finish_nemotron_h(ms_ctx *cx, ms_hf_import *import)
-{
-    const ms_hf_config *config = &import->config;
-    if (config->bias)
-        return ms_json_fail(cx, import->root, "use_bias true is not supported");
-    if (!config->conv_bias)
-        return ms_json_fail(cx, import->root, "use_conv_bias false is not supported");
-    return MS_OK;
-}
-
-/* ---- families ---- */
-
-/* Values of Llama-like classes: RMS norms, gated MLP, rotary positions. */
+/* Models of Llama-like classes: RMS norms, gated MLP, rotary positions. */
 #define LIKE_LLAMA                                                                       \
     .norm = MS_NORM_RMS, .norms_per_layer = 2, .final_norm = true,                       \
     .activation = MS_ACT_SWIGLU, .position = MS_POSITION_ROTARY
-#define LIKE_GEMMA LIKE_LLAMA, .post_norms = true, .norm_plus_one = true
-/* Values of GPT-like classes: layer norms with biases, MLP without a gate. */
+/* Models of GPT-like classes: layer norms with biases, MLP without a gate. */
 #define LIKE_GPT                                                                         \
     .norm = MS_NORM_LAYER, .norm_bias = true, .norms_per_layer = 2, .final_norm = true,  \
-    .activation = MS_ACT_GELU, .norm_epsilon = 1e-5, .rotary_base = 10000.0
+    .activation = MS_ACT_GELU, NUMBERS(1e-5, 1e4)
+#define PARALLEL   .parallel_block = true, .norms_per_layer = 1
+#define POST_NORMS .post_norms = true, .no_pre_norms = true
+#define WHOLE_NORM .qk_norm = true, .qk_norm_whole = true
+
+#define LLAMA(...) .activation = "silu", .model = {LIKE_LLAMA, __VA_ARGS__}
+#define GEMMA(...)                                                                       \
+    .activation = "gelu_pytorch_tanh", .scales_embedding = true,                         \
+    .model = {LIKE_LLAMA, .norm_plus_one = true, .tied_embeddings = true, __VA_ARGS__}
+#define GPT(word, ...)                                                                   \
+    .activation = (word), .inner_multiple = 4, .model = {LIKE_GPT, __VA_ARGS__}
+#define OLMO_NORM .norm = MS_NORM_LAYER, .plain_norms = true
+#define COHERE(...)                                                                      \
+    .activation = "silu", .model = {.norm = MS_NORM_LAYER,                               \
+                                    .final_norm = true,                                  \
+                                    .activation = MS_ACT_SWIGLU,                         \
+                                    .position = MS_POSITION_ROTARY,                      \
+                                    .rotary_interleaved = true,                          \
+                                    .tied_embeddings = true,                             \
+                                    .logit_scale = 0.0625,                               \
+                                    PARALLEL,                                            \
+                                    NUMBERS(1e-5, 1e4),                                  \
+                                    __VA_ARGS__}
+#define QWEN_VL_SIZES(l, n, kv, d) SIZES(151936, 4096, 22016, l, n, kv, d, 128000)
 
 const ms_hf_family ms_hf_families[] = {
-    {"llama", {core_keys, llama_keys}, {.model = {LIKE_LLAMA}}, NULL},
-    {"mistral", {core_keys, mistral_keys}, {.model = {LIKE_LLAMA}}, NULL},
-    {"mixtral",
-     {core_keys, mixtral_keys},
-     {.model = {LIKE_LLAMA,
-                .moe = {.router = MS_ROUTER_TOPK_SOFTMAX, .norm_topk = true}}},
+    /* ---- dense, Llama-like ---- */
+    {"llama",
+     {LLAMA_KEYS, ms_hf_bias_keys},
+     {LLAMA(SIZES(32000, 4096, 11008, 32, 32, 0, 0, 2048), NUMBERS(1e-6, 1e4))},
+     NULL},
+    {"mistral",
+     {LLAMA_KEYS, ms_hf_window_keys},
+     {LLAMA(SIZES(32000, 4096, 14336, 32, 32, 8, 0, 131072), NUMBERS(1e-6, 1e4)),
+      .sliding_window = 4096},
+     NULL},
+    {"ministral3",
+     {LLAMA_KEYS},
+     {LLAMA(SIZES(131072, 4096, 14336, 34, 32, 8, 128, 262144), NUMBERS(1e-5, 1e6))},
      NULL},
     {"qwen2",
-     {core_keys, qwen_keys, qwen_window_keys},
-     {.model = {LIKE_LLAMA, .qkv_bias = true}, .layer_types = true},
-     finish_qwen},
-    {"qwen2_moe",
-     {core_keys, qwen_keys, qwen_moe_keys, qwen2_moe_keys},
-     {.model = {LIKE_LLAMA, .moe = {.shared_gate = true}}, .layer_types = true},
-     finish_qwen},
+     {QWEN_KEYS},
+     {LLAMA(SIZES(151936, 4096, 22016, 32, 32, 32, 0, 32768), NUMBERS(1e-6, 1e4),
+            .qkv_bias = true),
+      .sliding_window = 4096, .max_window_layers = 28},
+     ms_hf_finish_qwen},
+    {"mimo",
+     {QWEN_KEYS, ms_hf_qkv_bias_keys, ms_hf_router_keys},
+     {LLAMA(SIZES(151936, 4096, 22016, 32, 32, 32, 0, 32768), NUMBERS(1e-6, 1e4),
+            .qkv_bias = true),
+      .sliding_window = 4096, .max_window_layers = 28},
+     ms_hf_finish_qwen},
+    {"qwen2_vl_text",
+     {QWEN_KEYS},
+     {LLAMA(SIZES(152064, 8192, 29568, 80, 64, 8, 0, 32768), NUMBERS(1e-5, 1e6),
+            .qkv_bias = true),
+      .sliding_window = 4096, .max_window_layers = 80},
+     ms_hf_finish_qwen},
+    {"qwen2_5_omni_text",
+     {QWEN_KEYS},
+     {LLAMA(NO_SIZES, NUMBERS(1e-6, 1e6), .qkv_bias = true), .sliding_window = 32768,
+      .max_window_layers = 28},
+     ms_hf_finish_qwen},
     {"qwen3",
-     {core_keys, qwen_keys, qwen_window_keys, qwen3_keys},
-     {.model = {LIKE_LLAMA, .qk_norm = true}, .layer_types = true},
-     finish_qwen},
-    {"qwen3_moe",
-     {core_keys, qwen_keys, qwen_moe_keys, qwen3_keys},
-     {.model = {LIKE_LLAMA, .qk_norm = true}},
-     finish_qwen},
-    {"deepseek_v2",
-     {core_keys, deepseek_keys, deepseek_moe_keys},
-     {.model = {LIKE_LLAMA}},
-     finish_deepseek},
-    {"deepseek_v3",
-     {core_keys, deepseek_keys, deepseek_moe_keys},
-     {.model = {LIKE_LLAMA}},
-     finish_deepseek},
-    {"gemma2",
-     {core_keys, gemma2_keys},
-     {.model = {LIKE_GEMMA},
-      .scales_embedding = true,
-      .layer_types = true,
-      .sliding_period = 2},
+     {QWEN_KEYS, ms_hf_bias_keys},
+     {LLAMA(SIZES(151936, 4096, 22016, 32, 32, 32, 128, 32768), NUMBERS(1e-6, 1e4),
+            .qk_norm = true),
+      .sliding_window = 4096, .max_window_layers = 28},
+     ms_hf_finish_qwen},
+    {"qwen3_vl_text",
+     {LLAMA_KEYS, ms_hf_bias_keys},
+     {LLAMA(QWEN_VL_SIZES(32, 32, 32, 128), NUMBERS(1e-6, 5e6), .qk_norm = true)},
      NULL},
-    {"gemma3",
-     {gemma3_keys},
-     {.model = {LIKE_GEMMA, .qk_norm = true},
-      .scales_embedding = true,
-      .layer_types = true},
+    {"seed_oss",
+     {LLAMA_KEYS, ms_hf_qkv_bias_keys, ms_hf_dropout_keys},
+     {LLAMA(SIZES(155136, 4096, 27648, 64, 80, 8, 128, 524288), NUMBERS(1e-6, 1e4),
+            .qkv_bias = true),
+      .dropout_rates = {0.1, 0.1}},
+     NULL},
+    {"granite",
+     {LLAMA_KEYS, ms_hf_bias_keys, ms_hf_granite_keys},
+     {LLAMA(SIZES(32000, 4096, 11008, 32, 32, 0, 0, 2048), NUMBERS(1e-6, 1e4),
+            .embedding_scale = 1.0),
+      .attention_multiplier = 1.0, .residual_multiplier = 1.0, .logits_scaling = 1.0},
+     ms_hf_finish_granite},
+    {"minicpm",
+     {LLAMA_KEYS, ms_hf_bias_keys, ms_hf_minicpm_keys},
+     {LLAMA(SIZES(32000, 4096, 11008, 32, 32, 0, 0, 2048), NUMBERS(1e-6, 1e4),
+            .embedding_scale = 1.0, .tied_embeddings = true),
+      .scale_depth = 1.0, .dim_model_base = 1.0},
+     ms_hf_finish_minicpm},
+    {"smollm3",
+     {QWEN_KEYS, ms_hf_bias_keys, ms_hf_other_keys},
+     {LLAMA(SIZES(128256, 2048, 11008, 36, 16, 4, 0, 32768), NUMBERS(1e-6, 2e6),
+            .tied_embeddings = true),
+      .max_window_layers = 28, .no_rope_period = 4},
+     ms_hf_finish_qwen},
+    {"exaone4",
+     {LLAMA_KEYS, ms_hf_window_keys},
+     {LLAMA(SIZES(102400, 4096, 16384, 32, 32, 32, 0, 2048), NUMBERS(1e-5, 1e4),
+            POST_NORMS, .qk_norm = true),
+      .sliding_window = 4096, .sliding_period = 4, .full_layers_do_not_rotate = true},
+     NULL},
+    {"ernie4_5",
+     {LLAMA_KEYS, ms_hf_all_bias_keys},
+     {LLAMA(SIZES(103424, 1024, 3072, 18, 16, 2, 128, 131072), NUMBERS(1e-5, 5e5),
+            .tied_embeddings = true, .rotary_interleaved = true)},
+     NULL},
+    {"hunyuan_v1_dense",
+     {LLAMA_KEYS, ms_hf_bias_keys},
+     {LLAMA(SIZES(290943, 4096, 11008, 32, 32, 0, 0, 2048), NUMBERS(1e-5, 1e4),
+            .qk_norm = true)},
+     NULL},
+    {"apertus",
+     {LLAMA_KEYS, ms_hf_bias_keys},
+     {.activation = "xielu",
+      .model = {.norm = MS_NORM_RMS,
+                .norms_per_layer = 2,
+                .final_norm = true,
+                .activation = MS_ACT_GELU,
+                .position = MS_POSITION_ROTARY,
+                SIZES(131072, 4096, 14336, 32, 32, 0, 0, 65536),
+                NUMBERS(1e-5, 1.2e7),
+                .qk_norm = true,
+                .rotary_scaling = {.kind = MS_ROTARY_SCALING_LLAMA3,
+                                   .factor = 8.0,
+                                   .original_positions = 8192.0,
+                                   .low_frequency_factor = 1.0,
+                                   .high_frequency_factor = 4.0}}},
+     NULL},
+    {"glm",
+     {LLAMA_KEYS, ms_hf_qkv_bias_keys, ms_hf_partial_keys},
+     {LLAMA(SIZES(151552, 4096, 13696, 40, 32, 2, 128, 131072), NUMBERS(1.5625e-7, 1e4),
+            .qkv_bias = true, .rotary_interleaved = true),
+      .rotary_frac = 0.5},
+     NULL},
+    {"glm4",
+     {LLAMA_KEYS, ms_hf_qkv_bias_keys, ms_hf_partial_keys},
+     {LLAMA(SIZES(151552, 4096, 13696, 40, 32, 2, 128, 131072), NUMBERS(1.5625e-7, 1e4),
+            .qkv_bias = true, .rotary_interleaved = true, .post_norms = true),
+      .rotary_frac = 0.5},
+     NULL},
+    {"phi3",
+     {LLAMA_KEYS, ms_hf_bias_keys, ms_hf_partial_keys, ms_hf_window_keys,
+      ms_hf_dropout_keys, ms_hf_other_keys},
+     {LLAMA(SIZES(32064, 3072, 8192, 32, 32, 0, 0, 4096), NUMBERS(1e-5, 1e4)),
+      .rotary_frac = 1.0},
+     NULL},
+    {"olmo",
+     {LLAMA_KEYS, ms_hf_bias_keys, ms_hf_other_keys},
+     {.activation = "silu",
+      .model = {OLMO_NORM, .norms_per_layer = 2, .final_norm = true,
+                .activation = MS_ACT_SWIGLU, .position = MS_POSITION_ROTARY,
+                SIZES(50304, 4096, 11008, 32, 32, 0, 0, 2048), NUMBERS(1e-5, 1e4)}},
+     ms_hf_finish_clip},
+    {"olmo2",
+     {LLAMA_KEYS, ms_hf_bias_keys},
+     {LLAMA(SIZES(50304, 4096, 11008, 32, 32, 0, 0, 2048), NUMBERS(1e-5, 1e4), POST_NORMS,
+            WHOLE_NORM)},
+     NULL},
+    {"olmo3",
+     {LLAMA_KEYS, ms_hf_bias_keys, ms_hf_window_keys},
+     {LLAMA(SIZES(50304, 4096, 11008, 32, 32, 0, 0, 2048), NUMBERS(1e-5, 1e4), POST_NORMS,
+            WHOLE_NORM),
+      .sliding_window = 4096, .sliding_period = 4, .unscaled_windows = true},
+     NULL},
+    {"gemma",
+     {LLAMA_KEYS, ms_hf_bias_keys},
+     {GEMMA(SIZES(256000, 3072, 24576, 28, 16, 16, 256, 8192), NUMBERS(1e-6, 1e4))},
+     ms_hf_finish_gemma},
+    {"gemma2",
+     {LLAMA_KEYS, ms_hf_bias_keys, ms_hf_window_keys, ms_hf_gemma_keys},
+     {GEMMA(SIZES(256000, 2304, 9216, 26, 8, 4, 256, 8192), NUMBERS(1e-6, 1e4),
+            .post_norms = true, .query_pre_attn_scalar = 256.0, .attention_softcap = 50.0,
+            .logit_softcap = 30.0),
+      .sliding_window = 4096, .sliding_period = 2},
      NULL},
     {"gemma3_text",
-     {gemma3_keys},
-     {.model = {LIKE_GEMMA, .qk_norm = true},
-      .scales_embedding = true,
-      .layer_types = true},
+     {LLAMA_KEYS, ms_hf_bias_keys, ms_hf_window_keys, ms_hf_gemma_keys},
+     {GEMMA(SIZES(262208, 2304, 9216, 26, 8, 4, 256, 131072), NUMBERS(1e-6, 1e6),
+            .post_norms = true, .query_pre_attn_scalar = 256.0, .qk_norm = true,
+            .rotary_local_base = 1e4),
+      .sliding_window = 4096, .sliding_period = 6},
      NULL},
+    /* ---- dense, with layer norms ---- */
+    {"cohere",
+     {LLAMA_KEYS, ms_hf_bias_keys, ms_hf_other_keys},
+     {COHERE(SIZES(256000, 8192, 22528, 40, 64, 0, 0, 8192))},
+     ms_hf_finish_parallel},
+    {"cohere2",
+     {LLAMA_KEYS, ms_hf_bias_keys, ms_hf_window_keys, ms_hf_other_keys},
+     {COHERE(SIZES(256000, 8192, 22528, 40, 64, 0, 128, 8192)), .sliding_window = 4096,
+      .sliding_period = 4, .full_layers_do_not_rotate = true},
+     ms_hf_finish_parallel},
+    {"stablelm",
+     {LLAMA_KEYS, ms_hf_qkv_bias_keys, ms_hf_partial_keys, ms_hf_dropout_keys,
+      ms_hf_other_keys},
+     {.activation = "silu",
+      .rotary_frac = 0.25,
+      .model = {.norm = MS_NORM_LAYER,
+                .norm_bias = true,
+                .norms_per_layer = 2,
+                .final_norm = true,
+                .activation = MS_ACT_SWIGLU,
+                .position = MS_POSITION_ROTARY,
+                SIZES(50304, 2560, 6912, 32, 32, 32, 0, 4096),
+                NUMBERS(1e-5, 1e4)}},
+     ms_hf_finish_parallel},
+    {"nemotron",
+     {LLAMA_KEYS, ms_hf_bias_keys, ms_hf_partial_keys},
+     {.activation = "relu2",
+      .rotary_frac = 0.5,
+      .model = {.norm = MS_NORM_LAYER,
+                .norm_bias = true,
+                .norms_per_layer = 2,
+                .final_norm = true,
+                .activation = MS_ACT_RELU2,
+                .norm_plus_one = true,
+                SIZES(256000, 6144, 24576, 32, 48, 0, 128, 4096),
+                NUMBERS(1e-5, 1e4)}},
+     NULL},
+    {"starcoder2",
+     {LLAMA_KEYS, ms_hf_all_bias_keys, ms_hf_dropout_keys, ms_hf_window_keys},
+     {GPT("gelu_pytorch_tanh", .tied_embeddings = true,
+          SIZES(49152, 3072, 12288, 30, 24, 2, 0, 4096)),
+      .all_biases = true},
+     NULL},
+    {"phi",
+     {LLAMA_KEYS, ms_hf_dropout_keys, ms_hf_partial_keys, ms_hf_other_keys},
+     {GPT("gelu_new", .parallel_block = true, .head_bias = true,
+          SIZES(51200, 2048, 8192, 24, 32, 0, 0, 2048)),
+      .rotary_frac = 0.5, .all_biases = true},
+     ms_hf_finish_phi},
     {"gpt2",
-     {gpt2_keys},
-     {.model = {LIKE_GPT, .position = MS_POSITION_LEARNED, .mlp_bias = true},
-      .attention_bias = true},
-     finish_gpt2},
-    {"gpt_neox",
-     {core_keys, gpt_neox_keys},
-     {.model = {LIKE_GPT, .position = MS_POSITION_ROTARY, .mlp_bias = true}},
+     {GPT_KEYS},
+     {GPT("gelu_new", .position = MS_POSITION_LEARNED, .tied_embeddings = true,
+          SIZES(50257, 768, 0, 12, 12, 0, 0, 1024)),
+      .all_biases = true, .dropout_rates = {0.1, 0.1, 0.1}},
      NULL},
+    {"gpt_bigcode",
+     {GPT_KEYS, ms_hf_falcon_keys},
+     {GPT("gelu_pytorch_tanh", .position = MS_POSITION_LEARNED, .tied_embeddings = true,
+          SIZES(50257, 768, 0, 12, 12, 0, 0, 1024)),
+      .all_biases = true, .multi_query = true, .dropout_rates = {0.1, 0.1, 0.1}},
+     ms_hf_finish_multi_query},
+    {"gpt_neo",
+     {GPT_KEYS, ms_hf_window_keys},
+     {GPT("gelu_new", .position = MS_POSITION_LEARNED, .tied_embeddings = true,
+          .attention_out_bias = true, .mlp_bias = true, .query_pre_attn_scalar = 1.0,
+          SIZES(50257, 2048, 0, 24, 16, 0, 0, 2048)),
+      .sliding_window = 256, .sliding_period = 2, .first_is_full = true},
+     NULL},
+    {"gpt_neox",
+     {ms_hf_size_keys, ms_hf_head_keys, ms_hf_rope_keys, ms_hf_width_keys,
+      ms_hf_bias_keys, ms_hf_dropout_keys, ms_hf_partial_keys, ms_hf_other_keys},
+     {GPT("gelu", .mlp_bias = true, .parallel_block = true,
+          SIZES(50432, 6144, 24576, 44, 64, 0, 0, 2048)),
+      .attention_bias = true, .rotary_frac = 0.25},
+     NULL},
+    {"gptj",
+     {GPT_KEYS, ms_hf_partial_keys},
+     {GPT("gelu_new", .parallel_block = true, .mlp_bias = true, .head_bias = true,
+          .rotary_dim = 64, .rotary_interleaved = true,
+          SIZES(50400, 4096, 0, 28, 16, 0, 0, 2048))},
+     ms_hf_finish_parallel},
+    {"codegen",
+     {GPT_KEYS, ms_hf_partial_keys},
+     {GPT("gelu_new", .parallel_block = true, .mlp_bias = true, .head_bias = true,
+          .rotary_dim = 64, .rotary_interleaved = true,
+          SIZES(50400, 4096, 0, 28, 16, 0, 0, 2048))},
+     ms_hf_finish_parallel},
     {"opt",
-     {opt_keys},
-     {.model = {LIKE_GPT, .position = MS_POSITION_LEARNED}},
-     finish_opt},
+     {ms_hf_size_keys, ms_hf_head_keys, ms_hf_width_keys, ms_hf_all_bias_keys,
+      ms_hf_dropout_keys, ms_hf_opt_keys},
+     {GPT("relu", .position = MS_POSITION_LEARNED, .tied_embeddings = true,
+          SIZES(50272, 768, 3072, 12, 12, 0, 0, 2048)),
+      .all_biases = true, .norm_before = true, .norm_affine = true,
+      .dropout_rates = {0.1}},
+     ms_hf_finish_opt},
+    {"bloom",
+     {GPT_KEYS},
+     {GPT("gelu_new", .position = MS_POSITION_ALIBI, .tied_embeddings = true,
+          .embedding_norm = true, SIZES(250880, 64, 0, 2, 8, 0, 0, 2048)),
+      .all_biases = true},
+     NULL},
+    {"falcon",
+     {GPT_KEYS, ms_hf_group_keys, ms_hf_rope_keys, ms_hf_all_bias_keys,
+      ms_hf_falcon_keys},
+     {GPT("gelu", .tied_embeddings = true, SIZES(65024, 4544, 0, 32, 71, 0, 0, 2048)),
+      .multi_query = true, .parallel_attn = true},
+     ms_hf_finish_falcon},
+    {"mpt",
+     {GPT_KEYS, ms_hf_group_keys, ms_hf_falcon_keys, ms_hf_other_keys},
+     {.activation = "gelu",
+      .inner_multiple = 4,
+      .alibi = true,
+      .model = {.norm = MS_NORM_LAYER,
+                .norms_per_layer = 2,
+                .final_norm = true,
+                .activation = MS_ACT_GELU,
+                .position = MS_POSITION_ALIBI,
+                .tied_embeddings = true,
+                NUMBERS(1e-5, 1e4),
+                SIZES(50368, 2048, 0, 24, 16, 0, 0, 2048)}},
+     ms_hf_finish_mpt},
+    /* ---- mixtures of experts ---- */
+    {"mixtral",
+     {MIXTRAL_KEYS, ms_hf_window_keys},
+     {LLAMA(ONLY_EXPERTS(32000, 4096, 14336, 32, 32, 8, 0, 131072, 8, 2),
+            NUMBERS(1e-5, 1e6), CHOSEN_SOFTMAX)},
+     NULL},
+    {"phimoe",
+     {MIXTRAL_KEYS, ms_hf_bias_keys, ms_hf_window_keys, ms_hf_other_keys},
+     {.activation = "silu",
+      .model = {.norm = MS_NORM_LAYER,
+                .norm_bias = true,
+                .norms_per_layer = 2,
+                .final_norm = true,
+                .activation = MS_ACT_SWIGLU,
+                .position = MS_POSITION_ROTARY,
+                .moe.norm_topk = true,
+                ONLY_EXPERTS(32064, 4096, 6400, 32, 32, 8, 0, 131072, 16, 2),
+                NUMBERS(1e-5, 1e6)}},
+     ms_hf_finish_phimoe},
+    {"granitemoe",
+     {MIXTRAL_KEYS, ms_hf_bias_keys, ms_hf_granite_keys},
+     {LLAMA(ONLY_EXPERTS(32000, 4096, 11008, 32, 32, 0, 0, 2048, 8, 2),
+            NUMBERS(1e-6, 1e4), CHOSEN_SOFTMAX, .embedding_scale = 1.0),
+      .attention_multiplier = 1.0, .residual_multiplier = 1.0, .logits_scaling = 1.0},
+     ms_hf_finish_granite},
+    {"granitemoeshared",
+     {MIXTRAL_KEYS, ms_hf_bias_keys, ms_hf_granite_keys, ms_hf_shared_keys},
+     {LLAMA(ONLY_EXPERTS(32000, 4096, 11008, 32, 32, 0, 0, 2048, 8, 2),
+            NUMBERS(1e-6, 1e4), CHOSEN_SOFTMAX, .embedding_scale = 1.0),
+      .attention_multiplier = 1.0, .residual_multiplier = 1.0, .logits_scaling = 1.0},
+     ms_hf_finish_granite},
+    {"qwen2_moe",
+     {LLAMA_KEYS, ms_hf_window_keys, MOE_KEYS, ms_hf_shared_keys, ms_hf_router_keys,
+      ms_hf_qwen_moe_keys},
+     {LLAMA(SIZES(151936, 2048, 5632, 24, 16, 16, 0, 32768), NUMBERS(1e-6, 1e4),
+            EXPERTS(60, 4, 1408), .moe.shared_ffn_hidden = 5632, .moe.shared_gate = true,
+            .qkv_bias = true),
+      .sliding_window = 4096},
+     ms_hf_finish_qwen},
+    {"qwen3_moe",
+     {LLAMA_KEYS, ms_hf_window_keys, MOE_KEYS, ms_hf_router_keys, ms_hf_bias_keys,
+      ms_hf_qwen_moe_keys},
+     {LLAMA(SIZES(151936, 2048, 6144, 24, 32, 4, 0, 32768), NUMBERS(1e-6, 1e4),
+            EXPERTS(128, 8, 768), .qk_norm = true),
+      .sliding_window = 4096},
+     ms_hf_finish_qwen},
+    {"qwen3_vl_moe_text",
+     {LLAMA_KEYS, MOE_KEYS, ms_hf_router_keys, ms_hf_bias_keys},
+     {LLAMA(SIZES(151936, 2048, 5632, 24, 16, 16, 0, 128000), NUMBERS(1e-6, 5e6),
+            EXPERTS(60, 4, 1408), .moe.norm_topk = true, .qk_norm = true)},
+     NULL},
+    {"qwen3_omni_moe_text",
+     {LLAMA_KEYS, MOE_KEYS, ms_hf_router_keys, ms_hf_bias_keys},
+     {LLAMA(NO_SIZES, NUMBERS(1e-6, 1e6), EXPERTS(NO, NO, NO), .moe.norm_topk = true,
+            .qk_norm = true)},
+     NULL},
+    {"deepseek_v2",
+     {LLAMA_KEYS, MOE_KEYS, ms_hf_shared_keys, ms_hf_router_keys, ms_hf_mla_keys,
+      ms_hf_bias_keys},
+     {LLAMA(SIZES(32000, 4096, 11008, 32, 32, 0, 0, 2048), NUMBERS(1e-6, 1e4),
+            EXPERTS(64, NO, 1407), RANKS(1536, 512, 128, 64, 128),
+            .rotary_interleaved = true),
+      .num_shared_experts = 2},
+     ms_hf_finish_latent},
+    {"deepseek_v3",
+     {LLAMA_KEYS, MOE_KEYS, ms_hf_shared_keys, ms_hf_router_keys, ms_hf_mla_keys,
+      ms_hf_bias_keys},
+     {LLAMA(SIZES(129280, 7168, 18432, 61, 128, 128, 0, 4096), NUMBERS(1e-6, 1e4),
+            EXPERTS(256, 8, 2048), RANKS(1536, 512, 128, 64, 128), SIGMOID_ROUTER,
+            .moe.norm_topk = true, .moe.num_groups = 8, .moe.top_groups = 4,
+            .moe.routed_scaling = 2.5, .rotary_interleaved = true),
+      .num_shared_experts = 1, .first_k_dense = 3},
+     ms_hf_finish_latent},
+    {"glm4_moe_lite",
+     {LLAMA_KEYS, MOE_KEYS, ms_hf_shared_keys, ms_hf_router_keys, ms_hf_mla_keys,
+      ms_hf_bias_keys},
+     {LLAMA(SIZES(154880, 2048, 10240, 47, 20, 20, 0, 202752), NUMBERS(1e-5, 1e4),
+            EXPERTS(64, 4, 1536), RANKS(768, 512, 192, 64, 256), SIGMOID_ROUTER,
+            .moe.norm_topk = true, .moe.routed_scaling = 1.8, .rotary_interleaved = true),
+      .num_shared_experts = 1, .first_k_dense = 1},
+     ms_hf_finish_latent},
+    {"minicpm3",
+     {LLAMA_KEYS, ms_hf_mla_keys, ms_hf_bias_keys, ms_hf_minicpm_keys},
+     {LLAMA(SIZES(32000, 4096, 11008, 32, 32, 0, 0, 2048), NUMBERS(1e-6, 1e4),
+            RANKS(768, 256, 64, 32, 0), .embedding_scale = 1.0, .tied_embeddings = true),
+      .scale_depth = 1.0, .dim_model_base = 1.0},
+     ms_hf_finish_minicpm3},
+    {"glm4_moe",
+     {LLAMA_KEYS, MOE_KEYS, ms_hf_shared_keys, ms_hf_router_keys, ms_hf_qkv_bias_keys,
+      ms_hf_partial_keys, ms_hf_other_keys},
+     {LLAMA(SIZES(151552, 4096, 10944, 46, 96, 8, 0, 131072), NUMBERS(1e-5, 1e4),
+            EXPERTS(128, 8, 1408), SIGMOID_ROUTER, .moe.norm_topk = true,
+            .moe.routed_scaling = 1.0),
+      .num_shared_experts = 1, .first_k_dense = 1, .rotary_frac = 0.5},
+     ms_hf_finish_moe},
+    {"dots1",
+     {LLAMA_KEYS, MOE_KEYS, ms_hf_shared_keys, ms_hf_router_keys, ms_hf_bias_keys,
+      ms_hf_window_keys},
+     {LLAMA(SIZES(152064, 4608, 10944, 62, 32, 32, 0, 2048), NUMBERS(1e-6, 1e4),
+            EXPERTS(NO, NO, 1408), SIGMOID_ROUTER, .moe.routed_scaling = 1.0,
+            .qk_norm = true),
+      .num_shared_experts = NO},
+     ms_hf_finish_moe},
+    {"ernie4_5_moe",
+     {LLAMA_KEYS, MOE_KEYS, ms_hf_shared_keys, ms_hf_all_bias_keys},
+     {LLAMA(SIZES(103424, 2560, 12288, 28, 20, 4, 0, 131072), NUMBERS(1e-5, 5e5),
+            EXPERTS(64, 6, 1536), .moe.norm_topk = true, .moe.router_bias = true,
+            .tied_embeddings = true, .rotary_interleaved = true),
+      .num_shared_experts = 2, .first_k_dense = 1},
+     NULL},
+    {"hunyuan_v1_moe",
+     {LLAMA_KEYS, MOE_KEYS, ms_hf_shared_keys, ms_hf_bias_keys},
+     {LLAMA(SIZES(290943, 4096, 11008, 32, 32, 0, 0, 2048), NUMBERS(1e-5, 1e4),
+            EXPERTS(1, 1, 0), .moe.norm_topk = true, .qk_norm = true),
+      .num_shared_experts = 1},
+     ms_hf_finish_hunyuan},
+    {"minimax_m2",
+     {MIXTRAL_KEYS, ms_hf_router_keys, ms_hf_shared_keys, ms_hf_partial_keys,
+      ms_hf_other_keys},
+     {LLAMA(ONLY_EXPERTS(200064, 3072, 1536, 62, 48, 8, 128, 196608, 256, 8),
+            NUMBERS(1e-6, 5e6), SIGMOID_ROUTER, .moe.norm_topk = true, .rotary_dim = 64,
+            WHOLE_NORM)},
+     ms_hf_finish_minimax},
+    {"olmoe",
+     {MIXTRAL_KEYS, ms_hf_router_keys, ms_hf_bias_keys, ms_hf_other_keys},
+     {LLAMA(ONLY_EXPERTS(50304, 2048, 2048, 16, 16, 0, 0, 4096, 64, 8),
+            NUMBERS(1e-5, 1e4), WHOLE_NORM)},
+     ms_hf_finish_clip},
+    {"flex_olmo",
+     {MIXTRAL_KEYS, ms_hf_router_keys, ms_hf_bias_keys},
+     {LLAMA(ONLY_EXPERTS(100352, 4096, 11008, 32, 32, 0, 0, 4096, 7, 5),
+            NUMBERS(1e-6, 5e5), POST_NORMS, WHOLE_NORM)},
+     NULL},
+    {"dbrx",
+     {ROTARY, ms_hf_expert_keys, ms_hf_expert_width_keys, ms_hf_dropout_keys,
+      ms_hf_other_keys},
+     {.activation = "silu",
+      .model = {.norm = MS_NORM_LAYER,
+                .norms_per_layer = 2,
+                .final_norm = true,
+                .activation = MS_ACT_SWIGLU,
+                .position = MS_POSITION_ROTARY,
+                ONLY_EXPERTS(32000, 2048, 3584, 24, 16, 1, 0, 2048, 4, 1),
+                NUMBERS(1e-5, 1e4)}},
+     ms_hf_finish_dbrx},
+    {"gpt_oss",
+     {MIXTRAL_KEYS, ms_hf_bias_keys, ms_hf_window_keys, ms_hf_other_keys},
+     {LLAMA(ONLY_EXPERTS(201088, 2880, 2880, 36, 64, 8, 64, 131072, 128, 4),
+            NUMBERS(1e-5, 1.5e5), CHOSEN_SOFTMAX, .moe.expert_bias = true,
+            .moe.logit_bias = true, .attention_sinks = true, .swiglu_limit = 7.0,
+            .rotary_scaling = {.kind = MS_ROTARY_SCALING_YARN,
+                               .factor = 32.0,
+                               .original_positions = 4096.0,
+                               .beta_fast = 32.0,
+                               .beta_slow = 1.0,
+                               .untruncated = true}),
+      .attention_bias = true, .sliding_window = 128, .sliding_period = 2},
+     NULL},
+    {"llama4_text",
+     {MIXTRAL_KEYS, ms_hf_sparse_keys, ms_hf_bias_keys, ms_hf_llama4_keys,
+      ms_hf_other_keys},
+     {LLAMA(SIZES(202048, 5120, 16384, 48, 40, 8, 128, 131072), NUMBERS(1e-5, 5e5),
+            EXPERTS(16, 1, 8192), .moe.router = MS_ROUTER_SIGMOID, .qk_norm = true,
+            .rotary_interleaved = true),
+      .num_shared_experts = 1, .sliding_window = 8192, .no_rope_period = 4},
+     ms_hf_finish_llama4},
+    /* ---- layers of Mamba-2 ---- */
+    {"mamba2",
+     {ms_hf_size_keys, ms_hf_mamba_keys, ms_hf_mamba2_keys},
+     {.activation = "silu",
+      .hybrid = MS_HF_ALL_MAMBA,
+      .conv_bias = true,
+      .mamba_expand = 2,
+      /* no attention, no MLP and no limit of positions */
+      .model = {.norm = MS_NORM_RMS,
+                .norms_per_layer = 2,
+                .final_norm = true,
+                .activation = MS_ACT_SWIGLU,
+                .position = MS_POSITION_NONE,
+                SIZES(32768, 4096, 0, 64, 0, 0, 0, 1048576),
+                NUMBERS(1e-5, 1e4),
+                MAMBA(128, 64, 8, 128, 256)}},
+     ms_hf_finish_mamba},
     {"nemotron_h",
-     {core_keys, nemotron_h_keys},
-     {.model = {.norm = MS_NORM_RMS,
+     {ATTENTION, ms_hf_width_keys, ms_hf_mamba_keys, ms_hf_expert_keys,
+      ms_hf_expert_width_keys, ms_hf_shared_keys, ms_hf_router_keys, ms_hf_bias_keys},
+     {.activation = "relu2",
+      .hybrid = MS_HF_BLOCK_LIST,
+      .conv_bias = true,
+      .model = {.norm = MS_NORM_RMS,
                 .norms_per_layer = 2,
                 .final_norm = true,
                 .activation = MS_ACT_RELU2,
                 .position = MS_POSITION_NONE,
-                .rotary_base = 10000.0,
-                .moe = {.router = MS_ROUTER_SIGMOID, .router_bias = true}},
-      .hybrid = true},
-     finish_nemotron_h},
-    {"falcon", {falcon_keys}, {.model = {LIKE_GPT}}, finish_falcon},
+                SIZES(131072, 4096, 21504, 0, 32, 8, 128, 4096),
+                NUMBERS(1e-5, 1e4),
+                MAMBA(128, 64, 8, 128, 128),
+                EXPERTS(8, 2, 7688),
+                .moe.shared_ffn_hidden = 7688,
+                .moe.norm_topk = true,
+                SIGMOID_ROUTER}},
+     ms_hf_finish_mamba},
+    {"bamba",
+     {LLAMA_KEYS, ms_hf_mamba_keys, ms_hf_partial_keys, ms_hf_bias_keys},
+     {LLAMA(SIZES(128000, 4096, 14336, 32, 32, 8, 0, 262144), NUMBERS(1e-5, 1e4),
+            MAMBA(128, 0, 1, 256, 256)),
+      .hybrid = MS_HF_MIXER_AND_MLP, .conv_bias = true, .mamba_expand = 2,
+      .rotary_frac = 0.5},
+     ms_hf_finish_mamba},
+    {"granitemoehybrid",
+     {MIXTRAL_KEYS, ms_hf_mamba_keys, ms_hf_shared_keys, ms_hf_bias_keys,
+      ms_hf_granite_keys},
+     {LLAMA(ONLY_EXPERTS(32000, 4096, 11008, 32, 32, 0, 0, 2048, 8, 2),
+            NUMBERS(1e-6, 1e4), CHOSEN_SOFTMAX, .moe.shared_ffn_hidden = 1024,
+            .embedding_scale = 1.0, MAMBA(128, 0, 1, 256, 256)),
+      .hybrid = MS_HF_MIXER_AND_MLP, .conv_bias = true, .mamba_expand = 2,
+      .attention_multiplier = 1.0, .residual_multiplier = 1.0, .logits_scaling = 1.0},
+     ms_hf_finish_granite_hybrid},
     {0},
 };

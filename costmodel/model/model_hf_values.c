@@ -60,17 +60,23 @@ static ms_status read_scaling(ms_ctx *cx, ms_jval rope, ms_model *model)
     ms_jval truncates;
     bool whole = true;
     MS_TRY(read_kind(cx, rope, &kind));
+    *s = (ms_rotary_scaling){0};
     if (strcmp(kind, "default") == 0)
         return MS_OK;
     MS_TRY(set_kind(cx, model, kind));
+    if (s->kind == MS_ROTARY_SCALING_NONE)
+        return MS_OK;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         *keys[i].to = keys[i].fallback;
         MS_TRY(optional_number(cx, rope, keys[i].key, keys[i].to));
     }
     if (ms_json_member(cx, rope, "truncate", &truncates))
         MS_TRY(ms_json_bool(cx, truncates, &whole));
-    if (!whole)
-        ms_model_add_not_executed(cx, model, "yarn without truncation");
+    double beta = 0.0; /* Ministral 3 */
+    MS_TRY(optional_number(cx, rope, "llama_4_scaling_beta", &beta));
+    if (beta > 0.0)
+        ms_model_add_not_executed(cx, model, "llama_4_scaling_beta");
+    s->untruncated = !whole && s->kind == MS_ROTARY_SCALING_YARN;
     return MS_OK;
 }
 
@@ -79,9 +85,11 @@ static ms_status read_rope(ms_ctx *cx, ms_hf_import *import)
 {
     ms_model *model = &import->config.model;
     ms_jval rope, part;
-    if (ms_json_member(cx, import->root, "rope_scaling", &rope) &&
-        ms_json_is_object(rope))
-        MS_TRY(read_scaling(cx, rope, model));
+    if (ms_json_member(cx, import->root, "rope_scaling", &rope)) {
+        model->rotary_scaling = (ms_rotary_scaling){0}; /* null, too: no scaling */
+        if (ms_json_is_object(rope))
+            MS_TRY(read_scaling(cx, rope, model));
+    }
     if (!ms_json_member(cx, import->root, "rope_parameters", &rope) ||
         !ms_json_is_object(rope))
         return MS_OK;
@@ -144,6 +152,12 @@ static const struct {
     {"scale_emb", 1.0},
     {"scale_depth", 0.0},
     {"clip_qkv", 0.0},
+    {"attn_config.clip_qkv", 0.0},
+    {"attn_config.prefix_lm", 0.0},
+    {"attn_config.softmax_scale", 0.0},
+    {"scale_attn_by_inverse_layer_idx", 0.0},
+    {"scale_attn_weights", 1.0},
+    {"time_step_limit", 0.0},
     {"routed_scaling_factor", 1.0},
     {"n_group", 1.0},
     {"attention_chunk_size", 0.0},
@@ -158,10 +172,9 @@ static const struct {
 
 static bool reads_key(const ms_hf_family *family, const char *key)
 {
-    size_t num_tables = sizeof family->keys / sizeof family->keys[0];
-    for (size_t i = 0; i < num_tables && family->keys[i] != NULL; i++)
-        for (const ms_hf_key *k = family->keys[i]; k->name != NULL; k++)
-            if (strcmp(k->name, key) == 0 || (k->alias && strcmp(k->alias, key) == 0))
+    for (const ms_hf_key *const *table = family->keys; *table != NULL; table++)
+        for (const ms_hf_key *k = *table; k->names != NULL; k++)
+            if (ms_hf_has_name(k->names, key))
                 return true;
     return false;
 }
@@ -178,15 +191,24 @@ static bool number_of(ms_ctx *cx, ms_jval value, double *out)
     return ms_json_number(&quiet, value, -1e300, 1e300, out) == MS_OK;
 }
 
+/* Whether a value is null, `neutral`, or limits without an effect: [0, Infinity], whose
+ * second element is no finite number. */
+static bool is_neutral(ms_ctx *cx, ms_jval value, double neutral)
+{
+    double number = 0.0;
+    if (ms_json_is_array(value) && ms_json_length(value) == 2)
+        return number_of(cx, ms_json_element(cx, value, 0), &number) && number == 0.0 &&
+               !number_of(cx, ms_json_element(cx, value, 1), &number);
+    return ms_json_is_null(value) || (number_of(cx, value, &number) && number == neutral);
+}
+
 static void note_unread_keys(ms_ctx *cx, ms_hf_import *import, const ms_hf_family *family)
 {
     for (size_t i = 0; i < sizeof value_keys / sizeof *value_keys; i++) {
         const char *key = value_keys[i].key;
         ms_jval value;
-        double number = 0.0;
-        if (reads_key(family, key) || !ms_json_member(cx, import->root, key, &value) ||
-            ms_json_is_null(value) ||
-            (number_of(cx, value, &number) && number == value_keys[i].neutral))
+        if (reads_key(family, key) || !ms_hf_find(cx, import->root, key, &value) ||
+            is_neutral(cx, value, value_keys[i].neutral))
             continue;
         ms_model_add_not_executed(cx, &import->config.model, key);
     }
@@ -234,6 +256,32 @@ static const char *const other_keys[] = {
     "gradient_checkpointing",
     "pretraining_tp",
     "ep_size",
+    "no_rope_layers",
+    "attention_types",
+    "attention_layers",
+    "layers_block_type",
+    "attn_layer_indices",
+    "attn_config",
+    "ffn_config",
+    "vision_config",
+    "audio_config",
+    "moe_layers",
+    "mlp_layer_types",
+    "time_step_rank",
+    "mamba_hidden_act",
+    "residual_in_fp32",
+    "original_max_position_embeddings",
+    "initial_context_length",
+    "is_llama_config",
+    "max_length",
+    "attention_softmax_in_fp32",
+    "scale_attention_softmax_in_fp32",
+    "logits_to_keep",
+    "z_loss_coefficient",
+    "router_jitter_noise",
+    "input_jitter_noise",
+    "init_method",
+    "for_llm_class",
     "num_logits_to_keep",
     "use_mamba_kernels",
     "initializer_range",
@@ -259,7 +307,6 @@ static const char *const other_keys[] = {
     "seq_aux",
     "n_ctx",               /* GPT-2: n_positions again */
     "sliding_window_size", /* Gemma 2: sliding_window again */
-    "expand",              /* Nemotron-H: its heads and their width say it */
 };
 
 static bool is_known_key(const ms_hf_family *family, const char *key)
@@ -304,6 +351,9 @@ ms_status ms_hf_read_values(ms_ctx *cx, ms_hf_import *import, const ms_hf_family
     ms_model *model = &import->config.model;
     MS_TRY(read_rope(cx, import));
     set_rotary_dim(&import->config);
+    if (import->config.unscaled_windows &&
+        model->rotary_scaling.kind != MS_ROTARY_SCALING_NONE)
+        model->rotary_local_base = model->rotary_base;
     if (import->config.scales_embedding)
         model->embedding_scale = sqrt((double)model->hidden);
     note_unread_keys(cx, import, family);

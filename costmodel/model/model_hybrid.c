@@ -78,6 +78,12 @@ ms_status ms_model_read_hybrid(ms_ctx *cx, ms_jval pattern, ms_model *model)
 {
     const char *text = "";
     MS_TRY(ms_json_text(cx, pattern, &text));
+    return ms_model_set_hybrid(cx, pattern, text, model);
+}
+
+ms_status ms_model_set_hybrid(ms_ctx *cx, ms_jval pattern, const char *text,
+                              ms_model *model)
+{
     size_t length = strlen(text);
     if (length != (size_t)model->num_layers)
         return ms_json_fail(cx, pattern, "a pattern of %zu letters for %ld layers",

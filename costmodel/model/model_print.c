@@ -23,6 +23,8 @@ static void print_row(FILE *out, const char *what)
 
 static void print_attention(FILE *out, const ms_model *model)
 {
+    if (ms_model_mixers(model, MS_MIXER_ATTENTION) == 0)
+        return;
     print_row(out, "attention");
     if (model->attention == MS_ATTENTION_MLA) {
         ms_print(out, "MLA, %ld heads of %ld + %ld (values %ld), ranks: kv %ld",

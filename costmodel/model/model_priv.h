@@ -18,6 +18,9 @@ bool ms_model_set_layer(ms_model *model, long layer_idx, ms_layer_kind kind);
 /* Sets the kinds of layers by Nemotron-H's "hybrid_override_pattern": M Mamba-2, *
  * attention, - MLP, E experts. MS_EINPUT: other letters, or not one per layer. */
 ms_status ms_model_read_hybrid(ms_ctx *cx, ms_jval pattern, ms_model *model);
+/* Sets them by a text of these letters; `pattern` is the value that messages locate. */
+ms_status ms_model_set_hybrid(ms_ctx *cx, ms_jval pattern, const char *text,
+                              ms_model *model);
 /* The "hybrid_override_pattern" of a hybrid model (ms_model_is_hybrid), in the arena. */
 const char *ms_model_hybrid_text(ms_arena *arena, const ms_model *model);
 /* Checks sizes of Mamba-2 mixers; refuses hybrid layers with parallel_block. */
@@ -25,7 +28,7 @@ ms_status ms_model_check_hybrid(ms_ctx *cx, const ms_model *model, ms_loc loc);
 
 /* Checks features that change values: rotary positions and groups of experts. */
 ms_status ms_model_check_values(ms_ctx *cx, const ms_model *model, ms_loc loc);
-/* Adds a feature to model->not_executed; the text must live as long as the model. */
+/* Adds a feature to model->not_executed, once; the text must live as long as the model. */
 void ms_model_add_not_executed(ms_ctx *cx, ms_model *model, const char *name);
 
 /* Reads a model file of format meshsim.model-config/1. */

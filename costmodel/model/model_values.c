@@ -3,12 +3,14 @@
 #include "costmodel/model/model_priv.h"
 
 #include <math.h>
+#include <string.h>
 
 void ms_model_add_not_executed(ms_ctx *cx, ms_model *model, const char *name)
 {
     int num = 0;
-    while (model->not_executed != NULL && model->not_executed[num] != NULL)
-        num++;
+    for (; model->not_executed != NULL && model->not_executed[num] != NULL; num++)
+        if (strcmp(model->not_executed[num], name) == 0)
+            return;
     const char **names = MS_NEW_ARRAY(cx->arena, num + 2, const char *);
     for (int i = 0; i < num; i++)
         names[i] = model->not_executed[i];
@@ -38,10 +40,10 @@ static ms_status check_scaling(ms_ctx *cx, const ms_rotary_scaling *s, ms_loc lo
         return ms_fail(cx, MS_EINPUT, loc,
                        "this rotary scaling needs the original number of positions");
     if (llama3 && !(s->low_frequency_factor > 0.0 &&
-                    s->high_frequency_factor > s->low_frequency_factor)) {
+                    s->high_frequency_factor >= s->low_frequency_factor)) {
         return ms_fail(cx, MS_EINPUT, loc,
                        "the high frequency factor of llama3's rotary scaling, %g, must "
-                       "be more than the low one, %g, and both more than 0",
+                       "be at least the low one, %g, and both more than 0",
                        s->high_frequency_factor, s->low_frequency_factor);
     }
     if (yarn && !(s->beta_slow > 0.0 && s->beta_fast >= s->beta_slow)) {

@@ -37,6 +37,8 @@ static bool has_not_executed(const ms_model *m)
     X(layer_norm, "layer norm", m->norm == MS_NORM_LAYER, true, true, PRICED)            \
     X(norms_that_multiply_by_one_plus_weight, "norms that multiply by 1 + weight",       \
       m->norm_plus_one, true, true, FUSED)                                               \
+    X(norms_without_weights, "norms without weights", m->plain_norms, false, false,      \
+      PRICED)                                                                            \
     X(norms_after_attention_and_mlp, "norms after attention and MLP", m->post_norms,     \
       true, true, PRICED)                                                                \
     X(no_norms_before_attention_and_mlp, "no norms before attention and MLP",            \
@@ -44,6 +46,9 @@ static bool has_not_executed(const ms_model *m)
     X(norms_of_all_queries_and_all_keys, "norms over all queries and all keys",          \
       m->qk_norm_whole, true, true, PRICED)                                              \
     X(norms_of_queries_and_keys, "norms of queries and keys", m->qk_norm, true, true,    \
+      PRICED)                                                                            \
+    X(norms_of_heads_with_weights_of_their_own,                                          \
+      "norms of heads with weights of their own", m->qk_norm_head_weights, false, false, \
       PRICED)                                                                            \
     X(norm_of_the_embedding, "norm of the embedding", m->embedding_norm, true, true,     \
       PRICED)                                                                            \
@@ -59,6 +64,8 @@ static bool has_not_executed(const ms_model *m)
     X(bias_of_the_routers_logits, "bias of the router's logits", m->moe.logit_bias,      \
       true, true, PRICED)                                                                \
     X(clamped_swiglu, "clamped SwiGLU", m->swiglu_limit > 0.0, true, false, FUSED)       \
+    X(activations_with_learned_numbers, "activations with learned numbers",              \
+      m->mlp_scalars > 0, false, false, NOT_PRICED)                                      \
     X(attention_sinks, "attention sinks", m->attention_sinks, true, false, PRICED)       \
     X(grouped_queries, "grouped queries",                                                \
       m->attention == MS_ATTENTION_GQA && m->num_kv_heads < m->num_heads, true, true,    \
