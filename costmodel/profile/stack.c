@@ -346,11 +346,13 @@ ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute)
                    {&adapted.grad_comm_bytes, 1}, {&adapted.param_comm_bytes, 1},
                    {&adapted.logit_bytes, 1},     {&adapted.optimizer_bytes, 8},
                    {&adapted.loss_bytes, 4},      {&adapted.host_update_bytes, 7}};
-    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-        if (figures[i].figure->value > 0.0) /* 0: there is no such thing */
-            *figures[i].figure =
-                (ms_coefficient){figures[i].elements * bytes, MS_SPEC,
-                                 "states, messages and logits are in the compute type"};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        if (figures[i].figure->value == 0.0) /* there is no such thing */
+            continue;
+        *figures[i].figure =
+            (ms_coefficient){figures[i].elements * bytes, MS_SPEC,
+                             "states, messages and logits are in the compute type"};
+    }
     adapted.states_in_compute_type = false;
     return adapted;
 }

@@ -1,4 +1,4 @@
-/* What a run keeps in host memory makes the round trip: random plans have the same losses,
+/* Tensors in host memory make the round trip: random plans have the same losses,
  * gradients and weights, to the bit, as without offload. Memory that a rank gives back is
  * overwritten, and new memory holds no numbers, so that what was not copied is seen. */
 #include "tests/support/run_cases.h"

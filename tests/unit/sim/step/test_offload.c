@@ -127,7 +127,8 @@ static void ranks_share_links_and_memory(void **state)
     ASSERT_NEAR(ms_states_update_s(b->workload, &one, 1e9), update_s + 4.0 / 25.0, 1e-9);
     stack->host_optimizer = MS_HOST_STATES;
     ASSERT_NEAR(ms_states_update_s(b->workload, &one, 1e9), 12.0 / 25.0, 1e-9);
-    stack->host_optimizer = MS_HOST_UPDATE; /* without a master copy parameters, too */
+    stack->host_optimizer =
+        MS_HOST_UPDATE; /* parameters come down if there is no master copy */
     stack->master_bytes.value = 0.0;
     ASSERT_NEAR(ms_states_update_s(b->workload, &one, 1e9), update_s + 6.0 / 25.0, 1e-9);
 }
