@@ -22,13 +22,10 @@ static const ms_option model_table[] = {
     {0},
 };
 
-static ms_status load(ms_ctx *cx, const char *word, const char *model_type,
-                      const ms_model **model)
+static ms_status check_type(ms_ctx *cx, const char *word, const char *model_type)
 {
-    if (model_type == NULL)
-        return ms_model_load(cx, word, model);
-    if (ms_config_is_path(word))
-        return ms_model_load_as(cx, word, model_type, model);
+    if (model_type == NULL || ms_config_is_path(word))
+        return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "--as %s is about a Hugging Face config, but \"%s\" is a name", model_type,
             word);
@@ -39,10 +36,13 @@ static ms_status write_model(ms_ctx *cx, const ms_args *args,
                              const model_options *options)
 {
     const ms_model *model;
-    MS_TRY(load(cx, args->words.words[0], options->model_type, &model));
+    const char *word = args->words.words[0], *type = options->model_type;
+    MS_TRY(check_type(cx, word, type));
+    MS_TRY(type == NULL ? ms_model_load(cx, word, &model)
+                        : ms_model_load_as(cx, word, type, &model));
     ms_note_unread_keys(cx, model);
-    if (ms_config_is_path(args->words.words[0]))
-        MS_TRY(ms_output_check_differ(cx, args->words.words[0], args->common.output));
+    if (ms_config_is_path(word))
+        MS_TRY(ms_output_check_differ(cx, word, args->common.output));
     long sequence_length = options->sequence_length.value;
     if (!options->sequence_length.given) {
         sequence_length = DEFAULT_SEQUENCE_LENGTH;

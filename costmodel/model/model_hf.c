@@ -54,11 +54,12 @@ static ms_status read_period(ms_ctx *cx, ms_jval value, const ms_hf_key *key, lo
         return read_integer(cx, value, key, out);
     MS_TRY(ms_json_text(cx, value, &letters));
     size_t locals = strspn(letters, "L");
-    if (strcmp(letters + locals, "G") != 0)
+    if (strcmp(letters + locals, "G") != 0) {
         return ms_json_fail(cx, value,
-                            "\"%s\" must be L for each layer with a window, "
-                            "then one G, such as \"LLLG\"",
+                            "\"%s\" must be L for each layer with a window, then one "
+                            "G, such as \"LLLG\"",
                             letters);
+    }
     *out = (long)locals + 1;
     return MS_OK;
 }

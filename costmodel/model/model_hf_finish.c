@@ -169,11 +169,12 @@ ms_status ms_hf_finish_granite(ms_ctx *cx, ms_hf_import *import)
 {
     ms_hf_config *config = &import->config;
     double m = config->attention_multiplier;
-    if (m <= 0.0 || config->logits_scaling <= 0.0)
+    if (m <= 0.0 || config->logits_scaling <= 0.0) {
         return ms_json_fail(cx, import->root,
                             "attention_multiplier %g and logits_scaling %g must be "
                             "more than 0",
                             m, config->logits_scaling);
+    }
     config->model.query_pre_attn_scalar = 1.0 / (m * m);
     config->model.logit_scale = 1.0 / config->logits_scaling;
     if (config->residual_multiplier != 1.0)

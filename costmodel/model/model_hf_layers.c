@@ -283,17 +283,18 @@ static ms_status block_letters(ms_ctx *cx, ms_hf_import *import, ms_jval *where,
         !ms_json_is_null(*where))
         return ms_json_text(cx, *where, text);
     MS_TRY(read_blocks(cx, import, text));
-    if (*text == NULL)
-        return ms_hf_missing_key(cx, import,
-                                 "hybrid_override_pattern\" or \"layers_block_type");
-    return MS_OK;
+    if (*text != NULL)
+        return MS_OK;
+    *text = "";
+    return ms_hf_missing_key(cx, import,
+                             "hybrid_override_pattern\" or \"layers_block_type");
 }
 
 static ms_status set_hybrid_layers(ms_ctx *cx, ms_hf_import *import)
 {
     ms_model *model = &import->config.model;
     ms_jval where = import->root;
-    const char *text = NULL;
+    const char *text = "";
     if (import->config.hybrid == MS_HF_BLOCK_LIST)
         MS_TRY(block_letters(cx, import, &where, &text));
     else if (import->config.hybrid == MS_HF_MIXER_AND_MLP)

@@ -23,15 +23,16 @@ typedef struct ms_hf_config {
     ms_model model;
     const char *activation;
     bool attention_bias; /* biases of the q, k, v and output projections */
-    bool all_biases;     /* these and biases of MLPs: one key of the class */
-    double dropout_rates[MS_HF_NUM_RATES]; /* of branches, attention, the embedding */
+    bool all_biases;     /* biases of attention and MLPs: one key of the class */
+    double
+        dropout_rates[MS_HF_NUM_RATES]; /* rates of branches, attention, the embedding */
     long inner_multiple; /* MLP width in hidden sizes where the width is null or 0 */
 
     bool use_sliding_window;
     long sliding_window;    /* window in tokens; 0: none */
     long max_window_layers; /* layers before this index have full attention */
     long sliding_period;    /* n: every n-th layer has full attention; 0: none */
-    bool first_is_full;     /* these are layers 0, n, ... and not n - 1, 2n - 1, ... */
+    bool first_is_full;     /* layers 0, n, ... are full, not n - 1, 2n - 1, ... */
     bool unscaled_windows;  /* rotary scaling is for layers with full attention alone */
     long no_rope_period;    /* n: every n-th layer does not rotate; 0: all rotate */
     bool full_layers_do_not_rotate; /* where other layers have a window */
@@ -117,9 +118,10 @@ typedef struct ms_hf_family {
  * lies in a part of it. */
 typedef struct ms_hf_alias {
     const char *model_type;
-    const char *family; /* of the language model, unless its part has a "model_type" */
-    const char *part;   /* "text_config"; NULL: the file itself */
-    bool outer_tie;     /* the outer "tie_word_embeddings" counts */
+    const char
+        *family; /* family of the language model, unless its part has a "model_type" */
+    const char *part; /* "text_config"; NULL: the file itself */
+    bool outer_tie;   /* the outer "tie_word_embeddings" counts */
 } ms_hf_alias;
 
 /* A model_type that is known, but has a kind of layer that ms_model cannot express. */

@@ -32,7 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ms_ctx cx = {.arena = ms_arena_open()};
     ms_jdoc *doc = NULL;
     ms_jval root;
-    if (ms_json_parse_python(&cx, "fuzz", (const char *)data, size, &doc, &root) == MS_OK) {
+    if (ms_json_parse_python(&cx, "fuzz", (const char *)data, size, &doc, &root) ==
+        MS_OK) {
         ms_model *model = MS_NEW(cx.arena, ms_model);
         if (ms_model_read(&cx, root, "fuzz", model) == MS_OK)
             use(model);
