@@ -32,6 +32,20 @@ static double unfused_passes(ms_op op)
     }
 }
 
+/* HBM bytes of a pointwise chain. */
+static double chain_bytes(const ms_program *program, const ms_node *node,
+                          const ms_stack *stack)
+{
+    double bytes = node->op == MS_OP_NORM        ? stack->norm_bytes.value
+                   : node->op == MS_OP_NORM_GRAD ? stack->norm_grad_bytes.value
+                                                 : 0.0;
+    /* PyTorch's layer norm is one kernel, with or without torch.compile */
+    if (bytes > 0.0 && program->model->norm == MS_NORM_RMS)
+        return bytes * ms_tensor_local_elements(program, node->out[0]);
+    return ms_node_traffic_bytes(program, node) *
+           (1.0 + unfused_passes(node->op) * stack->unfused_traffic.value);
+}
+
 /* Share of the stack's loss_bytes (HBM bytes per logit) in one operation of the loss. */
 static double loss_share(ms_op op)
 {
@@ -127,9 +141,7 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
         return ms_stream_s(pricer, loss_share(op) * stack->loss_bytes.value *
                                        ms_tensor_local_elements(program, node->in[0]));
     default:
-        return ms_stream_s(pricer, ms_node_traffic_bytes(program, node) *
-                                       (1.0 + unfused_passes(op) *
-                                                  stack->unfused_traffic.value)) +
+        return ms_stream_s(pricer, chain_bytes(program, node, stack)) +
                routing_share(node) * stack->routing_s.value * pricer->slowdown;
     }
 }
