@@ -79,7 +79,10 @@ const char *ms_pubrun_take_flags(ms_arena *arena, ms_pubrun_cells *cells)
                *reason = NULL;
     if (at == NULL)
         return NULL;
-    cells->lacks_grouping = strstr(at, "moe-grouped-gemm=True") == NULL; /* the default */
+    /* defaults of Megatron-LM's flags; a test's name tells the other choice of the mask */
+    cells->lacks_grouping = strstr(at, "moe-grouped-gemm=True") == NULL;
+    cells->makes_mask =
+        cells->model == NULL || strstr(cells->model, "no_create_attention_mask") == NULL;
     for (at += strlen("flags: "); *at != '\0' && reason == NULL;) {
         reason = take_flag(arena, at, cells);
         at += strcspn(at, ";");

@@ -189,6 +189,24 @@ static void flags_tell_which_libraries_take_memory(void **state)
     }
 }
 
+/* The mask of 4 sequences of 1024 tokens has 4 MiB; over 2 cp ranks, half of it. */
+static void the_mask_of_the_data_loader_is_counted(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    static const struct {
+        const char *id;
+        double mib;
+    } rows[] = {{"mct-011", 4}, {"mct-107", 2}};
+    for (int i = 0; i < 2; i++) {
+        double with = memory_row(cx, rows[i].id)->stack->workspace_bytes.value;
+        const ms_pubrun *without = changed_row(cx, rows[i].id, ",gpt gpt3_",
+                                               ",gpt gpt3_no_create_attention_mask_");
+        ASSERT_NEAR(with - without->stack->workspace_bytes.value,
+                    rows[i].mib * 1024 * 1024, 0);
+    }
+}
+
 static void norms_of_queries_and_keys_are_read(void **state)
 {
     (void)state;
@@ -261,6 +279,7 @@ int main(void)
         cmocka_unit_test(published_peaks_are_met),
         cmocka_unit_test(flags_in_notes_are_read),
         cmocka_unit_test(flags_tell_which_libraries_take_memory),
+        cmocka_unit_test(the_mask_of_the_data_loader_is_counted),
         cmocka_unit_test(norms_of_queries_and_keys_are_read),
         cmocka_unit_test(modules_in_flags_are_read),
         cmocka_unit_test(unknown_states_leave_the_time),
