@@ -46,18 +46,11 @@ static double chain_bytes(const ms_program *program, const ms_node *node,
            (1.0 + unfused_passes(node->op) * stack->unfused_traffic.value);
 }
 
-/* Share of the stack's loss_bytes (HBM bytes per logit) in one operation of the loss. */
+/* Share of the stack's loss_bytes (HBM bytes per logit) in an operation of the loss:
+ * maximum, sum or gradient. */
 static double loss_share(ms_op op)
 {
-    switch ((int)op) {
-    case MS_OP_LOSS_MAX:
-    case MS_OP_LOSS_SUM:
-        return 0.25;
-    case MS_OP_LOSS_GRAD:
-        return 0.5;
-    default:
-        return 0.0;
-    }
+    return op == MS_OP_LOSS_GRAD ? 0.5 : 0.25;
 }
 
 /* Seconds of separate operations on experts' rows (padding, sorting, biases), counted at
@@ -107,7 +100,6 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
     const ms_stack *stack = pricer->stack;
-    ms_op op = (ms_op)node->op;
     const ms_pointwise_profile *pointwise = ms_pricer_pointwise(pricer, node->op);
     if (node->op == MS_OP_ADAM)
         return ms_update_s(pricer, ms_tensor_local_elements(program, node->in[0]));
@@ -138,7 +130,7 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     case MS_OP_LOSS_MAX:
     case MS_OP_LOSS_SUM:
     case MS_OP_LOSS_GRAD:
-        return ms_stream_s(pricer, loss_share(op) * stack->loss_bytes.value *
+        return ms_stream_s(pricer, loss_share(node->op) * stack->loss_bytes.value *
                                        ms_tensor_local_elements(program, node->in[0]));
     default:
         return ms_stream_s(pricer, chain_bytes(program, node, stack)) +
