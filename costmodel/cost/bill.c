@@ -32,18 +32,25 @@ static double unfused_passes(ms_op op)
     }
 }
 
-/* Share of the stack's loss_bytes (HBM bytes per logit) in one operation of the loss. */
+/* HBM bytes of a pointwise chain. */
+static double chain_bytes(const ms_program *program, const ms_node *node,
+                          const ms_stack *stack)
+{
+    double bytes = node->op == MS_OP_NORM        ? stack->norm_bytes.value
+                   : node->op == MS_OP_NORM_GRAD ? stack->norm_grad_bytes.value
+                                                 : 0.0;
+    /* PyTorch's layer norm is one kernel, with or without torch.compile */
+    if (bytes > 0.0 && program->model->norm == MS_NORM_RMS)
+        return bytes * ms_tensor_local_elements(program, node->out[0]);
+    return ms_node_traffic_bytes(program, node) *
+           (1.0 + unfused_passes(node->op) * stack->unfused_traffic.value);
+}
+
+/* Share of the stack's loss_bytes (HBM bytes per logit) in an operation of the loss:
+ * maximum, sum or gradient. */
 static double loss_share(ms_op op)
 {
-    switch ((int)op) {
-    case MS_OP_LOSS_MAX:
-    case MS_OP_LOSS_SUM:
-        return 0.25;
-    case MS_OP_LOSS_GRAD:
-        return 0.5;
-    default:
-        return 0.0;
-    }
+    return op == MS_OP_LOSS_GRAD ? 0.5 : 0.25;
 }
 
 /* Seconds of separate operations on experts' rows (padding, sorting, biases), counted at
@@ -93,7 +100,6 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
     const ms_stack *stack = pricer->stack;
-    ms_op op = (ms_op)node->op;
     const ms_pointwise_profile *pointwise = ms_pricer_pointwise(pricer, node->op);
     if (node->op == MS_OP_ADAM)
         return ms_update_s(pricer, ms_tensor_local_elements(program, node->in[0]));
@@ -124,12 +130,10 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     case MS_OP_LOSS_MAX:
     case MS_OP_LOSS_SUM:
     case MS_OP_LOSS_GRAD:
-        return ms_stream_s(pricer, loss_share(op) * stack->loss_bytes.value *
+        return ms_stream_s(pricer, loss_share(node->op) * stack->loss_bytes.value *
                                        ms_tensor_local_elements(program, node->in[0]));
     default:
-        return ms_stream_s(pricer, ms_node_traffic_bytes(program, node) *
-                                       (1.0 + unfused_passes(op) *
-                                                  stack->unfused_traffic.value)) +
+        return ms_stream_s(pricer, chain_bytes(program, node, stack)) +
                routing_share(node) * stack->routing_s.value * pricer->slowdown;
     }
 }

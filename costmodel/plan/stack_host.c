@@ -18,6 +18,8 @@ static bool needs_counterpart(const ms_stack *stack, const ms_plan *plan)
 static void take_numbers(const ms_stack *from, ms_stack *stack)
 {
     stack->unfused_traffic = from->unfused_traffic;
+    stack->norm_bytes = from->norm_bytes;
+    stack->norm_grad_bytes = from->norm_grad_bytes;
     stack->launch_frac = from->launch_frac;
     stack->logit_bytes = from->logit_bytes;
     stack->sharded_logit_bytes = from->sharded_logit_bytes;

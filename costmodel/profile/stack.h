@@ -39,6 +39,9 @@ typedef struct ms_stack {
     const char *version; /* version asked for by "NAME@VERSION"; NULL: that of `rules` */
     ms_attention_kernel attention;  /* kernel; if the profile lacks it, next older one */
     ms_coefficient unfused_traffic; /* u: factor on unfused kernels' extra HBM passes */
+    /* HBM bytes per element of a norm made of single operations, forward and backward; 0:
+     * a norm is a chain like others */
+    ms_coefficient norm_bytes, norm_grad_bytes;
     /* host seconds per layer and micro-batch; NaN: number of kernels x launch_s */
     ms_coefficient host_s_per_layer;
     /* host seconds added to each collective per rank of its group, if pipeline stages lie
@@ -113,6 +116,12 @@ typedef struct ms_stack {
     ms_coefficient sharded_logit_bytes;
     ms_coefficient head_grad_bytes; /* bytes per parameter of the head in its backward */
     ms_coefficient workspace_bytes; /* memory of libraries such as cuBLAS */
+    /* workspace_bytes on devices without FP8, which came before Hopper; 0: equal to it */
+    ms_coefficient older_workspace_bytes;
+    /* one cuBLAS workspace of Transformer Engine, and the same on devices without FP8; a
+     * rank with experts has engine_streams of them more, for grouped products */
+    ms_coefficient engine_workspace_bytes, older_engine_workspace_bytes;
+    ms_coefficient engine_streams;
     /* kernels that the driver loads at start, besides the context: CUDA before 11.7 loads
      * every kernel of every library, later versions those that are launched */
     ms_coefficient eager_kernels_bytes;

@@ -18,6 +18,13 @@ static bool begins(const char *value, const char *word)
     return strncmp(value, word, strlen(word)) == 0;
 }
 
+static void take_switch(const char *flag, const char *name, bool *is_on)
+{
+    const char *value;
+    if (has_value(flag, name, &value))
+        *is_on = begins(value, "True");
+}
+
 /* Takes what a flag says into cells that the row leaves empty. Returns NULL, or why a
  * model with this flag cannot be predicted. */
 static const char *take_flag(ms_arena *arena, const char *flag, ms_pubrun_cells *c)
@@ -25,17 +32,23 @@ static const char *take_flag(ms_arena *arena, const char *flag, ms_pubrun_cells 
     const char *value;
     if (has_value(flag, "attention-backend", &value) && c->flash_attention < 0)
         c->flash_attention = begins(value, "unfused") ? 0 : 1;
-    /* the implementation without Transformer Engine has no fused attention */
-    if (has_value(flag, "transformer-impl", &value) && begins(value, "local"))
-        c->flash_attention = 0;
+    if (has_value(flag, "transformer-impl", &value)) {
+        /* the implementation without Transformer Engine has no fused attention; its
+         * experts may be Transformer Engine's, as a test's name then says */
+        bool is_local = begins(value, "local");
+        c->flash_attention = is_local ? 0 : c->flash_attention;
+        c->lacks_engine =
+            is_local && (c->model == NULL || strstr(c->model, "_te_") == NULL);
+    }
     if (has_value(flag, "decoder-first-pipeline-num-layers", &value))
         c->first_rank_layers = strtol(value, NULL, 10);
     if (has_value(flag, "decoder-last-pipeline-num-layers", &value))
         c->last_rank_layers = strtol(value, NULL, 10);
     if (has_value(flag, "num-distributed-optimizer-instances", &value))
         c->optimizer_instances = strtol(value, NULL, 10);
-    if (has_value(flag, "cross-entropy-loss-fusion", &value))
-        c->fuses_loss = begins(value, "True");
+    take_switch(flag, "cross-entropy-loss-fusion", &c->fuses_loss);
+    take_switch(flag, "deterministic-mode", &c->is_deterministic);
+    take_switch(flag, "qk-layernorm", &c->qk_norm);
     if (has_value(flag, "recompute-modules", &value))
         c->recompute_modules =
             ms_arena_printf(arena, "%.*s", (int)strcspn(value, ";"), value);
@@ -66,6 +79,10 @@ const char *ms_pubrun_take_flags(ms_arena *arena, ms_pubrun_cells *cells)
                *reason = NULL;
     if (at == NULL)
         return NULL;
+    /* defaults of Megatron-LM's flags; a test's name tells the other choice of the mask */
+    cells->lacks_grouping = strstr(at, "moe-grouped-gemm=True") == NULL;
+    cells->makes_mask =
+        cells->model == NULL || strstr(cells->model, "no_create_attention_mask") == NULL;
     for (at += strlen("flags: "); *at != '\0' && reason == NULL;) {
         reason = take_flag(arena, at, cells);
         at += strcspn(at, ";");

@@ -510,11 +510,12 @@ static const char *key_of(ms_arena *arena, const ms_known_model *known, long den
                           const ms_model *m)
 {
     return ms_arena_printf(
-        arena, "%s %s %ld %ld %ld %ld %ld %ld %ld %ld %d %d %d %ld %ld %ld %ld %ld",
+        arena, "%s %s %ld %ld %ld %ld %ld %ld %ld %ld %d %d %d %d %ld %ld %ld %ld %ld",
         known->name, known->like != NULL ? known->like : "", dense_layers, m->num_layers,
         m->hidden, m->num_heads, m->num_kv_heads, m->head_dim, m->ffn_hidden, m->vocab,
-        m->tied_embeddings, m->dropout, (int)m->activation, m->moe.num_experts,
-        m->moe.top_k, m->moe.ffn_hidden, m->moe.shared_ffn_hidden, m->max_positions);
+        m->tied_embeddings, m->dropout, m->qk_norm, (int)m->activation,
+        m->moe.num_experts, m->moe.top_k, m->moe.ffn_hidden, m->moe.shared_ffn_hidden,
+        m->max_positions);
 }
 
 static void fill_model(const ms_pubrun_cells *cells, const ms_known_model *known,
@@ -525,6 +526,7 @@ static void fill_model(const ms_pubrun_cells *cells, const ms_known_model *known
     take_heads(cells, known, notes, model);
     take_stated(&model->ffn_hidden, cells->ffn_hidden);
     take_activation(cells, model);
+    model->qk_norm = model->qk_norm || cells->qk_norm;
     if (known->four_hidden && cells->ffn_hidden <= 0) {
         model->ffn_hidden = 4 * model->hidden;
         ms_pubrun_note(notes, "MLP of 4 hidden sizes");

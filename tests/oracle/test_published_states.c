@@ -13,7 +13,8 @@ static double states_bytes(double params, const double bytes[4], ms_sharding sha
                       .grad_bytes = {.value = bytes[1]},
                       .master_bytes = {.value = bytes[2]},
                       .moment_bytes = {.value = bytes[3]}};
-    ms_workload workload = {.stack = &stack};
+    ms_cluster cluster = {0};
+    ms_workload workload = {.stack = &stack, .cluster = &cluster};
     ms_rank_load load = {.dense_params = params};
     ms_shard_sizes sizes = {.dense = shards, .expert = shards};
     ms_rank_memory(&workload, &load, sharding, &sizes, inputs);

@@ -14,12 +14,15 @@ static const ms_stack *loaded(ms_ctx *cx, const char *name)
 static void assert_launched_as(const ms_stack *a, const ms_stack *b)
 {
     ASSERT_NEAR(a->unfused_traffic.value, b->unfused_traffic.value, 0);
+    ASSERT_NEAR(a->norm_bytes.value, b->norm_bytes.value, 0);
+    ASSERT_NEAR(a->norm_grad_bytes.value, b->norm_grad_bytes.value, 0);
     ASSERT_NEAR(a->launch_frac.value, b->launch_frac.value, 0);
     ASSERT_NEAR(a->logit_bytes.value, b->logit_bytes.value, 0);
     ASSERT_NEAR(a->sharded_logit_bytes.value, b->sharded_logit_bytes.value, 0);
     ASSERT_NEAR(a->fragmentation_frac.value, b->fragmentation_frac.value, 0);
     ASSERT_NEAR(a->dtensor_s.value, b->dtensor_s.value, 0);
     ASSERT_INT(a->keeps_gate, b->keeps_gate);
+    ASSERT_INT(a->keeps_eager_norms, b->keeps_eager_norms);
     ASSERT_INT(a->launches_operations, b->launches_operations);
     ASSERT_INT(a->compile, b->compile);
 }
