@@ -97,7 +97,12 @@ static ms_status load_like(ms_ctx *cx, ms_loc loc, const char *name,
     const char *path = NULL;
     ms_jdoc *doc = NULL;
     ms_jval root, other;
-    MS_TRY(ms_config_resolve(cx, "clusters", "cluster", name, &path));
+    ms_ctx named = {.arena = cx->arena, .verbosity = -1};
+    if (ms_config_resolve(&named, "clusters", "cluster", name, &path) != MS_OK) {
+        ms_fail(cx, named.status, loc, "%s", named.first->message);
+        ms_hint(cx, "%s", named.first->hint);
+        return MS_EINPUT;
+    }
     MS_TRY(ms_json_load(cx, path, &doc, &root));
     bool is_mixed = ms_json_member(cx, root, "device_groups", &other) ||
                     ms_json_member(cx, root, "slow", &other);
@@ -131,7 +136,7 @@ static ms_status check_like(ms_ctx *cx, ms_loc loc, const ms_cluster *like,
         like->gpus_per_node != first->gpus_per_node) {
         return ms_fail(cx, MS_EINPUT, loc,
                        "nodes of \"%s\" have %ld GPUs in domains of %ld, those of \"%s\" "
-                       "%ld in domains of %ld: all groups need the same",
+                       "%ld in domains of %ld: all groups need equal nodes",
                        like->name, like->gpus_per_node, inner->gpus_per_domain,
                        first->name, first->gpus_per_node,
                        first->levels[0].gpus_per_domain);

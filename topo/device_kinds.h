@@ -46,6 +46,13 @@ typedef struct ms_slow_nodes {
  * already, or more than MS_MAX_DEVICE_KINDS kinds. */
 ms_status ms_cluster_slow_down(ms_ctx *cx, ms_loc loc, const ms_slow_nodes *slow,
                                ms_cluster *cluster);
+/* Nodes that a text for ms_cluster_slow_down_by names, and those with ranks of a job. */
+typedef struct ms_slow_count {
+    long all, in_job;
+} ms_slow_count;
+/* Counts them in a cluster that the text made slow, with the first num_ranks ranks. */
+ms_slow_count ms_slow_nodes_count(const ms_cluster *cluster, const char *text,
+                                  bool reversed, long num_ranks);
 /* Copies a cluster and makes nodes slow by a text such as "3:0.8,7-9:0.9:0.5": nodes,
  * compute_frac and perhaps link_frac. NULL, or the text that made them slow already: *out
  * becomes `cluster`. MS_EINPUT. */
