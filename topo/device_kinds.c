@@ -203,6 +203,37 @@ ms_cluster *ms_cluster_of_kinds(ms_arena *arena, const ms_cluster *cluster,
     return out;
 }
 
+static const char *device_names(ms_arena *arena, const ms_cluster *cluster)
+{
+    const char *names = NULL;
+    for (int k = 0, group = -1; k < cluster->num_kinds; k++) {
+        const char *name = like_of(cluster, k)->device.name;
+        if (cluster->kinds[k].group <= group)
+            continue; /* slow nodes of a group that is named */
+        group = cluster->kinds[k].group;
+        names = names == NULL ? name : ms_arena_printf(arena, "%s + %s", names, name);
+    }
+    return names;
+}
+
+void ms_cluster_join_kinds(ms_arena *arena, ms_cluster *cluster)
+{
+    const ms_cluster own = *cluster;
+    *cluster = *ms_cluster_of_kinds(arena, &own, (1U << own.num_kinds) - 1U, 0);
+    cluster->name = own.name;
+    cluster->description = own.description;
+    cluster->source = own.source;
+    cluster->usd_per_gpu_hour = own.usd_per_gpu_hour;
+    cluster->max_gpus = own.max_gpus;
+    cluster->num_kinds = own.num_kinds;
+    cluster->num_ranges = own.num_ranges;
+    cluster->kinds = own.kinds;
+    cluster->ranges = own.ranges;
+    cluster->between = own.between;
+    cluster->slowed_by = own.slowed_by;
+    cluster->device.name = device_names(arena, &own);
+}
+
 /* ---- slow nodes ---- */
 
 /* Kinds and ranges of a cluster while nodes of it become slow. */

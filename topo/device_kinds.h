@@ -34,6 +34,10 @@ const char *ms_kinds_text(ms_arena *arena, const ms_cluster *cluster, ms_kind_se
 ms_cluster *ms_cluster_of_kinds(ms_arena *arena, const ms_cluster *cluster,
                                 ms_kind_set kinds, int slowest);
 
+/* Sets device, levels and network of a mixed cluster to what all its devices have at least,
+ * from its kinds and the network between its groups; other members stay. */
+void ms_cluster_join_kinds(ms_arena *arena, ms_cluster *cluster);
+
 /* Slow nodes, by their numbers in the file. */
 typedef struct ms_slow_nodes {
     long first, last;
