@@ -205,6 +205,7 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
     workload->group_profiles = inputs->group_profiles;
     MS_TRY(ms_plan_check_types(cx, plan, &inputs->cluster->device));
     MS_TRY(ms_plan_check_host(cx, plan, inputs->stack, inputs->model));
+    MS_TRY(ms_plan_check_dispatcher(cx, plan));
     ms_stack *stack = MS_NEW(cx->arena, ms_stack);
     *stack = ms_stack_of_plan(inputs->stack, plan);
     workload->stack = stack;
