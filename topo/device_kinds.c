@@ -352,7 +352,7 @@ static bool read_node(const char **text, long *out)
     return found;
 }
 
-/* What is wrong with the speed at *text, which ":" begins; NULL: it was read. */
+/* Says what is wrong with the speed at *text, which ":" begins; NULL: it was read. */
 static const char *read_frac(ms_arena *arena, const char **text, double *out)
 {
     if (**text != ':')
@@ -367,7 +367,7 @@ static const char *read_frac(ms_arena *arena, const char **text, double *out)
                            MS_LEAST_SLOW_FRAC);
 }
 
-/* What is wrong with the nodes at *text; NULL: they were read. */
+/* Says what is wrong with the nodes at *text; NULL: they were read. */
 static const char *read_slow(ms_arena *arena, const char **text, ms_slow_nodes *out)
 {
     const char *start = *text;

@@ -175,7 +175,7 @@ ms_status ms_plan_load_schedule(ms_ctx *cx, const char *path, ms_plan *plan)
     return MS_OK;
 }
 
-/* Without a pipeline micro-batches just follow one another, as in 1F1B. */
+/* Micro-batches of a single rank just follow one another, as in 1F1B. */
 static bool has_no_pipeline(const ms_plan *plan)
 {
     return plan->size[MS_PP] == 1 && plan->virtual_stages == 1 &&

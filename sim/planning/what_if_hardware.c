@@ -6,7 +6,7 @@
 /* A cluster and profile while one named change is applied to them. */
 typedef struct changing {
     ms_ctx *cx;       /* context of this change */
-    const char *name; /* of a group's cluster, and a space; "" if all GPUs are alike */
+    const char *name; /* a group's cluster, and a space; "" if all GPUs are alike */
     ms_cluster *cluster;
     ms_profile *profile; /* NULL: the network between groups, of which cluster is made */
     ms_what_if_hardware *out;

@@ -34,7 +34,7 @@ typedef struct candidate {
 
 typedef struct listing {
     ms_what_if_study *study;
-    ms_what_if_files *files; /* as they are */
+    ms_what_if_files *files; /* unchanged */
     candidate *list;
     int num, capacity;
 } listing;

@@ -187,7 +187,7 @@ static const char *one_stage(const stated *s)
 
 /* ---- all of them ---- */
 
-/* What leaves a stated choice without effect; the first of a choice that holds is said. */
+/* Conditions that leave a stated choice without effect; the first that holds is said. */
 static const struct {
     ms_choice choice;
     bool of_job; /* does not depend on what a search tries */

@@ -127,7 +127,7 @@ static void nothing_is_said_of_choices_with_effect(void **state)
     }
 }
 
-/* Without a pipeline a schedule only orders the micro-batches of one rank. */
+/* A schedule without a pipeline only orders the micro-batches of one rank. */
 static void schedules_need_a_pipeline(void **state)
 {
     (void)state;
