@@ -97,7 +97,12 @@ static ms_status load_like(ms_ctx *cx, ms_loc loc, const char *name,
     const char *path = NULL;
     ms_jdoc *doc = NULL;
     ms_jval root, other;
-    MS_TRY(ms_config_resolve(cx, "clusters", "cluster", name, &path));
+    ms_ctx named = {.arena = cx->arena, .verbosity = -1};
+    if (ms_config_resolve(&named, "clusters", "cluster", name, &path) != MS_OK) {
+        ms_fail(cx, named.status, loc, "%s", named.first->message);
+        ms_hint(cx, "%s", named.first->hint);
+        return MS_EINPUT;
+    }
     MS_TRY(ms_json_load(cx, path, &doc, &root));
     bool is_mixed = ms_json_member(cx, root, "device_groups", &other) ||
                     ms_json_member(cx, root, "slow", &other);
@@ -131,7 +136,7 @@ static ms_status check_like(ms_ctx *cx, ms_loc loc, const ms_cluster *like,
         like->gpus_per_node != first->gpus_per_node) {
         return ms_fail(cx, MS_EINPUT, loc,
                        "nodes of \"%s\" have %ld GPUs in domains of %ld, those of \"%s\" "
-                       "%ld in domains of %ld: all groups need the same",
+                       "%ld in domains of %ld: all groups need equal nodes",
                        like->name, like->gpus_per_node, inner->gpus_per_domain,
                        first->name, first->gpus_per_node,
                        first->levels[0].gpus_per_domain);
@@ -201,38 +206,16 @@ static ms_status read_between(ms_ctx *cx, ms_jval root, ms_cluster *out)
     return MS_OK;
 }
 
-static const char *device_names(ms_arena *arena, const group_list *list)
-{
-    const char *names = NULL;
-    for (int i = 0; i < list->num; i++) {
-        const char *name = list->kinds[i].like->device.name;
-        names = names == NULL ? name : ms_arena_printf(arena, "%s + %s", names, name);
-    }
-    return names;
-}
-
 ms_status ms_cluster_read_mixed(ms_ctx *cx, ms_jval root, ms_jval groups, ms_cluster *out)
 {
     group_list list = {0};
     MS_TRY(ms_json_read(cx, root, mixed_fields, out));
     MS_TRY(read_groups(cx, groups, &list));
     MS_TRY(read_between(cx, root, out));
-    ms_cluster own = *out;
-    own.num_kinds = own.num_ranges = list.num;
-    own.kinds = list.kinds;
-    own.ranges = list.ranges;
-    const ms_cluster *all =
-        ms_cluster_of_kinds(cx->arena, &own, (1U << list.num) - 1U, 0);
-    *out = *all;
-    out->name = own.name;
-    out->description = own.description;
-    out->source = own.source;
-    out->usd_per_gpu_hour = own.usd_per_gpu_hour;
     out->max_gpus = list.num_gpus;
     out->num_kinds = out->num_ranges = list.num;
-    out->kinds = own.kinds;
-    out->ranges = own.ranges;
-    out->between = own.between;
-    out->device.name = device_names(cx->arena, &list);
+    out->kinds = list.kinds;
+    out->ranges = list.ranges;
+    ms_cluster_join_kinds(cx->arena, out);
     return ms_cluster_read_slow(cx, root, out);
 }

@@ -203,6 +203,37 @@ ms_cluster *ms_cluster_of_kinds(ms_arena *arena, const ms_cluster *cluster,
     return out;
 }
 
+static const char *device_names(ms_arena *arena, const ms_cluster *cluster)
+{
+    const char *names = NULL;
+    for (int k = 0, group = -1; k < cluster->num_kinds; k++) {
+        const char *name = like_of(cluster, k)->device.name;
+        if (cluster->kinds[k].group <= group)
+            continue; /* slow nodes of a group that is named */
+        group = cluster->kinds[k].group;
+        names = names == NULL ? name : ms_arena_printf(arena, "%s + %s", names, name);
+    }
+    return names;
+}
+
+void ms_cluster_join_kinds(ms_arena *arena, ms_cluster *cluster)
+{
+    const ms_cluster own = *cluster;
+    *cluster = *ms_cluster_of_kinds(arena, &own, (1U << own.num_kinds) - 1U, 0);
+    cluster->name = own.name;
+    cluster->description = own.description;
+    cluster->source = own.source;
+    cluster->usd_per_gpu_hour = own.usd_per_gpu_hour;
+    cluster->max_gpus = own.max_gpus;
+    cluster->num_kinds = own.num_kinds;
+    cluster->num_ranges = own.num_ranges;
+    cluster->kinds = own.kinds;
+    cluster->ranges = own.ranges;
+    cluster->between = own.between;
+    cluster->slowed_by = own.slowed_by;
+    cluster->device.name = device_names(arena, &own);
+}
+
 /* ---- slow nodes ---- */
 
 /* Kinds and ranges of a cluster while nodes of it become slow. */
@@ -250,7 +281,7 @@ static ms_status cut_range(ms_ctx *cx, ms_loc loc, cutter *c, ms_kind_range rang
     }
     const ms_device_kind *kind = &c->kinds[range.kind];
     if (kind->compute_frac < 1.0 || kind->link_frac < 1.0)
-        return ms_fail(cx, MS_EINPUT, loc, "node %ld is listed twice as slow",
+        return ms_fail(cx, MS_EINPUT, loc, "slow nodes: node %ld is listed twice",
                        from / c->cluster->gpus_per_node);
     int slow = slow_kind(c, kind);
     if (slow < 0)
@@ -321,32 +352,41 @@ static bool read_node(const char **text, long *out)
     return found;
 }
 
-static bool read_frac(ms_arena *arena, const char **text, double *out)
+/* Says what is wrong with the speed at *text, which ":" begins; NULL: it was read. */
+static const char *read_frac(ms_arena *arena, const char **text, double *out)
 {
     if (**text != ':')
-        return false;
-    const char *number = *text + 1;
-    size_t length = strcspn(number, ":,");
-    *text = number + length;
-    return ms_parse_quantity(ms_arena_strndup(arena, number, length), MS_UNIT_COUNT,
-                             out) &&
-           *out >= MS_LEAST_SLOW_FRAC && *out <= 1.0;
+        return "a speed is missing behind the nodes";
+    size_t length = strcspn(*text + 1, ":,");
+    const char *number = ms_arena_strndup(arena, *text + 1, length);
+    *text += 1 + length;
+    if (ms_parse_quantity(number, MS_UNIT_COUNT, out) && *out >= MS_LEAST_SLOW_FRAC &&
+        *out <= 1.0)
+        return NULL;
+    return ms_arena_printf(arena, "\"%s\" is no fraction from %g to 1", number,
+                           MS_LEAST_SLOW_FRAC);
 }
 
-static bool read_slow(ms_arena *arena, const char **text, ms_slow_nodes *out)
+/* Says what is wrong with the nodes at *text; NULL: they were read. */
+static const char *read_slow(ms_arena *arena, const char **text, ms_slow_nodes *out)
 {
-    if (!read_node(text, &out->first))
-        return false;
+    const char *start = *text;
+    bool found = read_node(text, &out->first);
     out->last = out->first;
-    if (**text == '-') {
+    if (found && **text == '-') {
         (*text)++;
-        if (!read_node(text, &out->last) || out->last < out->first)
-            return false;
+        found = read_node(text, &out->last) && out->last >= out->first;
     }
+    if (!found)
+        return ms_arena_printf(arena, "\"%.*s\" is no node and no range of nodes",
+                               (int)strcspn(start, ":,"), start);
     out->link_frac = 1.0;
-    return read_frac(arena, text, &out->compute_frac) &&
-           (**text != ':' || read_frac(arena, text, &out->link_frac)) &&
-           (**text == ',' || **text == '\0');
+    const char *why = read_frac(arena, text, &out->compute_frac);
+    if (why == NULL && **text == ':')
+        why = read_frac(arena, text, &out->link_frac);
+    if (why == NULL && **text != ',' && **text != '\0')
+        why = "a node has two speeds, of kernels and of links";
+    return why;
 }
 
 ms_status ms_cluster_slow_down_by(ms_ctx *cx, const ms_cluster *cluster, const char *text,
@@ -362,16 +402,53 @@ ms_status ms_cluster_slow_down_by(ms_ctx *cx, const ms_cluster *cluster, const c
     const char *at = text;
     do {
         ms_slow_nodes slow;
-        if (!read_slow(cx->arena, &at, &slow)) {
-            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "slow nodes are \"%s\"", text);
-            return ms_hint(cx,
-                           "write 3:0.8 for node 3 at 0.8 of its speed, 3-5:0.8:0.5 for "
-                           "nodes 3 to 5 whose links are at half their bandwidth, too; "
-                           "fractions are %g to 1",
-                           MS_LEAST_SLOW_FRAC);
+        const char *why = read_slow(cx->arena, &at, &slow);
+        if (why != NULL) {
+            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "slow nodes \"%s\": %s", text, why);
+            return ms_hint(cx, "3:0.8 is node 3 at 0.8 of its speed; 3-5:0.8:0.5 nodes 3 "
+                               "to 5, whose links are at half their bandwidth, too");
         }
         MS_TRY(ms_cluster_slow_down(cx, MS_NOWHERE, &slow, slowed));
     } while (*at++ == ',');
     *out = slowed;
     return MS_OK;
+}
+
+/* Nodes of a range of the file that are slow and have a rank up to GPU last_gpu, counted in
+ * the order of ranks. */
+static long nodes_in_job(const ms_cluster *cluster, const ms_slow_nodes *slow,
+                         bool reversed, long last_gpu)
+{
+    long first = slow->first * cluster->gpus_per_node,
+         end = (slow->last + 1) * cluster->gpus_per_node, gpus = 0;
+    range_walk w = {.cluster = cluster, .reversed = reversed};
+    for (bool more = start_walk(&w); more && w.start <= last_gpu; more = next_range(&w)) {
+        long start = 0; /* first GPU of the range in the file */
+        for (int i = 0; i < w.index; i++)
+            start += cluster->ranges[i].num_gpus;
+        long num_gpus = cluster->ranges[w.index].num_gpus;
+        if (start < first || start >= end)
+            continue; /* slow nodes are ranges of their own */
+        long in_job = last_gpu + 1 - w.start;
+        gpus += num_gpus < in_job ? num_gpus : in_job;
+    }
+    return (gpus + cluster->gpus_per_node - 1) / cluster->gpus_per_node;
+}
+
+ms_slow_count ms_slow_nodes_count(const ms_cluster *cluster, const char *text,
+                                  bool reversed, long num_ranks)
+{
+    ms_slow_count count = {0, 0};
+    ms_arena *scratch = ms_arena_open();
+    const char *at = text;
+    do {
+        ms_slow_nodes slow;
+        if (read_slow(scratch, &at, &slow) != NULL)
+            break;
+        count.all += slow.last + 1 - slow.first;
+        count.in_job +=
+            nodes_in_job(cluster, &slow, reversed, gpu_of(cluster, num_ranks - 1));
+    } while (*at++ == ',');
+    ms_arena_close(scratch);
+    return count;
 }

@@ -34,6 +34,10 @@ const char *ms_kinds_text(ms_arena *arena, const ms_cluster *cluster, ms_kind_se
 ms_cluster *ms_cluster_of_kinds(ms_arena *arena, const ms_cluster *cluster,
                                 ms_kind_set kinds, int slowest);
 
+/* Sets device, levels and network of a mixed cluster to what all its devices have at least,
+ * from its kinds and the network between its groups; other members stay. */
+void ms_cluster_join_kinds(ms_arena *arena, ms_cluster *cluster);
+
 /* Slow nodes, by their numbers in the file. */
 typedef struct ms_slow_nodes {
     long first, last;
@@ -46,6 +50,13 @@ typedef struct ms_slow_nodes {
  * already, or more than MS_MAX_DEVICE_KINDS kinds. */
 ms_status ms_cluster_slow_down(ms_ctx *cx, ms_loc loc, const ms_slow_nodes *slow,
                                ms_cluster *cluster);
+/* Nodes that a text for ms_cluster_slow_down_by names, and those with ranks of a job. */
+typedef struct ms_slow_count {
+    long all, in_job;
+} ms_slow_count;
+/* Counts them in a cluster that the text made slow, with the first num_ranks ranks. */
+ms_slow_count ms_slow_nodes_count(const ms_cluster *cluster, const char *text,
+                                  bool reversed, long num_ranks);
 /* Copies a cluster and makes nodes slow by a text such as "3:0.8,7-9:0.9:0.5": nodes,
  * compute_frac and perhaps link_frac. NULL, or the text that made them slow already: *out
  * becomes `cluster`. MS_EINPUT. */

@@ -321,52 +321,28 @@ typedef struct stack_search {
     ms_search_report report;
 } stack_search;
 
-static ms_status check_several(const ms_search_request *r, const ms_sizes *sizes)
-{
-    const ms_search_flags *search = r->search;
-    const struct {
-        bool given;
-        const char *option;
-    } of_one[] = {{search->why != NULL, "--why"},
-                  {search->top.given, "--top"},
-                  {search->variants, "--variants"},
-                  {search->objective.given, "--objective"},
-                  {search->allow != NULL, "--allow"},
-                  {sizes->num > 1, "--gpus A,B"},
-                  {r->campaign->tokens.given, "--tokens"},
-                  {r->campaign->chinchilla, "--chinchilla"},
-                  {r->campaign->flop.given, "--flop"}};
-    for (size_t i = 0; i < sizeof of_one / sizeof *of_one; i++) {
-        if (!of_one[i].given)
-            continue;
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                "%s is for one stack: of several the best plan of each is listed",
-                of_one[i].option);
-        return ms_hint(r->cx, "--stack megatron %s ...", of_one[i].option);
-    }
-    return MS_OK;
-}
-
-/* Opens the files of a stack. A plan file is read once, since it may be standard input:
- * `first` is the search that read it, NULL for the first. */
+/* Opens the files of a stack, with errors in its own context. A plan file is read once,
+ * since it may be standard input: `first` is the search that read it, NULL for the first. */
 static ms_status open_stack(const ms_search_request *r, const char *stack,
                             const stack_search *first, stack_search *s)
 {
-    ms_ctx *cx = r->cx;
     ms_plan base;
-    s->cx = (ms_ctx){.arena = cx->arena, .verbosity = cx->verbosity};
+    s->cx = (ms_ctx){.arena = r->cx->arena, .verbosity = r->cx->verbosity};
     s->options = *r->plan;
     s->options.of[MS_CHOOSE_STACK].text = stack;
+    s->space.base.stack = stack;
     if (first == NULL || r->plan->plan_file == NULL) {
-        MS_TRY(ms_plan_base_from_options(cx, &s->options, &base));
+        MS_TRY(ms_plan_base_from_options(&s->cx, &s->options, &base));
     } else {
         base = first->space.base;
         base.stack = stack;
     }
-    MS_TRY(ms_workload_open(cx, &base, &s->workload));
+    s->space.base = base;
+    MS_TRY(ms_workload_open(&s->cx, &base, &s->workload));
     if (first == NULL) {
-        ms_note_unread_keys(cx, s->workload->model);
-        ms_note_allocation(cx, s->workload->cluster, base.gpus);
+        ms_note_unread_keys(r->cx, s->workload->model);
+        ms_note_idle_choices(r->cx, s->workload, &base, true);
+        ms_note_allocation(r->cx, s->workload->cluster, base.gpus);
     }
     s->space = ms_space_all(&base, s->workload->stack);
     s->request = *r;
@@ -376,18 +352,36 @@ static ms_status open_stack(const ms_search_request *r, const char *stack,
     return MS_OK;
 }
 
-/* Notes on defaults of all stacks are those of the first, the ceiling. */
+static ms_status fail_as(ms_ctx *cx, const stack_search *s)
+{
+    cx->first = s->cx.first;
+    cx->last = s->cx.last;
+    cx->num_errors = s->cx.num_errors;
+    return cx->status = s->cx.status;
+}
+
+/* Opens the ceiling and the stacks; what is bad input for some of them alone is the reason
+ * why these have no plan. Notes on defaults of all stacks are those of the first, the
+ * ceiling. */
 static ms_status open_stacks(const ms_search_request *r, const char *const *names,
                              int num, stack_search *searches)
 {
-    int verbosity = r->cx->verbosity;
-    ms_status status = open_stack(r, MS_CEILING_STACK, NULL, &searches[0]);
-    if (verbosity > 0)
-        r->cx->verbosity = 0;
-    for (int i = 0; i < num && status == MS_OK; i++)
-        status = open_stack(r, names[i], &searches[0], &searches[i + 1]);
+    int verbosity = r->cx->verbosity, num_open = 0;
+    const ms_stack *known; /* unknown names are errors */
+    for (int i = 0; i < num; i++)
+        MS_TRY(ms_stack_load(r->cx, names[i], &known));
+    for (int i = 0; i <= num; i++) {
+        const char *name = i == 0 ? MS_CEILING_STACK : names[i - 1];
+        ms_status status =
+            open_stack(r, name, i == 0 ? NULL : &searches[0], &searches[i]);
+        if (verbosity > 0)
+            r->cx->verbosity = 0;
+        num_open += status == MS_OK;
+        if (status != MS_OK && (status != MS_EINPUT || searches[0].space.base.gpus == 0))
+            return fail_as(r->cx, &searches[i]);
+    }
     r->cx->verbosity = verbosity;
-    return status;
+    return num_open > 0 ? MS_OK : fail_as(r->cx, &searches[0]);
 }
 
 /* Begins a stack's search, which finds a first plan. */
@@ -421,14 +415,6 @@ static ms_status complete_stack(stack_search *s, bool is_ceiling, ms_stack_best 
     return MS_OK;
 }
 
-static ms_status fail_as(ms_ctx *cx, const stack_search *s, ms_status status)
-{
-    cx->first = s->cx.first;
-    cx->last = s->cx.last;
-    cx->num_errors = s->cx.num_errors;
-    return cx->status = status;
-}
-
 /* Searches the stacks, and then the ceiling, whose errors are those of every stack; all
  * have a first plan before one search is complete. */
 static ms_status search_each(ms_ctx *cx, const ms_args *args, stack_search *searches,
@@ -436,23 +422,27 @@ static ms_status search_each(ms_ctx *cx, const ms_args *args, stack_search *sear
 {
     int num = report->num_stacks;
     for (int i = 0; i <= num; i++) {
+        if (searches[i].workload == NULL)
+            continue;
         ms_status status = begin_stack(&searches[i], args);
-        if (status != MS_OK && (status != MS_EINPUT || i == 0))
-            return fail_as(cx, &searches[i], status);
+        if (status != MS_OK && (status != MS_EINPUT || report->inputs == NULL))
+            return fail_as(cx, &searches[i]);
+        if (report->inputs == NULL)
+            report->inputs = &searches[i].report;
     }
     for (int k = 1; k <= num + 1; k++) {
         int i = k % (num + 1);
         ms_stack_best *best = i == 0 ? &report->ceiling : &report->stacks[i - 1];
         ms_status status = complete_stack(&searches[i], i == 0, best);
         if (status != MS_OK)
-            return fail_as(cx, &searches[i], status);
+            return fail_as(cx, &searches[i]);
         if (best->search != NULL)
             report->elapsed_s += best->search->result->elapsed_s;
     }
     for (int i = 1; i <= num && report->ceiling.plan != NULL; i++)
-        report->stacks[i - 1].refused = ms_workload_broken_rules(
-            searches[i].workload, report->ceiling.plan, cx->arena);
-    report->inputs = &searches[0].report;
+        if (searches[i].workload != NULL)
+            report->stacks[i - 1].refused = ms_workload_broken_rules(
+                searches[i].workload, report->ceiling.plan, cx->arena);
     ms_stacks_order(report);
     return MS_OK;
 }
@@ -486,7 +476,7 @@ static ms_status search_several(ms_ctx *cx, const ms_args *args, ms_search_reque
 {
     const char *const *names;
     int num;
-    MS_TRY(check_several(r, sizes));
+    MS_TRY(ms_stacks_check_request(r, sizes));
     MS_TRY(ms_stacks_list(cx, r->plan->of[MS_CHOOSE_STACK].text, &names, &num));
     stack_search *searches = MS_NEW_ARRAY(cx->arena, num + 1, stack_search);
     ms_stacks_report report = {.num_stacks = num,
@@ -508,6 +498,7 @@ static ms_status search_one(ms_ctx *cx, const ms_args *args, ms_search_request *
     ms_workload *workload;
     MS_TRY(ms_workload_open(cx, &base, &workload));
     ms_note_unread_keys(cx, workload->model);
+    ms_note_idle_choices(cx, workload, &base, true);
     ms_note_allocation(cx, workload->cluster, base.gpus);
     r->space = MS_NEW(cx->arena, ms_space);
     *r->space = ms_space_all(&base, workload->stack);

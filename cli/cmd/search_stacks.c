@@ -15,6 +15,32 @@ bool ms_stacks_are_several(const char *text)
     return text != NULL && (strchr(text, ',') != NULL || strcmp(text, ALL) == 0);
 }
 
+ms_status ms_stacks_check_request(const ms_search_request *r, const ms_sizes *sizes)
+{
+    const ms_search_flags *search = r->search;
+    const struct {
+        bool given;
+        const char *option;
+    } of_one[] = {{search->why != NULL, "--why"},
+                  {search->top.given, "--top"},
+                  {search->variants, "--variants"},
+                  {search->objective.given, "--objective"},
+                  {search->allow != NULL, "--allow"},
+                  {sizes->num > 1, "--gpus A,B"},
+                  {r->campaign->tokens.given, "--tokens"},
+                  {r->campaign->chinchilla, "--chinchilla"},
+                  {r->campaign->flop.given, "--flop"}};
+    for (size_t i = 0; i < sizeof of_one / sizeof *of_one; i++) {
+        if (!of_one[i].given)
+            continue;
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "%s is for one stack: of several the best plan of each is listed",
+                of_one[i].option);
+        return ms_hint(r->cx, "--stack megatron %s ...", of_one[i].option);
+    }
+    return MS_OK;
+}
+
 typedef struct name_list {
     const char **names;
     int num, capacity;

@@ -2,13 +2,18 @@
 #ifndef MS_CLI_CMD_SEARCH_STACKS_H
 #define MS_CLI_CMD_SEARCH_STACKS_H
 
+#include "cli/cmd/search_request.h"
 #include "cli/report/stacks_report.h"
+#include "sim/planning/sizes.h"
 
 #define MS_CEILING_STACK "ideal"
 
 /* Whether the text of --stack (NULL: not given) asks for several stacks: a list with
  * commas, or "all". */
 bool ms_stacks_are_several(const char *text);
+
+/* MS_EINPUT for options that only the search of one stack has. */
+ms_status ms_stacks_check_request(const ms_search_request *r, const ms_sizes *sizes);
 
 /* Lists the stacks in the text of --stack, each once. "all" stands for the stacks that
  * have the name of a file in configs/rules: each framework at its present version.

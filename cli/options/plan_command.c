@@ -3,6 +3,7 @@
 #include "cli/options/interrupt.h"
 #include "cli/options/output.h"
 #include "costmodel/plan/plan_field.h"
+#include "sim/step/idle_choices.h"
 #include "sim/step/recompute_fit.h"
 #include "topo/allocation.h"
 
@@ -68,6 +69,16 @@ void ms_note_allocation(ms_ctx *cx, const ms_cluster *cluster, long num_gpus)
         ms_note(cx, "%s", text);
 }
 
+void ms_note_idle_choices(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                          bool of_job)
+{
+    for (ms_choice choice = 0; choice < MS_NUM_CHOICES; choice++) {
+        const char *text = ms_idle_choice_text(cx->arena, workload, plan, choice, of_job);
+        if (text != NULL)
+            ms_note(cx, "%s", text);
+    }
+}
+
 ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
 {
     ms_workload *workload;
@@ -83,6 +94,7 @@ ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **o
         ms_workload_close(workload);
         return status;
     }
+    ms_note_idle_choices(cx, workload, plan, false);
     ms_note_allocation(cx, workload->cluster, plan->gpus);
     *out = workload;
     return MS_OK;

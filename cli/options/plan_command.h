@@ -40,6 +40,11 @@ ms_status ms_plan_check_fits(ms_ctx *cx, const ms_args *args, ms_workload *workl
                              const ms_prediction *prediction, const ms_plan *plan,
                              ms_shortfall *out);
 
+/* Notes the choices that a legal plan states and that do not do what they say
+ * (sim/step/idle_choices.h). */
+void ms_note_idle_choices(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                          bool of_job);
+
 /* Notes keys of the model's Hugging Face config that were not read and may change it. */
 void ms_note_unread_keys(ms_ctx *cx, const ms_model *model);
 

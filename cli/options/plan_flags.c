@@ -20,6 +20,7 @@ static ms_option option_of(ms_choice choice)
                        .low = row->low,
                        .high = row->flag_high > 0.0 ? row->flag_high : row->high,
                        .above_low = row->above_low,
+                       .example = row->in_bytes ? "25 MB" : NULL,
                        .choices = row->words,
                        .find = row->find,
                        .help = row->help};

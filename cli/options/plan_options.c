@@ -382,30 +382,43 @@ static void resolve_optional(const resolver *r)
     }
 }
 
-/* Refuses flags that have no effect without another. */
+/* Refuses flags that say more of what another flag asks for, without that flag. */
 static ms_status check_needed(const resolver *r)
 {
-    static const struct {
-        ms_choice choice, needed;
-        const char *without, *hint;
-    } rules[] = {
-        {MS_CHOOSE_LORA_TARGETS, MS_CHOOSE_LORA_RANK, "adapters",
-         "--lora-rank 16 trains adapters of that rank"},
-        {MS_CHOOSE_LORA_BASE, MS_CHOOSE_LORA_RANK, "adapters",
-         "--lora-rank 16 trains adapters of that rank"},
-        {MS_CHOOSE_LENGTH_MEAN, MS_CHOOSE_PACKING, "--packing", "--packing packed"},
-        {MS_CHOOSE_LENGTH_DEVIATION, MS_CHOOSE_PACKING, "--packing", "--packing packed"},
-        {MS_CHOOSE_LENGTHS, MS_CHOOSE_PACKING, "--packing", "--packing packed"},
-    };
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        if (!ms_plan_is_given(r->opts, rules[i].choice) ||
-            !ms_plan_is_plain(r->plan, rules[i].needed))
-            continue;
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s has no effect without %s",
-                ms_plan_fields[rules[i].choice].flag, rules[i].without);
-        return ms_hint(r->cx, "%s", rules[i].hint);
-    }
+    static const ms_choice choices[] = {MS_CHOOSE_LORA_TARGETS, MS_CHOOSE_LORA_BASE,
+                                        MS_CHOOSE_LENGTH_MEAN, MS_CHOOSE_LENGTH_DEVIATION,
+                                        MS_CHOOSE_LENGTHS};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (ms_plan_is_given(r->opts, choices[i]) &&
+            !ms_plan_matters(r->plan, choices[i]))
+            return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s has no effect without %s",
+                           ms_plan_fields[choices[i]].flag,
+                           ms_plan_fields[choices[i]].needs);
     return MS_OK;
+}
+
+/* Whether a flag, or a key that plan files mostly leave out, states a value of a choice
+ * unlike its default. */
+static bool is_stated(const resolver *r, ms_choice choice)
+{
+    const ms_plan_field *field = &ms_plan_fields[choice];
+    bool is_default = field->kind == MS_CHOICE_NUMBER || is_text(choice)
+                          ? ms_plan_is_plain(r->plan, choice)
+                          : ms_plan_get(r->plan, choice) ==
+                                ms_rule_default(&r->rules, r->plan, r->stack, choice);
+    return !is_default &&
+           (ms_plan_is_given(r->opts, choice) || field->json_plain == MS_PLAIN_OMITTED);
+}
+
+/* Notes choices that the plan states and that have no effect in it, whatever the model
+ * and the cluster are. */
+static void note_idle(const resolver *r)
+{
+    for (ms_choice choice = 0; choice < MS_NUM_CHOICES; choice++)
+        if (!ms_plan_matters(r->plan, choice) && is_stated(r, choice))
+            ms_note(r->cx, "%s %s has no effect without %s", ms_plan_fields[choice].flag,
+                    ms_plan_value_text(r->cx->arena, r->plan, choice),
+                    ms_plan_fields[choice].needs);
 }
 
 static ms_status resolve_rest(const resolver *r)
@@ -469,7 +482,10 @@ static ms_status resolve(resolver *r)
 
 ms_status ms_plan_from_options(ms_ctx *cx, const ms_plan_options *opts, ms_plan *out)
 {
-    return resolve(&(resolver){.cx = cx, .opts = opts, .plan = out});
+    resolver r = {.cx = cx, .opts = opts, .plan = out};
+    MS_TRY(resolve(&r));
+    note_idle(&r);
+    return MS_OK;
 }
 
 ms_status ms_plan_mesh_from_options(ms_ctx *cx, const ms_plan_options *opts, ms_plan *out)

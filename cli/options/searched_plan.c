@@ -12,14 +12,37 @@ static bool is_one_of(const char *name, const char *const *names)
     return false;
 }
 
+/* The choice of a flag; MS_NUM_CHOICES: the flag states no choice. */
+static ms_choice choice_of(const char *flag)
+{
+    ms_choice choice = 0;
+    while (choice < MS_NUM_CHOICES && (ms_plan_fields[choice].flag == NULL ||
+                                       strcmp(ms_plan_fields[choice].flag, flag) != 0))
+        choice++;
+    return choice;
+}
+
 /* Whether a flag is of an optional choice that searches keep, such as --lora-rank. */
 static bool is_optional(const char *flag)
 {
-    for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++)
-        if (i != MS_CHOOSE_STACK && ms_plan_fields[i].search == MS_SEARCH_KEEPS &&
-            strcmp(ms_plan_fields[i].flag, flag) == 0)
-            return true;
-    return false;
+    ms_choice choice = choice_of(flag);
+    return choice >= MS_CHOOSE_CP_BALANCE && choice < MS_NUM_CHOICES &&
+           choice != MS_CHOOSE_COMPUTE && choice != MS_CHOOSE_STACK &&
+           ms_plan_fields[choice].search == MS_SEARCH_KEEPS;
+}
+
+static const char *hint_for(ms_arena *arena, const char *flag)
+{
+    ms_choice choice = choice_of(flag);
+    if (choice == MS_NUM_CHOICES || ms_plan_fields[choice].search == MS_SEARCH_KEEPS)
+        return "searches are not asked for it; \"meshsim predict\" prices a plan with it";
+    if (ms_plan_fields[choice].search == MS_SEARCH_REFUSES)
+        return "no search makes such plans; \"meshsim predict\" prices one";
+    return ms_arena_printf(
+        arena, "the searches choose it; --limit narrows them: --limit %s=%s",
+        ms_plan_fields[choice].name,
+        ms_choice_words(choice) != NULL ? ms_choice_words(choice)[ms_choice_last(choice)]
+                                        : "2");
 }
 
 const ms_option *ms_searched_plan_table(ms_ctx *cx, const char *const *kept,
@@ -35,11 +58,9 @@ const ms_option *ms_searched_plan_table(ms_ctx *cx, const char *const *kept,
                     is_one_of(all[i].name, kept) || is_optional(all[i].name);
         if (is_one_of(all[i].name, own))
             continue;
-        table[num_taken++] =
-            keep ? all[i]
-                 : (ms_option)MS_OPT_MISTAKE(
-                       all[i].name,
-                       "the searches choose it; --limit narrows them: --limit tp=8");
+        table[num_taken++] = keep ? all[i]
+                                  : (ms_option)MS_OPT_MISTAKE(
+                                        all[i].name, hint_for(cx->arena, all[i].name));
     }
     return table;
 }

@@ -82,7 +82,8 @@ static void write_ceiling(ms_jout *out, const ms_stack_best *ceiling)
     else
         ms_plan_write_json(out, ceiling->plan);
     ms_jout_text_field(out, "reason", ceiling->reason);
-    ms_search_write_certificate(out, ceiling->search);
+    if (ceiling->search != NULL)
+        ms_search_write_certificate(out, ceiling->search);
     ms_jout_end_object(out);
 }
 

@@ -263,6 +263,21 @@ static ms_status read_mla(ms_ctx *cx, ms_jval root, model_file *file)
     return MS_OK;
 }
 
+static bool has_dropout_rate(const ms_model *model)
+{
+    return model->attention_dropout + model->hidden_dropout + model->embedding_dropout >
+           0.0;
+}
+
+static ms_status check_dropout(ms_ctx *cx, ms_jval root, const ms_model *model)
+{
+    if (model->dropout || !has_dropout_rate(model))
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, ms_json_key_loc(cx, root, "dropout"),
+            "\"dropout\" is false, but a rate of dropout is above 0");
+    return ms_hint(cx, "make the rates 0, or leave out \"dropout\"");
+}
+
 /* Sets absent keys of a model file whose defaults depend on other keys. */
 static void set_defaults(ms_ctx *cx, ms_jval root, ms_model *model)
 {
@@ -275,8 +290,8 @@ static void set_defaults(ms_ctx *cx, ms_jval root, ms_model *model)
     if (model->num_nextn_predict_layers > 0 &&
         !ms_json_member(cx, root, "nextn_loss_weight", &present))
         model->nextn_loss_weight = MS_NEXTN_LOSS_WEIGHT;
-    if (model->attention_dropout + model->hidden_dropout + model->embedding_dropout > 0.0)
-        model->dropout = true;
+    if (!ms_json_member(cx, root, "dropout", &present))
+        model->dropout = has_dropout_rate(model);
     if (model->norms_per_layer == 0)
         model->norms_per_layer = model->post_norms && !model->no_pre_norms ? 4 : 2;
 }
@@ -333,6 +348,7 @@ ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
     model->rotary_base = 10000.0;
     MS_TRY(ms_json_read(cx, root, file_fields, file));
     set_defaults(cx, root, model);
+    MS_TRY(check_dropout(cx, root, model));
     MS_TRY(read_mla(cx, root, file));
     MS_TRY(read_parts(cx, root, file));
     MS_TRY(read_layers(cx, root, model));

@@ -1,5 +1,7 @@
 #include "costmodel/plan/lora.h"
 
+#include "costmodel/tensor/technique.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -26,7 +28,7 @@ static const struct {
     {"linear_fc2", MS_LORA_DOWN},
 };
 
-static unsigned char targets_of(const char *word, size_t length)
+static unsigned targets_of(const char *word, size_t length)
 {
     static const char suffix[] = "_proj";
     size_t cut = sizeof suffix - 1;
@@ -41,18 +43,10 @@ static unsigned char targets_of(const char *word, size_t length)
 
 bool ms_lora_targets_parse(const char *text, unsigned char *targets)
 {
-    unsigned char all = 0;
-    while (true) {
-        size_t length = strcspn(text, ",");
-        unsigned char one = targets_of(text, length);
-        if (one == 0)
-            return false;
-        all |= one;
-        if (text[length] == '\0')
-            break;
-        text += length + 1;
-    }
-    *targets = all;
+    unsigned set;
+    if (!ms_word_set_parse(text, targets_of, &set))
+        return false;
+    *targets = (unsigned char)set;
     return true;
 }
 

@@ -175,9 +175,16 @@ ms_status ms_plan_load_schedule(ms_ctx *cx, const char *path, ms_plan *plan)
     return MS_OK;
 }
 
+/* Micro-batches of a single rank just follow one another, as in 1F1B. */
+static bool has_no_pipeline(const ms_plan *plan)
+{
+    return plan->size[MS_PP] == 1 && plan->virtual_stages == 1 &&
+           plan->schedule != MS_CUSTOM;
+}
+
 ms_schedule_shape ms_plan_shape(const ms_plan *plan)
 {
-    return (ms_schedule_shape){.kind = plan->schedule,
+    return (ms_schedule_shape){.kind = has_no_pipeline(plan) ? MS_1F1B : plan->schedule,
                                .num_ranks = (int)plan->size[MS_PP],
                                .num_microbatches = (int)ms_plan_microbatches(plan),
                                .virtual_stages = (int)plan->virtual_stages,

@@ -67,8 +67,10 @@ typedef struct ms_plan_field {
     double plain; /* JSON default: the value that an absent key stands for */
     /* command-line default, given all choices before this one; NULL: the JSON default */
     long (*usual)(const ms_plan *plan, const ms_stack *stack);
-    /* whether the choice has any effect in `plan`; NULL: it always has */
+    /* whether the choice has any effect in `plan`, and the flags that give it one, in
+     * words; NULL: it always has, as far as the plan alone says */
     bool (*matters)(const ms_plan *plan);
+    const char *needs;
     /* whether a stack supports a value; NULL: every stack does */
     bool (*can)(const ms_stack *stack, long value);
     bool renewed; /* default replaces the file's value if only flags give it effect */

@@ -278,6 +278,21 @@ static ms_status check_recompute(ms_ctx *cx, ms_jval root, const ms_plan *plan)
     return MS_OK;
 }
 
+/* Refuses numbers at a bound that they must be above, such as buckets of 0 bytes. */
+static ms_status check_above_low(ms_ctx *cx, ms_jval root, const ms_plan *plan)
+{
+    for (ms_choice i = 0; i < MS_NUM_CHOICES; i++) {
+        const ms_plan_field *row = &ms_plan_fields[i];
+        ms_jval value;
+        if (row->key != NULL && row->above_low && stated(cx, root, i, &value) &&
+            !ms_json_is_null(value) &&
+            *(const double *)((const char *)plan + row->offset) <= row->low)
+            return ms_json_fail(cx, value, "%s is %g, must be above it, or null",
+                                row->key, row->low);
+    }
+    return MS_OK;
+}
+
 /* Sets `gpus` to the product of the mesh axes; MS_EINPUT if the file states another. */
 static ms_status check_ranks(ms_ctx *cx, ms_jval root, ms_plan *plan)
 {
@@ -333,6 +348,8 @@ ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out)
     status = worse(status, read_stage_layers(cx, root, &file.plan));
     status = worse(status, read_words(cx, root, &file));
     status = worse(status, check_recompute(cx, root, &file.plan));
+    if (status == MS_OK)
+        status = check_above_low(cx, root, &file.plan);
     if (status != MS_OK)
         return status;
     MS_TRY(check_ranks(cx, root, &file.plan));

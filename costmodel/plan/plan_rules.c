@@ -144,6 +144,7 @@ static bool schedule_runs(const ms_plan *plan, const char **why)
         return false;
     }
     ms_schedule_shape shape = ms_plan_shape(plan);
+    shape.kind = plan->schedule; /* refused even where it has no effect */
     return ms_schedule_allows(&shape, why);
 }
 

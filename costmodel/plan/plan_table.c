@@ -150,6 +150,7 @@ static bool has_lengths(const ms_plan *plan)
 #define JSON(object, word) .section = (object), .key = (word)
 #define FLAG(option, stands_for, text)                                                   \
     .flag = (option), .value = (stands_for), .help = (text)
+#define NEEDS(is_met, text) .matters = (is_met), .needs = (text)
 #define AXIS(axis, label, option, text)                                                  \
     {                                                                                    \
         WHOLE(size[axis], label), .low = 1, .high = MAX_GPUS, .plain = 1,                \
@@ -221,7 +222,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_SCHEDULE] =
         {WORD(schedule, "schedule", ms_schedule_names), JSON("pipeline", "schedule"),
          .find = find_schedule, .plain = MS_1F1B, .usual = ms_usual_schedule,
-         .matters = has_pipeline, .flag_rule = MS_FLAG_IN_EFFECT,
+         NEEDS(has_pipeline, "--pp above 1"), .flag_rule = MS_FLAG_IN_EFFECT,
          .search = MS_SEARCH_TRIES, .in_table = true,
          FLAG("--schedule", NULL,
               "pipeline schedule (default: the stack's, mostly 1f1b; interleaved with "
@@ -263,41 +264,42 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_RESHARD] =
         {SWITCH(reshard_after_forward, "reshard_after_forward"), .short_name = "reshard",
          JSON("sharding", "reshard_after_forward"), .plain = true,
-         .usual = ms_usual_reshard, .matters = shards_parameters,
+         .usual = ms_usual_reshard, NEEDS(shards_parameters, "--zero 3"),
          .flag_rule = MS_FLAG_IN_EFFECT, .search = MS_SEARCH_TRIES,
          FLAG("--reshard-after-forward", NULL,
               "gather again for backward (default: on with zero 3 and no pipeline)")},
     [MS_CHOOSE_SEQUENCE_PARALLEL] =
         {SWITCH(sequence_parallel, "sequence_parallel"), .short_name = "sp",
          JSON("tensor", "sequence_parallel"), .usual = ms_usual_sequence_parallel,
-         .matters = has_tensor, .renewed = true, .flag_rule = MS_FLAG_IN_EFFECT,
-         .decides = MS_DECIDES_LAYERS, .search = MS_SEARCH_TRIES, .in_table = true,
-         .text_on = "sp",
+         NEEDS(has_tensor, "--tp above 1"), .renewed = true,
+         .flag_rule = MS_FLAG_IN_EFFECT, .decides = MS_DECIDES_LAYERS,
+         .search = MS_SEARCH_TRIES, .in_table = true, .text_on = "sp",
          FLAG("--sequence-parallel", NULL,
               "shard norms and residuals over tp (default: on when tp > 1)")},
     [MS_CHOOSE_ASYNC_TP] =
         {SWITCH(async_tp, "async_tp"), .short_name = "async", JSON("tensor", "async"),
-         .matters = has_tensor, .decides = MS_DECIDES_PRICES, .search = MS_SEARCH_TRIES,
-         .in_table = true, .hidden = true, .text_on = "async tp",
+         NEEDS(has_tensor, "--tp above 1"), .decides = MS_DECIDES_PRICES,
+         .search = MS_SEARCH_TRIES, .in_table = true, .hidden = true,
+         .text_on = "async tp",
          FLAG("--async-tp", NULL,
               "overlap tensor-parallel traffic with its matrix products (default off)")},
     [MS_CHOOSE_LOSS_PARALLEL] =
         {SWITCH(loss_parallel, "loss_parallel"), JSON("tensor", "loss_parallel"),
-         .plain = true, .matters = has_tensor, .renewed = true,
+         .plain = true, NEEDS(has_tensor, "--tp above 1"), .renewed = true,
          .search = MS_SEARCH_REFUSES,
          FLAG("--loss-parallel", NULL,
               "keep logits sharded over tp for the loss (default on)")},
     [MS_CHOOSE_CP_METHOD] =
         {WORD(cp_method, "cp_method", ms_cp_method_names), .short_name = "cp by",
          JSON("context", "method"), .find = find_cp_method, .usual = ms_usual_cp_method,
-         .matters = has_context, .can = can_cp, .flag_rule = MS_FLAG_IN_EFFECT,
-         .decides = MS_DECIDES_LAYERS, .search = MS_SEARCH_TRIES, .in_table = true,
-         .hidden = true,
+         NEEDS(has_context, "--cp above 1"), .can = can_cp,
+         .flag_rule = MS_FLAG_IN_EFFECT, .decides = MS_DECIDES_LAYERS,
+         .search = MS_SEARCH_TRIES, .in_table = true, .hidden = true,
          FLAG("--cp-method", NULL,
               "how attention gets the keys of other cp ranks (default: the stack's)")},
     [MS_CHOOSE_CP_BALANCE] =
         {WORD(cp_balance, "cp_balance", ms_cp_balance_names), JSON("context", "balance"),
-         .matters = has_context,
+         NEEDS(has_context, "--cp above 1"),
          FLAG("--cp-balance", NULL,
               "how a causal sequence is cut over cp (default head-tail)")},
     [MS_CHOOSE_RECOMPUTE] = {WORD(recompute, "recompute", ms_recompute_names),
@@ -315,14 +317,14 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_RECOMPUTE_BUDGET] =
         {NUMBER(recompute_budget_frac, "recompute_budget"),
          JSON("recompute", "budget_frac"), .json_plain = MS_PLAIN_OMITTED, .high = 1,
-         .plain = -1, .matters = has_budget, .search = MS_SEARCH_REFUSES,
+         .plain = -1, NEEDS(has_budget, "--recompute auto"), .search = MS_SEARCH_REFUSES,
          FLAG("--recompute-budget", "SHARE",
               "bytes to keep with --recompute auto, from 0 (none) to 1 (all); default: "
               "the most that fits; a search tries tenths")},
     [MS_CHOOSE_RECOMPUTE_MODULES] =
         {SET(recompute_modules, "recompute_modules", ms_module_names),
          JSON("recompute", "modules"), .json_plain = MS_PLAIN_OMITTED,
-         .find = ms_modules_parse, .matters = is_selective,
+         .find = ms_modules_parse, NEEDS(is_selective, "--recompute selective"),
          FLAG("--recompute-modules", "MODULES",
               "modules that --recompute selective recomputes: a list of core_attn, "
               "layernorm, mla_up_proj, moe_act, mlp, moe, shared_experts, norms, "
@@ -369,13 +371,13 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_MOE_DISPATCHER] =
         {WORD(dispatcher, "moe_dispatcher", ms_dispatcher_names),
          JSON("moe", "dispatcher"), .json_plain = MS_PLAIN_OMITTED,
-         .matters = has_expert_parallel,
+         NEEDS(has_expert_parallel, "--ep above 1"),
          FLAG("--moe-dispatcher", NULL,
               "how tokens reach the experts of other ranks (default: the stack's way)")},
     [MS_CHOOSE_EXPERT_IMBALANCE] =
         {NUMBER(expert_imbalance, "expert_imbalance"), JSON("moe", "imbalance"),
          .json_plain = MS_PLAIN_OMITTED, .low = 1, .high = MAX_GPUS,
-         .matters = has_expert_parallel,
+         NEEDS(has_expert_parallel, "--ep above 1"),
          FLAG("--expert-imbalance", "X",
               "token copies of the fullest rank of experts / the mean (default 1)")},
     [MS_CHOOSE_EXPERT_LOADS] =
@@ -391,12 +393,12 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
               "dropped (default: no limit)")},
     [MS_CHOOSE_PAD_EXPERTS] =
         {SWITCH(pad_experts, "pad_experts"), JSON("moe", "pad"),
-         .json_plain = MS_PLAIN_OMITTED, .matters = has_capacity,
+         .json_plain = MS_PLAIN_OMITTED, NEEDS(has_capacity, "--expert-capacity"),
          FLAG("--pad-experts", NULL,
               "experts compute as many copies as --expert-capacity (default off)")},
     [MS_CHOOSE_SHARED_OVERLAP] =
         {SWITCH(shared_overlap, "moe_shared_overlap"), JSON("moe", "shared_overlap"),
-         .json_plain = MS_PLAIN_OMITTED, .matters = has_expert_parallel,
+         .json_plain = MS_PLAIN_OMITTED, NEEDS(has_expert_parallel, "--ep above 1"),
          .text_on = "shared experts overlap",
          FLAG("--moe-shared-expert-overlap", NULL,
               "shared experts compute while tokens are exchanged (default off)")},
@@ -409,17 +411,16 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
              "weights)")},
     [MS_CHOOSE_LORA_TARGETS] =
         {TEXT(lora_targets), JSON("lora", "targets"), .json_plain = MS_PLAIN_OMITTED,
-         .matters = has_adapters,
+         NEEDS(has_adapters, "--lora-rank"),
          FLAG("--lora-targets", "LAYERS",
               "layers with adapters: attention, mlp, all, or a list of q, k, v, o, gate, "
               "up, down (default all)")},
     [MS_CHOOSE_LORA_BASE] =
         {WORD(lora_base, "lora_base", ms_lora_base_names), JSON("lora", "base"),
-         .json_plain = MS_PLAIN_OMITTED, .matters = has_adapters,
-         FLAG(
-             "--lora-base", NULL,
-             "how frozen weights are stored: in the compute type, or nf4, 4.127 bits each "
-             "(QLoRA) (default compute)")},
+         .json_plain = MS_PLAIN_OMITTED, NEEDS(has_adapters, "--lora-rank"),
+         FLAG("--lora-base", NULL,
+              "how frozen weights are stored: in the compute type, or nf4, 4.127 bits each "
+              "(QLoRA) (default compute)")},
     [MS_CHOOSE_OFFLOAD_ACTIVATIONS] =
         {NUMBER(offload_activations_frac, "offload.activations"),
          JSON("offload", "activations"), .json_plain = MS_PLAIN_OMITTED, .high = 1,
@@ -479,14 +480,17 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
               "layers whose parameters and gradients move together (default 1)")},
     [MS_CHOOSE_RESHARD_RANKS] =
         {WHOLE(reshard_ranks, "reshard_ranks"), JSON("shards", "reshard_ranks"),
-         .json_plain = MS_PLAIN_OMITTED, .low = 1, .high = MAX_GPUS, .matters = reshards,
+         .json_plain = MS_PLAIN_OMITTED, .low = 1, .high = MAX_GPUS,
+         NEEDS(reshards, "--zero 3 and --reshard-after-forward on"),
          FLAG("--reshard-ranks", "N",
               "ranks that shard parameters between forward and backward, such as those "
               "of a node (hpZ of ZeRO++; default: all that --zero shards over)")},
     [MS_CHOOSE_PARTITION_ACTIVATIONS] =
         {SWITCH(partition_activations, "partition_activations"),
          JSON("shards", "partition_activations"), .json_plain = MS_PLAIN_OMITTED,
-         .matters = saves_equal_inputs, .text_on = "layer inputs over tp",
+         NEEDS(saves_equal_inputs,
+               "--tp above 1, --sequence-parallel off and --recompute full"),
+         .text_on = "layer inputs over tp",
          FLAG("--partition-activations", NULL,
               "split layer inputs saved for full recomputation over tp, without "
               "sequence parallelism (default off)")},
@@ -511,17 +515,18 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_LENGTH_MEAN] =
         {NUMBER(length_mean_tokens, "length_mean"), JSON("data", "length_mean"),
          .json_plain = MS_PLAIN_OMITTED, .low = 1, .high = MAX_TOKENS,
-         .matters = has_lengths,
+         NEEDS(has_lengths, "--packing"),
          FLAG("--length-mean", "TOKENS",
               "mean length of the sequences that --packing packs or pads")},
     [MS_CHOOSE_LENGTH_DEVIATION] =
         {NUMBER(length_deviation_tokens, "length_std"), JSON("data", "length_std"),
-         .json_plain = MS_PLAIN_OMITTED, .high = MAX_TOKENS, .matters = has_lengths,
+         .json_plain = MS_PLAIN_OMITTED, .high = MAX_TOKENS,
+         NEEDS(has_lengths, "--packing"),
          FLAG("--length-std", "TOKENS",
               "standard deviation of their lengths, which are log-normal (default 0)")},
     [MS_CHOOSE_LENGTHS] =
         {TEXT(lengths), JSON("data", "lengths"), .json_plain = MS_PLAIN_OMITTED,
-         .matters = has_lengths,
+         NEEDS(has_lengths, "--packing"),
          FLAG("--lengths", "FILE",
               "lengths in place of mean and deviation: CSV with the columns tokens and "
               "perhaps sequences, how many have that length")},

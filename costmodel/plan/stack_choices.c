@@ -10,6 +10,16 @@ static void choose_dispatcher(const ms_plan *plan, ms_stack *stack)
     stack->gathers_tokens = plan->dispatcher == MS_DISPATCH_ALL_GATHER;
 }
 
+ms_status ms_plan_check_dispatcher(ms_ctx *cx, const ms_plan *plan)
+{
+    if (plan->dispatcher != MS_DISPATCH_HYBRIDEP)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "dispatcher hybridep is not priced: no published rates set it apart from "
+            "deepep");
+    return ms_hint(cx, "--moe-dispatcher deepep sends as few copies of tokens");
+}
+
 /* Bytes of a parameter in NF4 with double quantization (ms_lora_base). */
 static const double nf4_bytes = (4.0 + 8.0 / 64.0 + 32.0 / (64.0 * 256.0)) / 8.0;
 

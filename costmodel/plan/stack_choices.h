@@ -54,6 +54,9 @@ bool ms_plan_has_moment_blocks(const ms_plan *plan);
 /* Puts the states and the traffic of the plan's optimizer in place of AdamW's. */
 void ms_stack_set_optimizer(ms_stack *stack, const ms_plan *plan);
 
+/* MS_EINPUT: the plan's dispatcher of tokens has a name, but no price. */
+ms_status ms_plan_check_dispatcher(ms_ctx *cx, const ms_plan *plan);
+
 /* Puts how the plan's kernels are launched in place of the stack's way. Where layers are
  * compiled unlike the stack's, or not compiled, the numbers that depend on it are those of
  * its counterpart. */

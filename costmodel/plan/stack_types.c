@@ -1,5 +1,6 @@
 /* Types that a plan states for parameters, gradients, optimizer states and messages. */
 #include "base/number.h"
+#include "costmodel/plan/plan_field.h"
 #include "costmodel/plan/stack_choices.h"
 
 static ms_coefficient chosen(double value)
@@ -115,6 +116,17 @@ void ms_stack_set_recipe(ms_stack *stack, const ms_plan *plan)
         stack->casts_once = false;
 }
 
+/* An optimizer with moments in 8 bits that states wider ones is another optimizer. */
+static ms_status check_moments(ms_ctx *cx, const ms_plan *plan)
+{
+    if (plan->optimizer != MS_OPTIMIZER_ADAM_8BIT || ms_plan_has_moment_blocks(plan))
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "optimizer adam8bit has moments in int8, not in the %s of --optimizer-dtype",
+            ms_plan_value_text(cx->arena, plan, MS_CHOOSE_OPTIMIZER_DTYPE));
+    return ms_hint(cx, "leave out --optimizer-dtype, or take --optimizer adamw");
+}
+
 ms_status ms_plan_check_types(ms_ctx *cx, const ms_plan *plan, const ms_device *device)
 {
     const ms_operand_scaling *scaling = ms_recipe_scaling(plan->recipe);
@@ -126,6 +138,7 @@ ms_status ms_plan_check_types(ms_ctx *cx, const ms_plan *plan, const ms_device *
         return ms_hint(cx, "--precision fp8, or leave out fp8 of %s",
                        plan->param_dtype == MS_STORE_FP8 ? "params" : "comm");
     }
+    MS_TRY(check_moments(cx, plan));
     if (scaling == NULL)
         return MS_OK;
     if (scaling->compute != plan->compute) {

@@ -16,8 +16,8 @@ const char *const ms_quantized_bits_names[] = {"off", "8", "4", NULL};
 const char *const ms_compile_names[] = {"stack", "none", "regional", "full", NULL};
 const char *const ms_cuda_graphs_names[] = {"none", "layers", "full", NULL};
 
-const char *const ms_dispatcher_names[] = {"stack", "alltoall", "allgather", "deepep",
-                                           NULL};
+const char *const ms_dispatcher_names[] = {"stack",  "alltoall", "allgather",
+                                           "deepep", "hybridep", NULL};
 
 /* Context-parallel methods by names in Megatron-Core (cp_comm_type), PyTorch, papers. */
 static const struct method_alias {
@@ -40,29 +40,40 @@ static const struct method_alias {
     {"a2a", MS_CP_ULYSSES},
 };
 
-static int module_of(const char *name, size_t length)
+bool ms_word_set_parse(const char *text,
+                       unsigned (*bits_of)(const char *word, size_t length),
+                       unsigned *set)
+{
+    unsigned all = 0;
+    while (true) {
+        size_t length = strcspn(text, ",");
+        unsigned bits = bits_of(text, length);
+        if (bits == 0)
+            return false;
+        all |= bits;
+        if (text[length] == '\0')
+            break;
+        text += length + 1;
+    }
+    *set = all;
+    return true;
+}
+
+static unsigned module_of(const char *name, size_t length)
 {
     for (int i = 0; i < MS_NUM_MODULES; i++)
         if (strlen(ms_module_names[i]) == length &&
             memcmp(ms_module_names[i], name, length) == 0)
-            return 1 << i;
+            return 1U << i;
     return 0;
 }
 
 bool ms_modules_parse(const char *text, int *modules)
 {
-    int all = 0;
-    while (true) {
-        size_t length = strcspn(text, ",");
-        int one = module_of(text, length);
-        if (one == 0)
-            return false;
-        all |= one;
-        if (text[length] == '\0')
-            break;
-        text += length + 1;
-    }
-    *modules = all;
+    unsigned set;
+    if (!ms_word_set_parse(text, module_of, &set))
+        return false;
+    *modules = (int)set;
     return true;
 }
 

@@ -3,6 +3,13 @@
 #define MS_COSTMODEL_TENSOR_TECHNIQUE_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+/* Reads a list of words with commas between them as the union of their bits; false if a
+ * word has none, or the list is empty. */
+bool ms_word_set_parse(const char *text,
+                       unsigned (*bits_of)(const char *word, size_t length),
+                       unsigned *set);
 
 typedef enum ms_recompute {
     MS_RECOMPUTE_NONE,      /* save all activations that backward needs */
@@ -101,7 +108,8 @@ typedef enum ms_dispatcher {
     MS_DISPATCH_OF_STACK,   /* the stack's own way */
     MS_DISPATCH_ALL_TO_ALL, /* a copy for each chosen expert */
     MS_DISPATCH_ALL_GATHER, /* all tokens to all ranks; sums by reduce-scatter */
-    MS_DISPATCH_DEEPEP      /* a copy for each rank, once per node (DeepEP, HybridEP) */
+    MS_DISPATCH_DEEPEP,     /* a copy for each rank, once per node (DeepEP) */
+    MS_DISPATCH_HYBRIDEP    /* refused: no published rates set it apart from DeepEP */
 } ms_dispatcher;
 extern const char *const ms_dispatcher_names[]; /* "stack" "alltoall" ..., NULL */
 /* Where the optimizer's states are, and where it runs. */

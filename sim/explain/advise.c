@@ -35,7 +35,7 @@ static ms_status predict_refitted(ms_ctx *cx, const ms_workload *workload, ms_pl
                                   ms_prediction *out)
 {
     ms_workload_inputs inputs = {workload->model, workload->cluster, workload->profile,
-                                 workload->stack};
+                                 workload->stack, workload->group_profiles};
     ms_workload *own;
     MS_TRY(ms_workload_make(cx, &inputs, plan, &own));
     own->spread = workload->spread;

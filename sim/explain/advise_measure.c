@@ -103,7 +103,8 @@ static bool find_flip(const duel *d, const suspect *s, ms_advice_measure *m)
 static ms_status list_figures(const duel *d, const ms_plan *plan, ms_explanation *e)
 {
     const ms_workload *w = d->workload;
-    ms_workload_inputs inputs = {w->model, w->cluster, w->profile, w->stack};
+    ms_workload_inputs inputs = {w->model, w->cluster, w->profile, w->stack,
+                                 w->group_profiles};
     const ms_explain_options options = {.rank = -1, .figures = true};
     ms_workload *own;
     MS_TRY(ms_workload_make(d->cx, &inputs, plan, &own));

@@ -57,7 +57,7 @@ static bool predict_changed(const ms_workload_inputs *given, const ms_plan *plan
     double before = ms_figure_value(figure, files[file]);
     ms_figure_set(figure, files[file], value);
     double after = ms_figure_value(figure, files[file]);
-    ms_workload_inputs inputs = {given->model, cluster, profile, stack};
+    ms_workload_inputs inputs = {given->model, cluster, profile, stack, NULL};
     ms_workload *workload;
     ms_prediction prediction;
     bool done = false;
@@ -77,7 +77,7 @@ double ms_explain_step_with(const ms_workload *workload, const ms_plan *plan,
                             const ms_explain_figure *figure, double value)
 {
     ms_workload_inputs inputs = {workload->model, workload->cluster, workload->profile,
-                                 workload->stack};
+                                 workload->stack, workload->group_profiles};
     outcome o;
     return predict_changed(&inputs, plan, (file_kind)figure->file_kind, figure->number,
                            value, &o)

@@ -45,7 +45,8 @@ static ms_status open_workload(ms_ctx *cx, const ms_best_question *question,
         return ms_workload_open(cx, plan, out);
     ms_workload_inputs inputs = {.model = files->others->model,
                                  .profile = files->profile,
-                                 .stack = files->others->stack};
+                                 .stack = files->others->stack,
+                                 .group_profiles = files->group_profiles};
     MS_TRY(ms_cluster_for_job(cx, files->cluster, plan->gpus, plan->ranks_per_domain,
                               &inputs.cluster));
     return ms_workload_make_like(cx, files->others, &inputs, plan, out);

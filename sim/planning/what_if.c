@@ -33,14 +33,76 @@ bool ms_what_if_is_faster(const ms_best_plan *a, const ms_best_plan *b)
 
 /* ---- changed jobs ---- */
 
+/* A kind of the group's devices at their listed speed. */
+static int kind_of_group(const ms_cluster *cluster, int group)
+{
+    int kind = 0;
+    while (cluster->kinds[kind].group != group)
+        kind++;
+    return kind;
+}
+
+ms_what_if_files *ms_what_if_files_of(const ms_what_if_study *study)
+{
+    const ms_cluster *cluster = study->cluster;
+    ms_what_if_files *out = MS_NEW(study->cx->arena, ms_what_if_files);
+    if (cluster->between == NULL) {
+        out->num = 1;
+        out->clusters[0] = *cluster;
+        out->profiles[0] = *study->workload->profile;
+        return out;
+    }
+    out->num = cluster->kinds[cluster->num_kinds - 1].group + 1;
+    for (int group = 0; group < out->num; group++) {
+        int kind = kind_of_group(cluster, group);
+        out->clusters[group] = *cluster->kinds[kind].like;
+        out->profiles[group] = *study->workload->of_kinds[1U << kind]->profile;
+    }
+    out->between = (ms_cluster){.name = cluster->name, .num_levels = 2};
+    out->between.levels[0].name = "";
+    out->between.levels[1] = *cluster->between;
+    return out;
+}
+
+/* A mixed cluster with the files of its groups. */
+static const ms_cluster *mixed_cluster(const ms_what_if_study *study,
+                                       const ms_what_if_files *files)
+{
+    ms_arena *arena = study->cx->arena;
+    ms_cluster *mixed = MS_NEW(arena, ms_cluster);
+    ms_device_kind *kinds =
+        MS_NEW_ARRAY(arena, study->cluster->num_kinds, ms_device_kind);
+    *mixed = *study->cluster;
+    for (int k = 0; k < mixed->num_kinds; k++) {
+        kinds[k] = mixed->kinds[k];
+        kinds[k].like = &files->clusters[kinds[k].group];
+    }
+    mixed->kinds = kinds;
+    mixed->between = &files->between.levels[1];
+    ms_cluster_join_kinds(arena, mixed);
+    return mixed;
+}
+
 ms_best_question ms_what_if_changed(const ms_what_if_study *study,
-                                    const ms_cluster *cluster, const ms_profile *profile)
+                                    const ms_what_if_files *files)
 {
     ms_best_question changed = study->question->job;
-    ms_best_files *files = MS_NEW(study->cx->arena, ms_best_files);
-    *files = (ms_best_files){study->workload, cluster != NULL ? cluster : study->cluster,
-                             profile != NULL ? profile : study->workload->profile};
-    changed.files = files;
+    ms_best_files *to = MS_NEW(study->cx->arena, ms_best_files);
+    *to =
+        (ms_best_files){study->workload, study->cluster, study->workload->profile, NULL};
+    changed.files = to;
+    if (files == NULL)
+        return changed;
+    bool is_mixed = study->cluster->between != NULL;
+    to->cluster = is_mixed ? mixed_cluster(study, files) : &files->clusters[0];
+    to->profile = &files->profiles[0];
+    if (!is_mixed)
+        return changed;
+    const ms_profile **profiles =
+        MS_NEW_ARRAY(study->cx->arena, files->num, const ms_profile *);
+    for (int group = 0; group < files->num; group++)
+        profiles[group] = &files->profiles[group];
+    to->group_profiles = profiles;
     return changed;
 }
 
@@ -153,7 +215,7 @@ static ms_status find_best(ms_what_if_study *study)
 {
     ms_what_if *out = study->out;
     ms_ctx *cx = study->cx;
-    ms_best_question question = ms_what_if_changed(study, NULL, NULL);
+    ms_best_question question = ms_what_if_changed(study, NULL);
     MS_TRY(ms_what_if_search_now(study, &question, &out->best));
     if (study->question->given == NULL) {
         out->kept = out->best;
@@ -197,6 +259,20 @@ static ms_status study_job(ms_what_if_study *study)
     return status != MS_OK ? status : judged;
 }
 
+static const char *profile_names(ms_arena *arena, const ms_cluster *cluster,
+                                 const ms_workload *workload)
+{
+    const char *names = workload->profile->name;
+    int last =
+        cluster->between != NULL ? cluster->kinds[cluster->num_kinds - 1].group : 0;
+    for (int group = 1; group <= last; group++) {
+        int kind = kind_of_group(cluster, group);
+        names = ms_arena_printf(arena, "%s + %s", names,
+                                workload->of_kinds[1U << kind]->profile->name);
+    }
+    return names;
+}
+
 ms_status ms_what_if_find(ms_ctx *cx, const ms_what_if_question *question,
                           ms_what_if *out)
 {
@@ -207,16 +283,8 @@ ms_status ms_what_if_find(ms_ctx *cx, const ms_what_if_question *question,
                         .job = *base,
                         .is_given = question->given != NULL};
     MS_TRY(ms_cluster_load(cx, base->cluster, &cluster));
-    if (cluster->between != NULL) {
-        ms_fail(
-            cx, MS_EINPUT, MS_NOWHERE,
-            "what-if changes the numbers of one kind of device, and cluster \"%s\" has "
-            "groups of several",
-            cluster->name);
-        return ms_hint(cx, "search copies of the cluster files with other numbers");
-    }
     MS_TRY(ms_workload_open(cx, base, &workload));
-    out->profile = workload->profile->name;
+    out->profile = profile_names(cx->arena, cluster, workload);
     out->gpu_hour_price = isnan(question->gpu_hour_price) ? cluster->usd_per_gpu_hour
                                                           : question->gpu_hour_price;
     ms_what_if_study study = {.cx = cx,

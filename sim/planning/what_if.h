@@ -40,7 +40,9 @@ typedef enum ms_what_if_side {
 
 /* A number, and the job with it lower and higher; each alone, the others as they are. */
 typedef struct ms_what_if_number {
-    const char *file; /* "cluster hgx-h100", "profile h100-sxm" or "campaign" */
+    /* "cluster hgx-h100", "profile h100-sxm" or "campaign"; of a mixed cluster those of each
+     * group, and the cluster's own for the network between them */
+    const char *file;
     const char *key, *help;
     ms_unit unit;
     double value;                     /* value now */
@@ -60,7 +62,8 @@ typedef struct ms_what_if_edit {
     double from, to;
 } ms_what_if_edit;
 
-#define MS_WHAT_IF_EDITS (2 * MS_MAX_LEVELS)
+/* Edits of each group of a cluster, and of the network between them. */
+#define MS_WHAT_IF_EDITS (2 * MS_MAX_LEVELS * (MS_MAX_DEVICE_KINDS + 1))
 
 /* A named change of the hardware. */
 typedef struct ms_what_if_hardware {
@@ -110,11 +113,12 @@ extern const char *const ms_what_if_measure_names[];
 typedef struct ms_what_if {
     double change_frac, gpu_hour_price; /* price: NaN if unknown */
     ms_what_if_measure measure;
-    ms_plan job;         /* the job's base plan */
-    const char *profile; /* name of the profile in use */
-    bool is_given;       /* `kept` is a user's plan, not the fastest */
-    ms_best_plan best;   /* the fastest of the job as it is; may be not found */
-    ms_best_plan kept;   /* not found if `best` is not and no plan was given */
+    ms_plan job; /* the job's base plan */
+    const char
+        *profile;  /* name of the profile in use; on a mixed cluster of each group's */
+    bool is_given; /* `kept` is a user's plan, not the fastest */
+    ms_best_plan best; /* the fastest of the job as it is; may be not found */
+    ms_best_plan kept; /* not found if `best` is not and no plan was given */
     int num_numbers;
     ms_what_if_number *numbers; /* (num_numbers): largest swing first */
     int num_without_effect;     /* numbers left out: they change nothing */

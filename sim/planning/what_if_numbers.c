@@ -14,8 +14,14 @@
 typedef enum file_kind {
     CLUSTER,
     PROFILE,
-    CAMPAIGN
+    BETWEEN /* the network between the groups of a mixed cluster */
 } file_kind;
+
+/* A file with numbers of a job's hardware. */
+typedef struct hardware_file {
+    file_kind kind;
+    int group; /* group of a mixed cluster; 0 */
+} hardware_file;
 
 /* A number before it is known to have an effect. */
 typedef struct candidate {
@@ -28,8 +34,9 @@ typedef struct candidate {
 
 typedef struct listing {
     ms_what_if_study *study;
+    ms_what_if_files *files; /* unchanged */
     candidate *list;
-    int num;
+    int num, capacity;
 } listing;
 
 /* ---- one number ---- */
@@ -69,21 +76,20 @@ static void set_values(ms_what_if_number *number, double change_frac, double lea
     }
 }
 
-/* The job with a number of cluster or profile set to a value. */
-static ms_best_question question_with(const ms_what_if_study *study, file_kind file,
+static void *file_in(ms_what_if_files *files, hardware_file file)
+{
+    return file.kind == PROFILE   ? (void *)&files->profiles[file.group]
+           : file.kind == CLUSTER ? (void *)&files->clusters[file.group]
+                                  : (void *)&files->between;
+}
+
+/* The job with a number of a file set to a value. */
+static ms_best_question question_with(const ms_what_if_study *study, hardware_file file,
                                       const ms_figure *figure, double value)
 {
-    ms_arena *arena = study->cx->arena;
-    if (file == CLUSTER) {
-        ms_cluster *cluster = MS_NEW(arena, ms_cluster);
-        *cluster = *study->cluster;
-        ms_figure_set(figure, cluster, value);
-        return ms_what_if_changed(study, cluster, NULL);
-    }
-    ms_profile *profile = MS_NEW(arena, ms_profile);
-    *profile = *study->workload->profile;
-    ms_figure_set(figure, profile, value);
-    return ms_what_if_changed(study, NULL, profile);
+    ms_what_if_files *files = ms_what_if_files_of(study);
+    ms_figure_set(figure, file_in(files, file), value);
+    return ms_what_if_changed(study, files);
 }
 
 static double swing_of(double base, double low, double high)
@@ -113,22 +119,33 @@ static void keep_sides(const ms_what_if_study *study, candidate *c)
 
 /* ---- cluster and profile ---- */
 
-static void add_figure(listing *l, file_kind file, const ms_figure *figure,
-                       const void *in)
+static candidate *new_candidate(listing *l)
+{
+    MS_MAKE_ROOM(l->study->cx->arena, l->list, l->num, l->capacity, 128);
+    candidate *c = &l->list[l->num++];
+    *c = (candidate){0};
+    return c;
+}
+
+static void add_figure(listing *l, hardware_file file, const ms_figure *figure)
 {
     const ms_what_if_study *study = l->study;
+    const void *in = file_in(l->files, file);
     double value = ms_figure_value(figure, in);
     if (is_left_out(figure) || !(value > 0.0) || !is_stated(figure, in))
         return;
     bool has_range = figure->low < figure->high;
-    double most = file == PROFILE ? ms_profile_most(in, study->cluster, figure)
-                  : has_range     ? figure->high
-                                  : (double)INFINITY;
-    candidate *c = &l->list[l->num++];
+    double most = file.kind == PROFILE
+                      ? ms_profile_most(in, &l->files->clusters[file.group], figure)
+                  : has_range ? figure->high
+                              : (double)INFINITY;
+    candidate *c = new_candidate(l);
     c->number = (ms_what_if_number){
-        .file = ms_arena_printf(
-            study->cx->arena, "%s %s", file == CLUSTER ? "cluster" : "profile",
-            file == CLUSTER ? study->cluster->name : study->workload->profile->name),
+        .file = file.kind == PROFILE
+                    ? ms_arena_printf(study->cx->arena, "profile %s",
+                                      l->files->profiles[file.group].name)
+                    : ms_arena_printf(study->cx->arena, "cluster %s",
+                                      ((const ms_cluster *)in)->name),
         .key = figure->key,
         .help = figure->help,
         .unit = figure->unit,
@@ -189,7 +206,7 @@ static void add_term(listing *l, const term *t)
     double value = *term_in(&as_is, t);
     if (!(value > 0.0))
         return;
-    candidate *c = &l->list[l->num++];
+    candidate *c = new_candidate(l);
     c->number = (ms_what_if_number){.file = "campaign",
                                     .key = t->key,
                                     .help = t->help,
@@ -200,7 +217,7 @@ static void add_term(listing *l, const term *t)
         ms_campaign_question *campaign = MS_NEW(study->cx->arena, ms_campaign_question);
         *campaign = *study->question->job.campaign;
         *term_in(&campaign->given, t) = c->number.changed[side];
-        c->questions[side] = ms_what_if_changed(study, NULL, NULL);
+        c->questions[side] = ms_what_if_changed(study, NULL);
         c->questions[side].campaign = campaign;
     }
     keep_sides(study, c);
@@ -209,18 +226,29 @@ static void add_term(listing *l, const term *t)
 
 /* ---- the list ---- */
 
+/* Adds a file's numbers; those that it does not state are 0 or NaN, and left out. */
+static void add_file(listing *l, hardware_file file)
+{
+    ms_figures figures = {.arena = l->study->cx->arena};
+    const void *in = file_in(l->files, file);
+    if (file.kind == PROFILE)
+        ms_profile_figures(in, &figures);
+    else
+        ms_cluster_figures(in, &figures);
+    for (int i = 0; i < figures.num; i++)
+        add_figure(l, file, &figures.items[i]);
+}
+
 static void list_candidates(listing *l)
 {
     ms_what_if_study *study = l->study;
-    ms_arena *arena = study->cx->arena;
-    ms_figures of_cluster = {.arena = arena}, of_profile = {.arena = arena};
-    ms_cluster_figures(study->cluster, &of_cluster);
-    ms_profile_figures(study->workload->profile, &of_profile);
-    l->list = MS_NEW_ARRAY(arena, of_cluster.num + of_profile.num + NUM_TERMS, candidate);
-    for (int i = 0; i < of_cluster.num; i++)
-        add_figure(l, CLUSTER, &of_cluster.items[i], study->cluster);
-    for (int i = 0; i < of_profile.num; i++)
-        add_figure(l, PROFILE, &of_profile.items[i], study->workload->profile);
+    l->files = ms_what_if_files_of(study);
+    for (int group = 0; group < l->files->num; group++)
+        add_file(l, (hardware_file){CLUSTER, group});
+    for (int group = 0; group < l->files->num; group++)
+        add_file(l, (hardware_file){PROFILE, group});
+    if (study->cluster->between != NULL)
+        add_file(l, (hardware_file){.kind = BETWEEN});
     for (int i = 0; i < NUM_TERMS && study->question->job.campaign != NULL; i++)
         add_term(l, &terms[i]);
 }

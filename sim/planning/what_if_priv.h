@@ -23,9 +23,21 @@ typedef struct ms_what_if_study {
     ms_what_if_search *searches;
 } ms_what_if_study;
 
-/* The job with another cluster or profile; NULL: unchanged. Lives in the arena. */
+/* The files of a job's hardware, as they are or changed. */
+typedef struct ms_what_if_files {
+    int num; /* groups of a mixed cluster; 1: the cluster is not mixed */
+    ms_cluster clusters[MS_MAX_DEVICE_KINDS]; /* (num): whole clusters, not the job's */
+    ms_profile profiles[MS_MAX_DEVICE_KINDS]; /* (num) */
+    /* the network between groups as its only stated level, levels[1]; without name if the
+     * cluster is not mixed */
+    ms_cluster between;
+} ms_what_if_files;
+
+/* Copies of the job's files, in the arena. */
+ms_what_if_files *ms_what_if_files_of(const ms_what_if_study *study);
+/* The job with other hardware; NULL: unchanged. Lives in the arena, and refers to `files`. */
 ms_best_question ms_what_if_changed(const ms_what_if_study *study,
-                                    const ms_cluster *cluster, const ms_profile *profile);
+                                    const ms_what_if_files *files);
 /* Predicts outcome->kept and outcome->former for a changed job. */
 void ms_what_if_keep(const ms_what_if_study *study, const ms_best_question *question,
                      ms_what_if_outcome *outcome);

@@ -23,31 +23,37 @@ struct ms_what_if_tries {
 
 static ms_best_question with_gpus(const ms_what_if_study *study, double added)
 {
-    ms_best_question question = ms_what_if_changed(study, NULL, NULL);
+    ms_best_question question = ms_what_if_changed(study, NULL);
     question.base.gpus += (long)added;
     return question;
+}
+
+static void add_nic(ms_cluster *cluster, long gpus_per_node)
+{
+    for (int i = 1; i < cluster->num_levels; i++) {
+        ms_level *level = &cluster->levels[i];
+        double nics = level->nics_per_gpu * (double)gpus_per_node;
+        if (nics > 0.0)
+            level->bandwidth_bytes_per_s *= (nics + 1.0) / nics;
+    }
 }
 
 /* One more NIC for each node, as bandwidth of all levels that have NICs. */
 static ms_best_question with_nic(const ms_what_if_study *study)
 {
-    ms_cluster *cluster = MS_NEW(study->cx->arena, ms_cluster);
-    *cluster = *study->cluster;
-    for (int i = 1; i < cluster->num_levels; i++) {
-        ms_level *level = &cluster->levels[i];
-        double nics = level->nics_per_gpu * (double)cluster->gpus_per_node;
-        if (nics > 0.0)
-            level->bandwidth_bytes_per_s *= (nics + 1.0) / nics;
-    }
-    return ms_what_if_changed(study, cluster, NULL);
+    ms_what_if_files *files = ms_what_if_files_of(study);
+    for (int group = 0; group < files->num; group++)
+        add_nic(&files->clusters[group], study->cluster->gpus_per_node);
+    add_nic(&files->between, study->cluster->gpus_per_node);
+    return ms_what_if_changed(study, files);
 }
 
 static ms_best_question with_memory(const ms_what_if_study *study, double added_gib)
 {
-    ms_cluster *cluster = MS_NEW(study->cx->arena, ms_cluster);
-    *cluster = *study->cluster;
-    cluster->device.memory_bytes += added_gib * GIB;
-    return ms_what_if_changed(study, cluster, NULL);
+    ms_what_if_files *files = ms_what_if_files_of(study);
+    for (int group = 0; group < files->num; group++)
+        files->clusters[group].device.memory_bytes += added_gib * GIB;
+    return ms_what_if_changed(study, files);
 }
 
 /* ---- steps to try ---- */

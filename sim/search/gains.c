@@ -43,7 +43,8 @@ static bool predict(ms_ctx *cx, const ms_workload *like, const ms_stack *stack,
                     ms_prediction *out)
 {
     ms_plan with = *plan;
-    ms_workload_inputs inputs = {like->model, like->cluster, like->profile, stack};
+    ms_workload_inputs inputs = {like->model, like->cluster, like->profile, stack,
+                                 like->group_profiles};
     ms_workload *workload;
     allow(&with, allowance);
     if (ms_plan_same(&with, plan, allowance->choice) ||

@@ -1,6 +1,7 @@
 /* Finds the nearest change with which a plan fits device memory, by predictions. */
 #include "sim/search/shortfall.h"
 
+#include "sim/search/refusals.h"
 #include "sim/step/framework_rules.h"
 #include "sim/step/prediction_text.h"
 
@@ -361,23 +362,6 @@ void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan
 
 /* ---- a search ---- */
 
-/* Text of the numbers of refused plans by rule: "heads 12, framework 3 (order 3)". */
-static const char *refusals_text(ms_arena *arena, const ms_workload *workload,
-                                 const ms_counts *counts)
-{
-    const char *text = "";
-    for (int i = MS_LEGAL + 1; i < MS_NUM_REFUSALS; i++) {
-        const char *rules = i == MS_REFUSE_FRAMEWORK
-                                ? ms_broken_counts_text(arena, counts, &workload->rules)
-                                : "";
-        if (counts->refused[i] > 0)
-            text =
-                ms_arena_printf(arena, "%s%s%s %ld%s", text, text[0] == '\0' ? "" : ", ",
-                                ms_refusal_names[i], counts->refused[i], rules);
-    }
-    return text[0] == '\0' ? "no mesh obeys the limits" : text;
-}
-
 static const char *plural(long num)
 {
     return num == 1 ? "" : "s";
@@ -461,7 +445,7 @@ void ms_shortfall_explain(ms_ctx *cx, ms_workload *workload, const ms_space *spa
             result->counts.refused[MS_REFUSE_FRAMEWORK] == 0
                 ? ""
                 : " and obeys the rules of the stack",
-            refusals_text(cx->arena, workload, &result->counts));
+            ms_refusals_text(cx->arena, workload, space, &result->counts));
         return;
     }
     out->plan = result->least_plan;

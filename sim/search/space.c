@@ -363,6 +363,8 @@ typedef struct mesh_list {
     ms_mesh_choice *meshes;
     int num, capacity;
     long refused[MS_NUM_REFUSALS];
+    ms_refusal wanted; /* the refusal of which `example` becomes a plan */
+    ms_plan *example;  /* NULL: none is wanted */
 } mesh_list;
 
 static void append(mesh_list *list, const ms_mesh_choice *mesh)
@@ -400,6 +402,8 @@ static void consider(mesh_list *list, const ms_mesh_choice *mesh)
             return;
         }
         first = first == MS_LEGAL ? refusal : first;
+        if (list->example != NULL && refusal == list->wanted)
+            *list->example = plan;
     }
     if (first != MS_LEGAL)
         list->refused[first]++;
@@ -440,6 +444,20 @@ static void divide(mesh_list *list, ms_mesh_choice *mesh, int axis, long rest)
             divide(list, mesh, axis + 1, rest / size);
         }
     }
+}
+
+bool ms_space_refused(const ms_space *space, const ms_model *model, ms_arena *arena,
+                      ms_refusal refusal, ms_plan *out)
+{
+    *out = (ms_plan){0};
+    mesh_list list = {.space = space,
+                      .model = model,
+                      .arena = arena,
+                      .wanted = refusal,
+                      .example = out};
+    ms_mesh_choice mesh = {0};
+    divide(&list, &mesh, MS_PP, space->base.gpus);
+    return out->gpus > 0;
 }
 
 int ms_space_meshes(const ms_space *space, const ms_model *model, ms_arena *arena,

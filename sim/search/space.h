@@ -94,6 +94,11 @@ typedef struct ms_mesh_choice {
 int ms_space_meshes(const ms_space *space, const ms_model *model, ms_arena *arena,
                     ms_mesh_choice **meshes, long refused[MS_NUM_REFUSALS]);
 
+/* A mesh of the space, with a choice of context parallelism, that `refusal` makes illegal,
+ * as a plan; false: there is none. */
+bool ms_space_refused(const ms_space *space, const ms_model *model, ms_arena *arena,
+                      ms_refusal refusal, ms_plan *out);
+
 /* The space's base plan with the axis sizes of a mesh. */
 ms_plan ms_space_plan(const ms_space *space, const ms_mesh_choice *mesh);
 

@@ -311,7 +311,7 @@ static double exposed_exchange_s(const ms_workload *workload, const ms_bill *bil
 static void price_halves(ms_block_cost *block, const ms_bill *bill, double input_s,
                          double weight_s)
 {
-    double host_s = block->backward_launch_s;
+    double host_s = ms_max(block->backward_launch_s, block->copies_s);
     int kernels = bill->kernels[MS_BILL_BACKWARD];
     double weight_frac = kernels > 0 ? (double)bill->weight_kernels / kernels : 0.0;
     block->input_s = ms_with_host_s(input_s, (1.0 - weight_frac) * host_s);
@@ -341,13 +341,13 @@ static ms_block_cost price_block(const moved_block *b, bool async_tp, double lay
                      pass_exposed_s(workload, bill, MS_BILL_FORWARD, links, async_tp);
     double backward = block.backward_compute_s +
                       pass_exposed_s(workload, bill, MS_BILL_BACKWARD, links, async_tp);
-    double copies_s = ms_host_activations_s(workload, bill, links);
-    block.forward_launch_s =
-        ms_max(ms_host_s(workload, bill, links, layers, MS_BILL_FORWARD), copies_s);
-    block.backward_launch_s =
-        ms_max(ms_host_s(workload, bill, links, layers, MS_BILL_BACKWARD), copies_s);
-    block.forward_s = ms_with_host_s(forward, block.forward_launch_s);
-    block.backward_s = ms_with_host_s(backward, block.backward_launch_s);
+    block.copies_s = ms_host_activations_s(workload, bill, links);
+    block.forward_launch_s = ms_host_s(workload, bill, links, layers, MS_BILL_FORWARD);
+    block.backward_launch_s = ms_host_s(workload, bill, links, layers, MS_BILL_BACKWARD);
+    block.forward_s =
+        ms_with_host_s(forward, ms_max(block.forward_launch_s, block.copies_s));
+    block.backward_s =
+        ms_with_host_s(backward, ms_max(block.backward_launch_s, block.copies_s));
     block.forward_host_s = block.forward_s - forward;
     block.backward_host_s = block.backward_s - backward;
     double weight = bill->weight_s + accumulate_s +
@@ -380,7 +380,7 @@ static void price_pair(const ms_workload *workload, const ms_bill *bill,
         block->forward_s - block->forward_host_s - f->attention_s - f->experts_s -
             f->result_s - exposed_exchange_s(workload, bill, links, forward_exchanges),
         0.0);
-    f->host_s = block->forward_launch_s;
+    f->host_s = ms_max(block->forward_launch_s, block->copies_s);
     *b = (ms_pair_backward){
         .result_s = s->input_s[MS_SEGMENT_RESULT] + s->weight_s[MS_SEGMENT_RESULT],
         .experts_s = s->input_s[MS_SEGMENT_EXPERTS],
@@ -394,7 +394,7 @@ static void price_pair(const ms_workload *workload, const ms_bill *bill,
                    b->weight_s - b->attention_s -
                    exposed_exchange_s(workload, bill, links, backward_exchanges),
                0.0);
-    b->host_s = block->backward_launch_s;
+    b->host_s = ms_max(block->backward_launch_s, block->copies_s);
 }
 
 double ms_shared_head_params(const ms_workload *workload, const ms_bill *head)

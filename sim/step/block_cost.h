@@ -33,9 +33,12 @@ typedef struct ms_block_cost {
     /* seconds with compute, exposed communication and waiting for the host */
     double forward_s, backward_s;
     double forward_compute_s, backward_compute_s;
-    double forward_host_s, backward_host_s; /* seconds that waiting for the host adds */
-    /* seconds in which the host launches it, or activations in host memory are copied */
-    double forward_launch_s, backward_launch_s;
+    /* seconds that waiting for the host adds: for its launches, or for copies of
+     * activations to its memory and back */
+    double forward_host_s, backward_host_s;
+    double forward_launch_s,
+        backward_launch_s; /* seconds in which the host launches it */
+    double copies_s;       /* seconds of those copies, the same in both passes */
     double gather_s,
         reduce_s;        /* gather of parameters, reduction of gradients to shards */
     double replicate_s;  /* all-reduce of gradient shards over dp_replicate */

@@ -8,8 +8,9 @@
 typedef struct ms_host_use {
     bool is_chosen;  /* the plan states how its kernels are launched */
     double launches; /* calls by which the host starts work on its device, in a step */
-    double launch_s; /* seconds that these take the host; offloaded copies, if longer */
-    /* seconds of a step that embedding, layers and head wait for the host, by pass */
+    double launch_s; /* seconds that these take the host */
+    /* seconds of a step that embedding, layers and head wait for the host, by pass: for its
+     * launches, or for copies of activations to its memory and back */
     double wait_s[MS_NUM_BLOCK_KINDS][MS_NUM_BILL_PASSES];
 } ms_host_use;
 

@@ -53,7 +53,7 @@ static ms_status try_budget(const ms_workload *workload, const ms_plan *plan, do
 {
     ms_ctx scratch = {.arena = ms_arena_open()};
     ms_workload_inputs inputs = {workload->model, workload->cluster, workload->profile,
-                                 workload->stack};
+                                 workload->stack, workload->group_profiles};
     ms_plan tried = *plan;
     ms_workload *own;
     ms_prediction prediction;

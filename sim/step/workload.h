@@ -94,6 +94,7 @@ typedef struct ms_workload {
     const ms_model *model;
     const ms_cluster *cluster;
     const ms_profile *profile;
+    const ms_profile *const *group_profiles; /* those of ms_workload_inputs */
     /* prediction errors of published runs; NULL: none has the devices or profile */
     const ms_error_spread *spread, *peak_spread;
     ms_memory_limit memory; /* when plans fit; by default if their predicted peak does */
@@ -135,6 +136,8 @@ typedef struct ms_workload_inputs {
     const ms_cluster *cluster;
     const ms_profile *profile;
     const ms_stack *stack;
+    /* [group] profiles of a mixed cluster's groups; NULL: those that its devices name */
+    const ms_profile *const *group_profiles;
 } ms_workload_inputs;
 ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
                            const ms_plan *plan, ms_workload **out);

@@ -158,9 +158,12 @@ static ms_status make_of_kinds(ms_ctx *cx, ms_workload *workload,
     ms_plan plain = *plan;
     plain.slow_nodes = NULL; /* slow already */
     own.cluster = ms_cluster_of_kinds(cx->arena, cluster, kinds, slowest);
-    if (cluster->kinds[slowest].like != NULL)
-        MS_TRY(ms_profile_load_for(cx, own.cluster->device.profile,
-                                   cluster->kinds[slowest].like, &own.profile));
+    const ms_device_kind *kind = &cluster->kinds[slowest];
+    if (inputs->group_profiles != NULL)
+        own.profile = inputs->group_profiles[kind->group];
+    else if (kind->like != NULL)
+        MS_TRY(ms_profile_load_for(cx, own.cluster->device.profile, kind->like,
+                                   &own.profile));
     return ms_workload_make(cx, &own, &plain, &workload->of_kinds[kinds]);
 }
 
@@ -199,8 +202,10 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
     MS_TRY(ms_cluster_slow_down_by(cx, inputs->cluster, plan->slow_nodes,
                                    &workload->cluster));
     workload->profile = inputs->profile;
+    workload->group_profiles = inputs->group_profiles;
     MS_TRY(ms_plan_check_types(cx, plan, &inputs->cluster->device));
     MS_TRY(ms_plan_check_host(cx, plan, inputs->stack, inputs->model));
+    MS_TRY(ms_plan_check_dispatcher(cx, plan));
     ms_stack *stack = MS_NEW(cx->arena, ms_stack);
     *stack = ms_stack_of_plan(inputs->stack, plan);
     workload->stack = stack;
@@ -261,7 +266,7 @@ static ms_status close_unless(ms_status status, ms_workload **workload)
 
 ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
 {
-    ms_workload_inputs inputs;
+    ms_workload_inputs inputs = {0};
     const ms_error_spread *spread, *peak_spread;
     MS_TRY(ms_model_load(cx, plan->model, &inputs.model));
     MS_TRY(ms_cluster_load_for_job(cx, plan->cluster, plan->gpus, plan->ranks_per_domain,

@@ -38,8 +38,8 @@ static ms_status find_workload(ms_pubrun_prices *prices, const ms_pubrun *run,
         }
     }
     ms_ctx lasting = {.arena = prices->arena};
-    const ms_workload_inputs inputs = {run->model, run->cluster, run->profile,
-                                       run->stack};
+    const ms_workload_inputs inputs = {run->model, run->cluster, run->profile, run->stack,
+                                       NULL};
     MS_TRY(ms_workload_make(&lasting, &inputs, &run->plan, out));
     shared_workload *made = MS_NEW(prices->arena, shared_workload);
     *made = (shared_workload){.first = *run, .workload = *out, .next = prices->first};
@@ -215,8 +215,8 @@ static bool fits_with_least(ms_pubrun_prices *prices, ms_pubrun *run)
 {
     ms_arena_mark empty = ms_arena_save(prices->scratch);
     ms_ctx inner = {.arena = prices->scratch};
-    const ms_workload_inputs inputs = {run->model, run->cluster, run->profile,
-                                       run->stack};
+    const ms_workload_inputs inputs = {run->model, run->cluster, run->profile, run->stack,
+                                       NULL};
     ms_workload *workload = NULL;
     run->plan.recompute = MS_RECOMPUTE_AUTO;
     run->plan.recompute_budget_frac = -1.0;

@@ -385,7 +385,7 @@ static void faster_machines_take_less_time_in_proportion(void **state)
         scale(&stack.message_stall_s, 1.0 / k);
         scale(&stack.dtensor_s, 1.0 / k);
         scale(&stack.graph_launch_s, 1.0 / k);
-        ms_workload_inputs inputs = {w->model, &cluster, &profile, &stack};
+        ms_workload_inputs inputs = {w->model, &cluster, &profile, &stack, NULL};
         ms_workload *faster;
         ASSERT_OK(ms_workload_make(s.cx, &inputs, &s.space.base, &faster), s.cx);
         for (int j = 0; j < TEST_CASES(25, 5); j++) {

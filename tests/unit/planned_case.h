@@ -2,6 +2,7 @@
 #ifndef MS_TESTS_UNIT_PLANNED_CASE_H
 #define MS_TESTS_UNIT_PLANNED_CASE_H
 
+#include "sim/step/bill_key.h"
 #include "sim/step/planned.h"
 
 #include "tests/test.h"
@@ -34,6 +35,19 @@ static inline ms_planned *open_planned(ms_ctx *cx, ms_plan *plan)
     ms_planned *planned = MS_NEW(cx->arena, ms_planned);
     ms_planned_open(cx, workload, plan, planned);
     return planned;
+}
+
+/* The priced program of the first kind of layers, without recomputation. */
+static inline ms_bill layer_of(const ms_plan *plan)
+{
+    ms_ctx *cx = test_cx();
+    ms_workload *workload = NULL;
+    ASSERT_OK(ms_workload_open(cx, plan, &workload), cx);
+    ms_bill_key key = ms_plan_bill_key(workload, plan);
+    ms_bill bill = ms_bill_copy(
+        cx->arena, ms_workload_bills(workload, &key)->layer[0][MS_RECOMPUTE_NONE]);
+    ms_workload_close(workload);
+    return bill;
 }
 
 #endif

@@ -154,6 +154,42 @@ static void a_budget_is_for_automatic_recomputation(void **state)
                    "  hint: --recompute full --recompute-layers 2\n");
 }
 
+static void assert_notes(const char *line, const char *notes)
+{
+    ms_ctx *cx = test_cx();
+    ms_kept_notes kept = {0};
+    ms_plan plan;
+    cx->notes = &kept;
+    ASSERT_OK(plan_of(cx, line, &plan), cx);
+    const char *all = "";
+    for (const ms_kept_note *note = kept.first; note != NULL; note = note->next)
+        if (strcmp(note->kind, "note") == 0)
+            all = ms_arena_printf(cx->arena, "%s%s\n", all, note->text);
+    ASSERT_TEXT(all, notes);
+}
+
+static void choices_without_effect_are_said(void **state)
+{
+    (void)state;
+    assert_notes(
+        "--model 8b --gpus 8 --async-tp on --cp-method ring --sequence-parallel on",
+        "--sequence-parallel on has no effect without --tp above 1\n"
+        "--async-tp on has no effect without --tp above 1\n"
+        "--cp-method ring has no effect without --cp above 1\n");
+    assert_notes("--model 8b --gpus 8 --async-tp off --sequence-parallel off", "");
+    assert_notes("--model 8b --gpus 8 --tp 8 --async-tp on", "");
+    assert_notes("--model 8b --gpus 8 --schedule gpipe --reshard-ranks 4",
+                 "--schedule gpipe has no effect without --pp above 1\n"
+                 "--reshard-ranks 4 has no effect without --zero 3 and "
+                 "--reshard-after-forward on\n");
+    assert_notes("--model 8b --gpus 8 --moe-shared-expert-overlap on --pad-experts on "
+                 "--partition-activations on",
+                 "--pad-experts on has no effect without --expert-capacity\n"
+                 "--moe-shared-expert-overlap on has no effect without --ep above 1\n"
+                 "--partition-activations on has no effect without --tp above 1, "
+                 "--sequence-parallel off and --recompute full\n");
+}
+
 static void resharding_in_pipelines_follows_the_stack(void **state)
 {
     (void)state;
@@ -310,6 +346,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(without_gpus_the_product_counts),
         cmocka_unit_test(zero_follows_the_stack),
         cmocka_unit_test(a_budget_is_for_automatic_recomputation),
+        cmocka_unit_test(choices_without_effect_are_said),
         cmocka_unit_test(resharding_in_pipelines_follows_the_stack),
         cmocka_unit_test(virtual_stages_mean_interleaving),
         cmocka_unit_test(batches_scale_with_sequence_and_gpus),

@@ -109,6 +109,62 @@ static void a_number_is_as_in_a_changed_file(void **state)
     ASSERT_NEAR(hbm->swing_frac, (low_s - high_s) / s->w.kept.prediction.step_s, 1e-12);
 }
 
+#define MIXED_FILE "test_what_if.mixed.json"
+
+/* Writes a cluster of a node like `h100` and one of A100. */
+static void write_mixed(const char *h100)
+{
+    FILE *out = fopen(MIXED_FILE, "w");
+    assert_non_null(out);
+    fprintf(out,
+            "{\"name\": \"two\", \"source\": \"test\", \"network\": \"infiniband\",\n"
+            "\"device_groups\": [{\"cluster\": \"%s\", \"nodes\": 1},\n"
+            "{\"cluster\": \"hgx-a100-80g\", \"nodes\": 1}],\n"
+            "\"levels\": [{\"name\": \"between\", \"bandwidth\": \"25 GB/s\",\n"
+            "\"latency\": \"2 us\", \"nics_per_gpu\": 1}]}\n",
+            h100);
+    fclose(out);
+}
+
+/* A number of one group changes the file of that group alone; hardware changes all. */
+static void a_group_of_a_mixed_cluster_changes_alone(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    studied *s = job(cx);
+    s->question.job.base.cluster = MIXED_FILE;
+    write_mixed("hgx-h100");
+    ASSERT_OK(ms_what_if_find(cx, &s->question, &s->w), cx);
+    ASSERT_TEXT(s->w.profile, "h100-sxm + a100-sxm");
+    const ms_what_if_number *hbm[2] = {NULL, NULL}, *between = NULL;
+    for (int i = 0; i < s->w.num_numbers; i++) {
+        const ms_what_if_number *number = &s->w.numbers[i];
+        if (strcmp(number->key, "device.hbm") == 0)
+            hbm[strcmp(number->file, "cluster hgx-h100") == 0] = number;
+        if (strcmp(number->key, "levels.between.bandwidth") == 0)
+            between = number;
+    }
+    assert_non_null(hbm[0]);
+    assert_non_null(hbm[1]);
+    assert_non_null(between);
+    ASSERT_TEXT(hbm[0]->file, "cluster hgx-a100-80g");
+    ASSERT_TEXT(between->file, "cluster two");
+    ASSERT_NEAR(between->value, 25e9, 1e-12);
+    write_changed("\"hbm\": \"3.35 TB/s\"", "\"hbm\": \"2.68 TB/s\"");
+    write_mixed(CHANGED_FILE);
+    ms_best_plan again;
+    ASSERT_OK(ms_best_plan_again(cx, &s->question.job, &s->w.kept.plan, &again), cx);
+    remove(CHANGED_FILE);
+    remove(MIXED_FILE);
+    ASSERT_NEAR(hbm[1]->sides[MS_WHAT_IF_LOW].kept.prediction.step_s,
+                again.prediction.step_s, 1e-12);
+    assert_true(again.prediction.step_s > s->w.kept.prediction.step_s);
+    const ms_what_if_hardware *memory = hardware_of(&s->w, "HBM capacity x1.5");
+    ASSERT_INT(memory->num_edits, 2);
+    ASSERT_TEXT(memory->edits[1].key, "cluster hgx-a100-80g device.memory");
+    ASSERT_INT(hardware_of(&s->w, "network x2")->num_edits, 4);
+}
+
 static void a_domain_is_as_in_a_changed_file(void **state)
 {
     (void)state;
@@ -251,13 +307,15 @@ static void an_interrupted_study_has_gaps(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_number_is_as_in_a_changed_file),
-                                       cmocka_unit_test(a_domain_is_as_in_a_changed_file),
-                                       cmocka_unit_test(values_are_reckoned_by_hand),
-                                       cmocka_unit_test(memory_is_a_staircase),
-                                       cmocka_unit_test(a_price_moves_the_cost_alone),
-                                       cmocka_unit_test(shares_are_at_most_1),
-                                       cmocka_unit_test(nothing_fits),
-                                       cmocka_unit_test(an_interrupted_study_has_gaps)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_number_is_as_in_a_changed_file),
+        cmocka_unit_test(a_domain_is_as_in_a_changed_file),
+        cmocka_unit_test(a_group_of_a_mixed_cluster_changes_alone),
+        cmocka_unit_test(values_are_reckoned_by_hand),
+        cmocka_unit_test(memory_is_a_staircase),
+        cmocka_unit_test(a_price_moves_the_cost_alone),
+        cmocka_unit_test(shares_are_at_most_1),
+        cmocka_unit_test(nothing_fits),
+        cmocka_unit_test(an_interrupted_study_has_gaps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

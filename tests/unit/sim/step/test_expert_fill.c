@@ -1,8 +1,7 @@
 /* The fullest rank of experts: its rows, its exchanges and what they cost, by counting. */
-#include "sim/step/bill_key.h"
 #include "sim/step/prediction.h"
 
-#include "tests/test.h"
+#include "tests/unit/planned_case.h"
 
 #define EXPERT_RANKS 8
 #define TOP_K        2 /* mixtral-8x7b chooses two experts */
@@ -15,18 +14,6 @@ static ms_plan mixture_plan(void)
     plan.global_batch = 2L * EXPERT_RANKS;
     ms_plan_fill_defaults(&plan);
     return plan;
-}
-
-static ms_bill layer_of(const ms_plan *plan)
-{
-    ms_ctx *cx = test_cx();
-    ms_workload *workload = NULL;
-    ASSERT_OK(ms_workload_open(cx, plan, &workload), cx);
-    ms_bill_key key = ms_plan_bill_key(workload, plan);
-    ms_bill bill = ms_bill_copy(
-        cx->arena, ms_workload_bills(workload, &key)->layer[0][MS_RECOMPUTE_NONE]);
-    ms_workload_close(workload);
-    return bill;
 }
 
 static void the_fullest_rank_sends_and_computes_more(void **state)

@@ -1,8 +1,7 @@
 /* Packed and padded sequences in predictions, against plans of other lengths and sums. */
-#include "sim/step/bill_key.h"
 #include "sim/step/prediction.h"
 
-#include "tests/test.h"
+#include "tests/unit/planned_case.h"
 
 #include <string.h>
 
@@ -29,18 +28,6 @@ static ms_prediction predict(const ms_plan *plan)
     ASSERT_OK(ms_predict(cx, workload, plan, &prediction), cx);
     ms_workload_close(workload);
     return prediction;
-}
-
-static ms_bill layer_of(const ms_plan *plan)
-{
-    ms_ctx *cx = test_cx();
-    ms_workload *workload = NULL;
-    ASSERT_OK(ms_workload_open(cx, plan, &workload), cx);
-    ms_bill_key key = ms_plan_bill_key(workload, plan);
-    ms_bill bill = ms_bill_copy(
-        cx->arena, ms_workload_bills(workload, &key)->layer[0][MS_RECOMPUTE_NONE]);
-    ms_workload_close(workload);
-    return bill;
 }
 
 static void full_sequences_take_what_unpacked_ones_take(void **state)

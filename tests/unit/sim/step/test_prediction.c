@@ -90,7 +90,8 @@ static ms_plan make_plan(long pp, long dp, long tp, long microbatches)
 
 static ms_prediction predict(bench *b, const ms_plan *plan)
 {
-    const ms_workload_inputs inputs = {&b->model, &b->cluster, &b->profile, &b->stack};
+    const ms_workload_inputs inputs = {&b->model, &b->cluster, &b->profile, &b->stack,
+                                       NULL};
     ms_workload *workload;
     ms_prediction prediction;
     ASSERT_OK(ms_workload_make(b->cx, &inputs, plan, &workload), b->cx);
@@ -244,8 +245,8 @@ static void peaks_are_classed_alike_on_any_number_of_gpus(void **state)
     ms_error_spread spread = ms_error_spread_make(b->cx->arena, rows, 11, 2.0);
     for (long gpus = 8; gpus <= 64; gpus *= 8) {
         ms_plan plan = make_plan(1, gpus, 1, 4);
-        const ms_workload_inputs inputs = {&b->model, &b->cluster, &b->profile,
-                                           &b->stack};
+        const ms_workload_inputs inputs = {&b->model, &b->cluster, &b->profile, &b->stack,
+                                           NULL};
         ms_workload *workload;
         ms_prediction p;
         ASSERT_OK(ms_workload_make(b->cx, &inputs, &plan, &workload), b->cx);
