@@ -13,6 +13,7 @@
 #include "cli/report/run_report.h"
 #include "costmodel/plan/stack_choices.h"
 #include "exec/backends/backends.h"
+#include "exec/core/plan_types.h"
 #include "exec/launch/launch.h"
 #include "exec/measure/measure.h"
 #include "exec/runner/model_features.h"
@@ -149,6 +150,7 @@ static ms_status open_plan(request *r)
 {
     ms_ctx *cx = r->cx;
     MS_TRY(ms_runner_check_plan(cx, &r->plan));
+    MS_TRY(ms_plan_check_run_types(cx, (ms_real_type)r->flags.dtype.value, &r->plan));
     MS_TRY(ms_plan_open_workload(cx, &r->plan, &r->workload));
     MS_TRY(check_model(cx, r));
     MS_TRY(ms_plan_fit_recompute(cx, r->workload, &r->plan));
@@ -283,7 +285,8 @@ static ms_status check_run(request *r)
     how.first_recorded_step = how.num_steps; /* the reference run records no times */
     const ms_backend *backend = ms_backend_find("loop");
     bool other_kernels = r->choice.backend->on_gpu;
-    ms_run_check_tolerance tolerance = ms_run_check_tolerance_of(how.type, other_kernels);
+    ms_run_check_tolerance tolerance = ms_run_check_tolerance_of(
+        ms_plan_narrows(how.type, &r->plan) ? MS_REAL_BF16 : how.type, other_kernels);
     if (ms_plan_has_moment_blocks(&r->plan)) /* they end where shards do */
         tolerance.later_loss = tolerance.weight = INFINITY;
     how.orthogonal_shares[0] = r->plan.size[MS_TP];

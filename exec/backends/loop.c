@@ -83,7 +83,7 @@ static ms_status loop_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main,
         devices[rank] = &all[rank];
         all[rank] = (ms_device_rank){.threads = threads,
                                      .world = job->world,
-                                     .kernels = ms_cpu_kernels(job->type),
+                                     .kernels = ms_cpu_run_kernels(job->type),
                                      .host.pool = job->state,
                                      .rank = rank,
                                      .end = &all[rank].first};

@@ -63,7 +63,7 @@ static ms_status modelled_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *mai
     ms_ctx apart = {.arena = ms_arena_open(), .verbosity = cx->verbosity};
     ms_device_rank device = {.host.pool = own->pool,
                              .job = job,
-                             .kernels = ms_cpu_kernels(job->type),
+                             .kernels = ms_cpu_run_kernels(job->type),
                              .rng = ms_rng_seed((uint64_t)job->replayed_rank),
                              .arena = apart.arena,
                              .began_s = ms_clock_s()};

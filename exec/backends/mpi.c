@@ -214,7 +214,7 @@ static ms_status mpi_open(ms_ctx *cx, ms_backend_job *job)
     *device =
         (ms_device_rank){.job = job, .world = MPI_COMM_NULL, .host.pool = ms_pool_open()};
     device->timeout_s = job->timeout_s > 0 ? job->timeout_s : MS_DEFAULT_TIMEOUT_S;
-    device->kernels = ms_cpu_kernels(job->type);
+    device->kernels = ms_cpu_run_kernels(job->type);
     device->end = &device->first;
     device->bf16_ops[0] = device->bf16_ops[1] = MPI_OP_NULL;
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++)

@@ -42,14 +42,21 @@ uint16_t ms_bf16_of(double x)
 
 ms_precision ms_precision_of(ms_real_type type)
 {
-    static const ms_precision precisions[] = {
-        [MS_REAL_FP32] = {MS_SCALAR_FP32, MS_SCALAR_FP32, MS_SCALAR_FP32, MS_SCALAR_FP32,
-                          false, false},
-        [MS_REAL_FP64] = {MS_SCALAR_FP64, MS_SCALAR_FP64, MS_SCALAR_FP64, MS_SCALAR_FP64,
-                          false, false},
-        [MS_REAL_BF16] = {MS_SCALAR_BF16, MS_SCALAR_FP32, MS_SCALAR_FP32, MS_SCALAR_FP32,
-                          true, false},
-        [MS_REAL_FP8] = {MS_SCALAR_BF16, MS_SCALAR_FP32, MS_SCALAR_FP32, MS_SCALAR_FP32,
-                         true, true}};
-    return precisions[type];
+    static const ms_scalar reals[] = {[MS_REAL_FP32] = MS_SCALAR_FP32,
+                                      [MS_REAL_FP64] = MS_SCALAR_FP64,
+                                      [MS_REAL_BF16] = MS_SCALAR_BF16,
+                                      [MS_REAL_FP8] = MS_SCALAR_BF16};
+    ms_scalar real = reals[type];
+    bool is_narrow = real == MS_SCALAR_BF16;
+    ms_scalar wide = is_narrow ? MS_SCALAR_FP32 : real;
+    return (ms_precision){.real = real,
+                          .statistic = wide,
+                          .param = real,
+                          .gather = real,
+                          .gradient = wide,
+                          .comm = wide,
+                          .moment = wide,
+                          .master = wide,
+                          .has_master = is_narrow,
+                          .has_fp8 = type == MS_REAL_FP8};
 }

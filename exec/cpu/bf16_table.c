@@ -1,6 +1,7 @@
-/* The table of CPU kernels on arrays in bf16: a kernel computes in fp32, on copies of its
- * bf16 operands, and its results are rounded to the nearest bf16. Other operands, such as
- * statistics and gradients of weights in fp32, are used as they are. */
+/* The table of CPU kernels on arrays in bf16 or fp32: a kernel computes in fp32, on copies
+ * of its bf16 operands, and its bf16 results are rounded to the nearest. Operands in fp32,
+ * such as statistics and gradients of weights, are used as they are, but weights of a
+ * program in bf16 as if they were stored in bf16. */
 #include "exec/cpu/cpu.h"
 
 #include <string.h>
@@ -45,24 +46,64 @@ static ms_local wide_local(ms_arena *arena, const ms_local *x, bool is_read)
     return wide;
 }
 
-static void widened(const ms_op_call *call)
+static bool is_wide_weight(const ms_op_call *call, int operand)
+{
+    const ms_program *program = call->program;
+    const double bf16_bytes = 2.0;
+    return program->tensors[call->node->in[operand]].role == MS_ROLE_WEIGHT &&
+           call->in[operand]->scalar == MS_SCALAR_FP32 &&
+           program->compute_bytes == bf16_bytes;
+}
+
+static ms_local rounded_local(ms_arena *arena, const ms_local *x)
+{
+    uint16_t *narrowed = MS_TAKE_ARRAY(arena, x->count, uint16_t);
+    narrow(narrowed, x->data, x->count);
+    ms_local rounded = *x;
+    rounded.scalar = MS_SCALAR_BF16;
+    rounded.data = narrowed;
+    return wide_local(arena, &rounded, true);
+}
+
+static bool is_only_fp32(const ms_op_call *call)
+{
+    bool is_only = true;
+    for (int i = 0; i < call->node->num_in; i++)
+        is_only =
+            is_only && call->in[i]->scalar != MS_SCALAR_BF16 && !is_wide_weight(call, i);
+    for (int i = 0; i < call->node->num_out; i++)
+        is_only = is_only && call->out[i]->scalar != MS_SCALAR_BF16;
+    return is_only;
+}
+
+static void run_widened(ms_kernel *kernel, const ms_op_call *call)
 {
     ms_arena *arena = ms_arena_open();
     ms_op_call wide = *call;
     ms_local in[MS_MAX_OPERANDS], out[MS_MAX_OPERANDS];
     for (int i = 0; i < call->node->num_in; i++) {
-        in[i] = wide_local(arena, call->in[i], true);
+        in[i] = is_wide_weight(call, i) ? rounded_local(arena, call->in[i])
+                                        : wide_local(arena, call->in[i], true);
         wide.in[i] = &in[i];
     }
     for (int i = 0; i < call->node->num_out; i++) {
         out[i] = wide_local(arena, call->out[i], ms_op_is_added(call, i));
         wide.out[i] = &out[i];
     }
-    ms_cpu_table_fp32.op[call->node->op](&wide);
+    kernel(&wide);
     for (int i = 0; i < call->node->num_out; i++)
         if (call->out[i]->scalar == MS_SCALAR_BF16 && call->out[i]->data != NULL)
             narrow(call->out[i]->data, out[i].data, out[i].count);
     ms_arena_close(arena);
+}
+
+static void widened(const ms_op_call *call)
+{
+    ms_kernel *kernel = ms_cpu_table_fp32.op[call->node->op];
+    if (is_only_fp32(call))
+        kernel(call);
+    else
+        run_widened(kernel, call);
 }
 
 /* Results of attention to a block are sums, which are in fp32. */

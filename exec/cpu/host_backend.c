@@ -87,21 +87,33 @@ static void store_piece(ms_scalar scalar, void *to, long done, const double *fro
         (char *)to + (size_t)done * ms_scalar_bytes(scalar), from, num);
 }
 
-static void host_round_sum(ms_device_rank *device, const ms_rounded_sum *sum)
+static void host_convert(ms_device_rank *device, const ms_conversion *c)
 {
     (void)device;
-    ms_scalar wide = sum->scalar == MS_SCALAR_BF16 ? MS_SCALAR_FP32 : sum->scalar;
-    double values[AT_ONCE], plus[AT_ONCE];
-    for (long done = 0, num; done < sum->count; done += num) {
-        num = piece_of(sum->count - done);
-        load_piece(wide, values, sum->from, done, num);
-        if (sum->plus != NULL) {
-            load_piece(sum->scalar, plus, sum->plus, done, num);
+    double values[AT_ONCE], to[AT_ONCE];
+    for (long done = 0, num; done < c->count; done += num) {
+        num = piece_of(c->count - done);
+        load_piece(c->from_scalar, values, c->from, done, num);
+        if (c->adds) {
+            load_piece(c->to_scalar, to, c->to, done, num);
             for (long i = 0; i < num; i++)
-                values[i] += plus[i];
+                values[i] += to[i];
         }
-        store_piece(sum->scalar, sum->to, done, values, num);
+        store_piece(c->to_scalar, c->to, done, values, num);
     }
+}
+
+static void host_round_sum(ms_device_rank *device, const ms_rounded_sum *sum)
+{
+    ms_scalar wide = sum->scalar == MS_SCALAR_BF16 ? MS_SCALAR_FP32 : sum->scalar;
+    if (sum->plus != NULL && sum->count > 0)
+        memmove(sum->to, sum->plus, (size_t)sum->count * ms_scalar_bytes(sum->scalar));
+    host_convert(device, &(ms_conversion){.to_scalar = sum->scalar,
+                                          .from_scalar = wide,
+                                          .to = sum->to,
+                                          .from = sum->from,
+                                          .adds = sum->plus != NULL,
+                                          .count = sum->count});
 }
 
 static void host_scale(ms_device_rank *device, ms_scalar scalar, void *x, double factor,
@@ -246,6 +258,7 @@ const ms_array_ops ms_host_arrays = {
     .fill = host_fill,
     .add = host_add,
     .round_sum = host_round_sum,
+    .convert = host_convert,
     .scale = host_scale,
     .copy = host_copy,
     .copy_box = host_copy_box,

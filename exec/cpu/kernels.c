@@ -24,6 +24,11 @@ const ms_kernels *ms_cpu_kernels(ms_real_type type)
     return tables[type];
 }
 
+const ms_kernels *ms_cpu_run_kernels(ms_real_type type)
+{
+    return ms_cpu_kernels(type == MS_REAL_FP64 ? MS_REAL_FP64 : MS_REAL_BF16);
+}
+
 const ms_kernels *ms_cpu_scalar_kernels(ms_scalar scalar)
 {
     static const ms_real_type types[] = {[MS_SCALAR_FP32] = MS_REAL_FP32,

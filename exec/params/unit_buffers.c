@@ -30,13 +30,13 @@ static double workspace_bytes(const ms_rank *rank, const ms_unit_buffers *buffer
                               int expert)
 {
     return (double)buffers->shard_count[expert] *
-           (double)ms_scalar_bytes(rank->precision.gradient);
+           (double)ms_scalar_bytes(rank->precision.comm);
 }
 
 ms_status ms_unit_buffer_open(ms_rank *rank, ms_unit_buffers *buffers, int buffer)
 {
     for (int expert = 0; expert < 2; expert++)
-        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
+        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gather,
                                 buffers->buffer_count[expert],
                                 &buffers->params[buffer][expert]));
     return MS_OK;
@@ -45,14 +45,14 @@ ms_status ms_unit_buffer_open(ms_rank *rank, ms_unit_buffers *buffers, int buffe
 void ms_unit_buffer_close(ms_rank *rank, ms_unit_buffers *buffers, int buffer)
 {
     for (int expert = 0; expert < 2; expert++)
-        ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
+        ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gather,
                      buffers->buffer_count[expert], &buffers->params[buffer][expert]);
 }
 
 static ms_status open_gradients(ms_rank *rank, ms_unit_buffers *buffers)
 {
     for (int expert = 0; expert < 2; expert++) {
-        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gradient,
+        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.comm,
                                 buffers->gradient_count[expert],
                                 &buffers->grads[expert]));
         MS_TRY(ms_rank_workspace(rank, workspace_bytes(rank, buffers, expert),
@@ -64,7 +64,7 @@ static ms_status open_gradients(ms_rank *rank, ms_unit_buffers *buffers)
 static void close_gradients(ms_rank *rank, ms_unit_buffers *buffers)
 {
     for (int expert = 0; expert < 2; expert++) {
-        ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gradient,
+        ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.comm,
                      buffers->gradient_count[expert], &buffers->grads[expert]);
         ms_rank_release_workspace(rank, workspace_bytes(rank, buffers, expert),
                                   buffers->reduced[expert]);
@@ -77,8 +77,9 @@ static ms_status open_whole(ms_rank *rank, ms_param_unit *unit)
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         ms_segment *segment = unit->segments[i];
         if (segment->num_shards > 1)
-            MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
-                                    segment->count, &segment->whole));
+            MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS,
+                                    rank->precision.gather, segment->count,
+                                    &segment->whole));
     }
     return MS_OK;
 }
@@ -87,7 +88,7 @@ static void close_whole(ms_rank *rank, const ms_param_unit *unit)
 {
     for (int i = unit->num_borrowed; i < unit->num_segments; i++)
         if (unit->segments[i]->num_shards > 1)
-            ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
+            ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gather,
                          unit->segments[i]->count, &unit->segments[i]->whole);
 }
 

@@ -16,6 +16,34 @@ long ms_range_length(ms_range range)
     return range.end - range.first;
 }
 
+ms_scalar ms_segment_param_type(const ms_param_unit *unit, const ms_segment *segment)
+{
+    return segment->is_frozen ? unit->precision.real : unit->precision.param;
+}
+
+ms_scalar ms_segment_gather_type(const ms_param_unit *unit, const ms_segment *segment)
+{
+    return segment->is_frozen ? unit->precision.real : unit->precision.gather;
+}
+
+bool ms_segment_shares_gradients(const ms_param_unit *unit, const ms_segment *segment)
+{
+    return ms_shards_grads(unit->sharding) && segment->num_shards > 1 &&
+           !segment->is_frozen;
+}
+
+void ms_unit_convert(const ms_rank *rank, const ms_conversion *c)
+{
+    const ms_array_ops *arrays = rank->backend->arrays;
+    if (c->to_scalar != c->from_scalar)
+        arrays->convert(rank->device, c);
+    else if (c->adds)
+        arrays->add(rank->device, c->to_scalar, c->to, c->from, c->count);
+    else
+        arrays->copy(rank->device, c->to, c->from,
+                     (size_t)c->count * ms_scalar_bytes(c->to_scalar));
+}
+
 void *ms_unit_at(ms_scalar scalar, void *base, long element)
 {
     return base == NULL ? NULL : (char *)base + (size_t)element * ms_scalar_bytes(scalar);
@@ -23,14 +51,14 @@ void *ms_unit_at(ms_scalar scalar, void *base, long element)
 
 void *ms_segment_param(const ms_param_unit *unit, const ms_segment *segment, long element)
 {
-    return ms_unit_at(unit->precision.real, segment->params,
+    return ms_unit_at(ms_segment_param_type(unit, segment), segment->params,
                       element - segment->kept_params.first);
 }
 
 void *ms_segment_master(const ms_param_unit *unit, const ms_segment *segment,
                         long element)
 {
-    return ms_unit_at(unit->precision.state, segment->master,
+    return ms_unit_at(unit->precision.master, segment->master,
                       element - segment->own.first);
 }
 
@@ -284,18 +312,19 @@ static int list_arrays(const ms_precision *p, ms_segment *s, array out[NUM_ARRAY
     long own = s->is_frozen ? 0 : ms_range_length(s->own);
     long first = s->num_moments > 0 ? own : 0, second = s->num_moments > 1 ? own : 0;
     long per_moment =
-        s->moment == MS_SCALAR_BYTE ? (own + MS_STATE_BLOCK - 1) / MS_STATE_BLOCK : 0;
+        p->moment == MS_SCALAR_BYTE ? (own + MS_STATE_BLOCK - 1) / MS_STATE_BLOCK : 0;
     long scales[2] = {s->num_moments > 0 ? per_moment : 0,
                       s->num_moments > 1 ? per_moment : 0};
     const array all[NUM_ARRAYS] = {
-        {MS_MEMORY_PARAMS, p->real, ms_range_length(s->kept_params), &s->params},
+        {MS_MEMORY_PARAMS, s->is_frozen ? p->real : p->param,
+         ms_range_length(s->kept_params), &s->params},
         {MS_MEMORY_GRADS, p->gradient, ms_range_length(s->kept_grads), &s->grads},
-        {MS_MEMORY_OPTIMIZER, s->moment, first, &s->moments[0]},
-        {MS_MEMORY_OPTIMIZER, s->moment, second, &s->moments[1]},
+        {MS_MEMORY_OPTIMIZER, p->moment, first, &s->moments[0]},
+        {MS_MEMORY_OPTIMIZER, p->moment, second, &s->moments[1]},
         {MS_MEMORY_OPTIMIZER, MS_SCALAR_FP32, scales[0], &s->scales[0]},
         {MS_MEMORY_OPTIMIZER, MS_SCALAR_FP32, scales[1], &s->scales[1]},
         {MS_MEMORY_OPTIMIZER, s->sum, s->num_sums / s->num_shards, &s->sums},
-        {MS_MEMORY_OPTIMIZER, p->state, p->has_master ? own : 0, &s->master}};
+        {MS_MEMORY_OPTIMIZER, p->master, p->has_master ? own : 0, &s->master}};
     memcpy(out, all, sizeof all);
     return NUM_ARRAYS;
 }

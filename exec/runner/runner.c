@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "costmodel/plan/plan_field.h"
+#include "exec/core/plan_types.h"
 #include "exec/cpu/gemm.h"
 #include "exec/runner/model_features.h"
 #include "exec/runner/outcome_collect.h"
@@ -299,6 +300,14 @@ static bool executes_moments(const ms_plan *plan)
             plan->optimizer != MS_OPTIMIZER_ADAFACTOR);
 }
 
+/* Whether a run has such weights, gradients or messages: none in FP8. */
+static bool executes_type(const ms_plan *plan, ms_choice choice)
+{
+    return choice == MS_CHOOSE_GRAD_DTYPE || choice == MS_CHOOSE_MASTER_DTYPE ||
+           (choice == MS_CHOOSE_PARAM_DTYPE && plan->param_dtype != MS_STORE_FP8) ||
+           (choice == MS_CHOOSE_COMM_DTYPE && plan->comm_dtype != MS_STORE_FP8);
+}
+
 ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
 {
     for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++) {
@@ -307,7 +316,7 @@ ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
                            i == MS_CHOOSE_SHARED_OVERLAP || i == MS_CHOOSE_STACK ||
                            i == MS_CHOOSE_RANKS_PER_DOMAIN ||
                            i == MS_CHOOSE_PARTITION_ACTIVATIONS ||
-                           i == MS_CHOOSE_OPTIMIZER ||
+                           i == MS_CHOOSE_OPTIMIZER || executes_type(plan, i) ||
                            (i == MS_CHOOSE_OPTIMIZER_DTYPE && executes_moments(plan)) ||
                            (i == MS_CHOOSE_BUCKET_BYTES && plan->zero == 0);
         if (is_executed || ms_plan_is_plain(plan, i))
@@ -376,13 +385,16 @@ static ms_status check_adapters(ms_ctx *cx, const ms_backend_job *job,
     return ms_hint(cx, "predict, simulate, explain and search support it");
 }
 
-/* Rejects optimizers, and types of their states, that the backend has no kernels for. */
+/* Rejects optimizers, and types of a plan, that the backend has no kernels for. */
 static ms_status check_optimizer(ms_ctx *cx, const ms_backend_job *job,
                                  const ms_plan *plan)
 {
-    static const ms_choice choices[] = {MS_CHOOSE_OPTIMIZER, MS_CHOOSE_OPTIMIZER_DTYPE};
+    static const ms_choice choices[] = {MS_CHOOSE_OPTIMIZER,   MS_CHOOSE_OPTIMIZER_DTYPE,
+                                        MS_CHOOSE_PARAM_DTYPE, MS_CHOOSE_GRAD_DTYPE,
+                                        MS_CHOOSE_COMM_DTYPE,  MS_CHOOSE_MASTER_DTYPE};
+    const int num = sizeof choices / sizeof *choices;
     const ms_array_ops *arrays = job->backend->arrays;
-    for (int i = 0; i < 2 && arrays != NULL && arrays->orthogonalize == NULL; i++) {
+    for (int i = 0; i < num && arrays != NULL && arrays->orthogonalize == NULL; i++) {
         if (ms_plan_is_plain(plan, choices[i]))
             continue;
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "backend %s does not execute %s %s",
@@ -402,6 +414,7 @@ static ms_status check_job(ms_ctx *cx, const ms_backend_job *job,
     MS_TRY(check_adapters(cx, job, planned));
     MS_TRY(check_packing(cx, job, planned));
     MS_TRY(ms_runner_check_plan(cx, planned->plan));
+    MS_TRY(ms_plan_check_run_types(cx, job->type, planned->plan));
     MS_TRY(check_buckets(cx, planned));
     return check_optimizer(cx, job, planned->plan);
 }

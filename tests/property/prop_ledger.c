@@ -333,6 +333,31 @@ static void every_optimizer_keeps_what_was_predicted(void **state)
     assert_true(4 * num_compared > NUM_CASES);
 }
 
+/* Weights, gradients, messages and states in types of the plan's own. */
+static void types_of_a_plan_take_what_was_predicted(void **state)
+{
+    (void)state;
+    int num_wrong = 0, num_compared = 0;
+    for (long i = 0; i < NUM_CASES; i++) {
+        ms_ctx cx = {.arena = ms_arena_open()};
+        ms_rng rng = ms_rng_split(ms_rng_seed(24), (uint64_t)i);
+        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 25, i, 0);
+        const habits how = {&ms_backend_loop, i % 2 == 0 ? MS_REAL_BF16 : MS_REAL_FP32,
+                            true, i % 4 >= 2};
+        c.plan.compute = i % 2 == 0 ? MS_BF16 : MS_FP32;
+        if (i % 4 >= 2)
+            c.plan.optimizer = (ms_optimizer)(i / 4 % MS_NUM_OPTIMIZERS);
+        ms_run_case_choose_types(&c, how.type, &rng);
+        if (!agrees(&cx, &c, &how, &num_compared)) {
+            printf("that was case %ld\n", i);
+            num_wrong++;
+        }
+        ms_arena_close(cx.arena);
+    }
+    ASSERT_INT(num_wrong, 0);
+    assert_true(4 * num_compared > NUM_CASES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +367,7 @@ int main(void)
         cmocka_unit_test(routing_changes_only_activations),
         cmocka_unit_test(modules_drop_what_was_predicted),
         cmocka_unit_test(frozen_weights_have_no_states),
-        cmocka_unit_test(every_optimizer_keeps_what_was_predicted)};
+        cmocka_unit_test(every_optimizer_keeps_what_was_predicted),
+        cmocka_unit_test(types_of_a_plan_take_what_was_predicted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

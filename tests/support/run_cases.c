@@ -1,5 +1,8 @@
 #include "tests/support/run_cases.h"
 
+#include "costmodel/plan/plan_field.h"
+#include "exec/core/plan_types.h"
+
 #include "base/number.h"
 #include "tests/support/wide_plans.h"
 #include "tests/test.h"
@@ -17,6 +20,24 @@ const ms_run_tolerance ms_run_fp64 = {MS_REAL_FP64, 8, 1e-12, 1e-12, 1e-12, 1e-1
  * from fp64 by 1e-5. */
 const ms_run_tolerance ms_run_fp32 = {MS_REAL_FP32, 6, 1e-6, 1e-5, 1e-5, HUGE_VAL};
 const ms_run_tolerance ms_run_bf16 = {MS_REAL_BF16, 4, 2e-2, 2e-2, 2.0, HUGE_VAL};
+
+const ms_choice ms_run_types[MS_NUM_RUN_TYPES] = {
+    MS_CHOOSE_PARAM_DTYPE, MS_CHOOSE_GRAD_DTYPE, MS_CHOOSE_COMM_DTYPE,
+    MS_CHOOSE_MASTER_DTYPE, MS_CHOOSE_OPTIMIZER_DTYPE};
+
+void ms_run_case_choose_types(ms_run_case *c, ms_real_type type, ms_rng *rng)
+{
+    static const ms_storage types[] = {MS_STORE_DEFAULT, MS_STORE_FP32, MS_STORE_BF16};
+    ms_ctx apart = {.arena = ms_arena_open(), .verbosity = -1};
+    do {
+        c->plan.param_dtype = types[ms_rng_below(rng, 3)];
+        c->plan.grad_dtype = types[ms_rng_below(rng, 3)];
+        c->plan.comm_dtype = types[ms_rng_below(rng, 3)];
+        c->plan.optimizer_dtype = types[ms_rng_below(rng, 3)];
+        c->plan.master_dtype = (ms_master_copy)ms_rng_below(rng, 4);
+    } while (ms_plan_check_run_types(&apart, type, &c->plan) != MS_OK);
+    ms_arena_close(apart.arena);
+}
 
 /* ---- runs ---- */
 
@@ -147,10 +168,12 @@ bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
                    const ms_run_tolerance *how)
 {
     ms_run_case serial = c->balanced ? *c : serial_case(c);
-    bool rounds = how->type == MS_REAL_BF16;
+    bool rounds = how->type == MS_REAL_BF16 || ms_plan_narrows(how->type, &c->plan);
     ms_real_type type = rounds ? MS_REAL_FP32 : how->type;
+    for (int i = 0; rounds && i < MS_NUM_RUN_TYPES; i++)
+        ms_plan_reset(&serial.plan, ms_run_types[i]);
     ms_outcome want = run(cx, &serial, type, rounds, &ms_backend_loop);
-    ms_outcome got = run(cx, c, how->type, false, backend);
+    ms_outcome got = run(cx, c, how->type, rounds, backend);
     const char *worst = "";
     double first = loss_difference(&got, &want, 0, 1);
     double later = loss_difference(&got, &want, 1, NUM_STEPS);

@@ -44,8 +44,14 @@ void ms_run_case_adapt(ms_run_case *c, long number);
 /* Makes a case recompute a set of its model's modules, set by `number`, and in every
  * second case overlap shared experts, if there are any and their tokens are exchanged. */
 void ms_run_case_choose_modules(ms_run_case *c, long number);
+/* The types that a plan may state for a run. */
+#define MS_NUM_RUN_TYPES 5
+extern const ms_choice ms_run_types[MS_NUM_RUN_TYPES];
+/* Gives a case random ones that runs in `type` have, each stated or not. */
+void ms_run_case_choose_types(ms_run_case *c, ms_real_type type, ms_rng *rng);
 /* Whether a run of the case on the backend is within `how` of a run on one rank of the
- * loop backend (for bf16: an fp32 run with rounded initial weights); prints differences
+ * loop backend (for bf16, and for plans with narrow types: an fp32 run, both with rounded
+ * initial weights); prints differences
  * beyond. */
 bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
                    const ms_run_tolerance *how);
