@@ -13,6 +13,7 @@
 #include "cli/report/run_report.h"
 #include "costmodel/plan/stack_choices.h"
 #include "exec/backends/backends.h"
+#include "exec/core/plan_types.h"
 #include "exec/launch/launch.h"
 #include "exec/measure/measure.h"
 #include "exec/runner/model_features.h"
@@ -149,6 +150,7 @@ static ms_status open_plan(request *r)
 {
     ms_ctx *cx = r->cx;
     MS_TRY(ms_runner_check_plan(cx, &r->plan));
+    MS_TRY(ms_plan_check_run_types(cx, (ms_real_type)r->flags.dtype.value, &r->plan));
     MS_TRY(ms_plan_open_workload(cx, &r->plan, &r->workload));
     MS_TRY(check_model(cx, r));
     MS_TRY(ms_plan_fit_recompute(cx, r->workload, &r->plan));
@@ -261,10 +263,17 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
     return status;
 }
 
+/* Whether the reference of --check is in fp32, from initial weights rounded to bf16: beside
+ * runs on GPUs in bf16 and fp8, whose kernels round other intermediate values than CPUs. */
+static bool checks_in_fp32(const request *r)
+{
+    return r->choice.backend->on_gpu &&
+           (r->how.type == MS_REAL_BF16 || r->how.type == MS_REAL_FP8);
+}
+
 /* Trains the same model on one rank of this process (backend loop) and compares the run
- * with it. This reference computes in fp32 where CPUs lack the run's number type; for
- * bf16 and fp8 runs it rounds initial weights to bf16, as they do. Beside a base in NF4,
- * whose blocks end where shards do, it starts from the run's own, restored weights. */
+ * with it. Beside a base in NF4, whose blocks end where shards do, the reference starts
+ * from the run's own, restored weights. */
 static ms_status check_against(request *r, const ms_plan *plan, ms_workload *workload)
 {
     ms_ctx *cx = r->cx;
@@ -278,13 +287,14 @@ static ms_status check_against(request *r, const ms_plan *plan, ms_workload *wor
     how.first_recorded_step = how.num_steps; /* the reference run records no times */
     const ms_backend *backend = ms_backend_find("loop");
     bool other_kernels = r->choice.backend->on_gpu;
-    ms_run_check_tolerance tolerance = ms_run_check_tolerance_of(how.type, other_kernels);
+    ms_run_check_tolerance tolerance = ms_run_check_tolerance_of(
+        ms_plan_narrows(how.type, &r->plan) ? MS_REAL_BF16 : how.type, other_kernels);
     if (ms_plan_has_moment_blocks(&r->plan)) /* they end where shards do */
         tolerance.later_loss = tolerance.weight = INFINITY;
     how.orthogonal_shares[0] = r->plan.size[MS_TP];
     how.orthogonal_shares[1] = r->plan.etp;
-    how.weights_in_bf16 = how.type == MS_REAL_BF16 || how.type == MS_REAL_FP8;
-    if (!backend->computes[how.type])
+    how.weights_in_bf16 = checks_in_fp32(r);
+    if (how.weights_in_bf16)
         how.type = MS_REAL_FP32;
     ms_outcome reference = {0};
     training alone = {.backend = backend,
@@ -432,7 +442,7 @@ static void place_on_gpus(const request *r, ms_run_place *place)
     if (!r->flags.check || place->num_gpus == 0)
         return;
     ms_plan plan = ms_run_reference_plan(&r->plan);
-    if (!ms_backend_find("loop")->computes[r->how.type])
+    if (checks_in_fp32(r))
         plan.compute = MS_FP32;
     ms_prediction *reference = MS_NEW(r->cx->arena, ms_prediction);
     if (ms_predict(&apart, r->workload, &plan, reference) == MS_OK)

@@ -83,7 +83,7 @@ static ms_status loop_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main,
         devices[rank] = &all[rank];
         all[rank] = (ms_device_rank){.threads = threads,
                                      .world = job->world,
-                                     .kernels = ms_cpu_kernels(job->type),
+                                     .kernels = ms_cpu_run_kernels(job->type),
                                      .host.pool = job->state,
                                      .rank = rank,
                                      .end = &all[rank].first};
@@ -316,7 +316,7 @@ const ms_backend ms_backend_loop = {
     .has_values = true,
     .in_process = true,
     .arrays = &ms_host_arrays,
-    .computes = {[MS_REAL_FP32] = true, [MS_REAL_FP64] = true},
+    .computes = {[MS_REAL_FP32] = true, [MS_REAL_FP64] = true, [MS_REAL_BF16] = true},
     .workspace_bytes = ms_host_workspace_bytes,
     .open = loop_open,
     .run = loop_run,

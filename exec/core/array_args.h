@@ -27,8 +27,8 @@ typedef struct ms_adamw {
     double gradient_scale; /* factor on gradients; 1 if they are not clipped */
 } ms_adamw;
 
-/* Elements of a weight that AdamW updates, in types of ms_precision: `weight` in `real`,
- * `gradient` in `gradient`, master weight and moments in `state`. */
+/* Elements of a weight that AdamW updates: `weight` in `scalar`, all else in fp32 beside a
+ * master weight, otherwise in `scalar` too. */
 typedef struct ms_update {
     ms_scalar scalar; /* type of the weight */
     void *weight;
@@ -45,6 +45,15 @@ typedef struct ms_rounded_sum {
     const void *from, *plus; /* plus may be NULL (adds 0) */
     long count;
 } ms_rounded_sum;
+
+/* Elements in another type: to = from, or to + from if `adds`, rounded once. */
+typedef struct ms_conversion {
+    ms_scalar to_scalar, from_scalar;
+    void *to;
+    const void *from;
+    bool adds;
+    long count;
+} ms_conversion;
 
 /* Piece of a weight whose random initial values (exec/params/names.h) are wanted:
  * elements first .. first + number - 1 of a rank's row-major shard. Element i[] of the

@@ -36,6 +36,8 @@ typedef struct ms_array_ops {
     void (*add)(ms_device_rank *device, ms_scalar scalar, void *to, const void *from,
                 long count); /* adds `from` to `to` */
     void (*round_sum)(ms_device_rank *device, const ms_rounded_sum *sum);
+    /* NULL if the backend has no plan's own types (exec/core/plan_types.h). */
+    void (*convert)(ms_device_rank *device, const ms_conversion *conversion);
     void (*scale)(ms_device_rank *device, ms_scalar scalar, void *x, double factor,
                   long count);
     void (*copy)(ms_device_rank *device, void *to, const void *from, size_t bytes);

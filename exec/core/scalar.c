@@ -17,26 +17,46 @@ size_t ms_scalar_bytes(ms_scalar scalar)
     return bytes[scalar];
 }
 
-double ms_rounded_to_bf16(float x)
+double ms_bf16_value(uint16_t bf16)
 {
+    float single;
+    memcpy(&single, &(uint32_t){(uint32_t)bf16 << 16}, sizeof single);
+    return (double)single;
+}
+
+/* A number is not rounded twice: what fp32 lost of it breaks the tie between two bf16. */
+uint16_t ms_bf16_of(double x)
+{
+    float single = (float)x;
     uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if (x == x) /* NaN stays NaN */
-        bits = (bits + 0x7fffU + (bits >> 16 & 1U)) & 0xffff0000U;
-    memcpy(&x, &bits, sizeof x);
-    return (double)x;
+    memcpy(&bits, &single, sizeof bits);
+    if (x != x)
+        return (uint16_t)(bits >> 16 | 0x40U);
+    double left = x - (double)single;
+    if ((bits & 0xffffU) == 0x8000U && left != 0.0) {
+        bool grows = (left > 0.0) == (x > 0.0);
+        return (uint16_t)((bits >> 16) + (grows ? 1 : 0));
+    }
+    return (uint16_t)((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
 }
 
 ms_precision ms_precision_of(ms_real_type type)
 {
-    static const ms_precision precisions[] = {
-        [MS_REAL_FP32] = {MS_SCALAR_FP32, MS_SCALAR_FP32, MS_SCALAR_FP32, MS_SCALAR_FP32,
-                          false, false},
-        [MS_REAL_FP64] = {MS_SCALAR_FP64, MS_SCALAR_FP64, MS_SCALAR_FP64, MS_SCALAR_FP64,
-                          false, false},
-        [MS_REAL_BF16] = {MS_SCALAR_BF16, MS_SCALAR_FP32, MS_SCALAR_FP32, MS_SCALAR_FP32,
-                          true, false},
-        [MS_REAL_FP8] = {MS_SCALAR_BF16, MS_SCALAR_FP32, MS_SCALAR_FP32, MS_SCALAR_FP32,
-                         true, true}};
-    return precisions[type];
+    static const ms_scalar reals[] = {[MS_REAL_FP32] = MS_SCALAR_FP32,
+                                      [MS_REAL_FP64] = MS_SCALAR_FP64,
+                                      [MS_REAL_BF16] = MS_SCALAR_BF16,
+                                      [MS_REAL_FP8] = MS_SCALAR_BF16};
+    ms_scalar real = reals[type];
+    bool is_narrow = real == MS_SCALAR_BF16;
+    ms_scalar wide = is_narrow ? MS_SCALAR_FP32 : real;
+    return (ms_precision){.real = real,
+                          .statistic = wide,
+                          .param = real,
+                          .gather = real,
+                          .gradient = wide,
+                          .comm = wide,
+                          .moment = wide,
+                          .master = wide,
+                          .has_master = is_narrow,
+                          .has_fp8 = type == MS_REAL_FP8};
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef enum ms_scalar {
     MS_SCALAR_FP32,
@@ -19,8 +20,13 @@ typedef enum ms_scalar {
 extern const char *const ms_scalar_names[];
 /* Bytes of one element. */
 size_t ms_scalar_bytes(ms_scalar scalar);
-/* The bf16 number nearest to x, ties to even. */
-double ms_rounded_to_bf16(float x);
+/* The bf16 number nearest to x, ties to even; a NaN stays one. */
+uint16_t ms_bf16_of(double x);
+double ms_bf16_value(uint16_t bf16);
+static inline double ms_rounded_to_bf16(double x)
+{
+    return ms_bf16_value(ms_bf16_of(x));
+}
 static inline bool ms_scalar_is_fp8(ms_scalar scalar)
 {
     return scalar == MS_SCALAR_E4M3 || scalar == MS_SCALAR_E5M2;
@@ -37,15 +43,20 @@ typedef enum ms_real_type {
 } ms_real_type;
 
 typedef struct ms_precision {
-    ms_scalar real; /* activations, their gradients, and weights as kernels read them */
+    ms_scalar real;      /* activations, their gradients, and frozen weights */
     ms_scalar statistic; /* tensors kept in fp32: log-sum-exp, losses, routing */
-    ms_scalar gradient;  /* gradients of weights, accumulated and reduced in this type */
-    ms_scalar state;     /* moments of the optimizer, and master weights */
-    bool has_master; /* master weights in `state`, of which `real` weights are a copy */
-    bool has_fp8;    /* matrix products with weights take FP8 operands */
+    ms_scalar param;     /* weights between steps */
+    ms_scalar gather;    /* weights as messages, and as ZeRO-3 gathers them */
+    ms_scalar gradient;  /* sums of weights' gradients over micro-batches */
+    ms_scalar comm; /* reductions of gradients; a micro-batch's with ZeRO-2 and ZeRO-3 */
+    ms_scalar moment; /* moments of the optimizer; BYTE: codes in 8 bits */
+    ms_scalar master; /* master weights, of which the weights are a copy */
+    bool has_master;
+    bool has_fp8; /* matrix products with weights take FP8 operands */
 } ms_precision;
 
-/* fp32, fp64: that type for all. bf16, fp8: `real` is bf16, all else fp32; has_master. */
+/* fp32, fp64: that type for all. bf16, fp8: `real`, `param` and `gather` are bf16, all
+ * else fp32; has_master. */
 ms_precision ms_precision_of(ms_real_type type);
 
 #endif

@@ -63,7 +63,7 @@ static void raise_to(size_t *largest, size_t bytes)
 /* Bytes of a weight of `count` elements with its gradient and optimizer state. */
 static size_t update_bytes(const ms_precision *p, long count)
 {
-    size_t state = round_to_line((size_t)count * ms_scalar_bytes(p->state));
+    size_t state = round_to_line((size_t)count * ms_scalar_bytes(p->moment));
     return round_to_line((size_t)count * ms_scalar_bytes(p->real)) +
            round_to_line((size_t)count * ms_scalar_bytes(p->gradient)) + 3 * state;
 }
@@ -121,7 +121,7 @@ static ms_status make_memory(const ms_measurer *m, const ms_kernel_cases *cases,
     MS_TRY(ms_measurer_region(m, precision.real, n.weights, false, &out->weights));
     MS_TRY(
         ms_measurer_region(m, precision.gradient, n.gradients, false, &out->gradients));
-    MS_TRY(ms_measurer_region(m, precision.state, n.states, true, &out->states));
+    MS_TRY(ms_measurer_region(m, precision.moment, n.states, true, &out->states));
     MS_TRY(ms_measurer_choice(m, precision.statistic, n.choice, &out->choice));
     MS_TRY(ms_measurer_zeros(m, precision.real, n.zeros, &out->zeros));
     return ms_measurer_filled(m, precision.real, n.workspace, &out->workspace);
@@ -171,7 +171,7 @@ static void update(const ms_measurer *m, const work_memory *memory, long count,
     const ms_adamw how = {1e-6, 0.9, 0.95, 1e-8, 0.0, 100, 1.0};
     const ms_precision *p = &memory->precision;
     const ms_array_ops *arrays = m->how->backend->arrays;
-    size_t state = round_to_line((size_t)count * ms_scalar_bytes(p->state));
+    size_t state = round_to_line((size_t)count * ms_scalar_bytes(p->moment));
     char *at = random_place(&memory->states, update_bytes(p, count), rng);
     char *gradient = at + round_to_line((size_t)count * ms_scalar_bytes(p->real));
     char *moments =
@@ -249,7 +249,7 @@ static const double least_warm_up_s = 0.5, most_warm_up_s = 8.0, most_quick_s = 
 static void occupy_device(const ms_measurer *m, const work_memory *memory, double seconds)
 {
     const ms_array_ops *arrays = m->how->backend->arrays;
-    ms_scalar scalar = memory->precision.state;
+    ms_scalar scalar = memory->precision.moment;
     long max_count = (long)(memory->states.bytes / ms_scalar_bytes(scalar));
     for (long left = (long)(seconds * memory->fills_per_s); left > 0; left -= max_count)
         arrays->fill(m->device, scalar, memory->states.at, 0.5,
@@ -260,7 +260,7 @@ static void occupy_device(const ms_measurer *m, const work_memory *memory, doubl
 static ms_status time_fill(const ms_measurer *m, work_memory *memory)
 {
     const ms_backend *backend = m->how->backend;
-    ms_scalar scalar = memory->precision.state;
+    ms_scalar scalar = memory->precision.moment;
     long count = (long)(memory->states.bytes / ms_scalar_bytes(scalar));
     double seconds = 1.0;
     for (int i = 0; i < 2; i++) {

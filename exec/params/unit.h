@@ -54,7 +54,8 @@ void ms_unit_buffers_close(ms_rank *rank, ms_unit_buffers *buffers);
 
 /* The layer of the model of a unit; -1 for embedding and head. */
 long ms_unit_layer(const ms_param_unit *unit);
-/* Points cells[tensor].data of weights and gradients at their memory (NULL if none). */
+/* Sets types of cells[tensor] of weights and gradients, and points their data at memory
+ * (NULL if none). */
 void ms_unit_bind(const ms_param_unit *unit, ms_local *cells);
 
 /* ---- parameters ---- */
@@ -87,7 +88,8 @@ bool ms_unit_is_first(ms_param_unit *unit, int gradient);
 ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                          int num_after, ms_event *done);
 ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit);
-/* Reductions of gradients once per step, called in this order. Each starts after the
+/* Reductions of gradients once per step, called in this order, in the type of messages;
+ * where sums have another type, these are cast and the call waits for the result. Each starts after the
  * events `after` (at most 16) and the previous one; *done is its end (0: nothing to do).
  * ms_unit_reduce_last: all-reduce over all data-parallel ranks (ZeRO-0), or
  * reduce-scatter (ZeRO-1, ZeRO-3 without reshard) into workspace that lives until

@@ -30,7 +30,7 @@ static double workspace_bytes(const ms_rank *rank, const ms_unit_buffers *buffer
                               int expert)
 {
     return (double)buffers->shard_count[expert] *
-           (double)ms_scalar_bytes(rank->precision.gradient);
+           (double)ms_scalar_bytes(rank->precision.comm);
 }
 
 ms_status ms_unit_buffer_open(ms_rank *rank, ms_unit_buffers *buffers, int buffer)
@@ -52,7 +52,7 @@ void ms_unit_buffer_close(ms_rank *rank, ms_unit_buffers *buffers, int buffer)
 static ms_status open_gradients(ms_rank *rank, ms_unit_buffers *buffers)
 {
     for (int expert = 0; expert < 2; expert++) {
-        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gradient,
+        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.comm,
                                 buffers->gradient_count[expert],
                                 &buffers->grads[expert]));
         MS_TRY(ms_rank_workspace(rank, workspace_bytes(rank, buffers, expert),
@@ -64,7 +64,7 @@ static ms_status open_gradients(ms_rank *rank, ms_unit_buffers *buffers)
 static void close_gradients(ms_rank *rank, ms_unit_buffers *buffers)
 {
     for (int expert = 0; expert < 2; expert++) {
-        ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gradient,
+        ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.comm,
                      buffers->gradient_count[expert], &buffers->grads[expert]);
         ms_rank_release_workspace(rank, workspace_bytes(rank, buffers, expert),
                                   buffers->reduced[expert]);

@@ -12,12 +12,10 @@ static double own_bytes(const ms_param_unit *unit, const ms_segment *segment)
            (double)ms_scalar_bytes(unit->precision.gradient);
 }
 
-static void zero(const ms_rank *rank, const ms_param_unit *unit, void *gradients,
-                 long count)
+static void zero(const ms_rank *rank, ms_scalar scalar, void *gradients, long count)
 {
     if (gradients != NULL && count > 0)
-        rank->backend->arrays->fill(rank->device, unit->precision.gradient, gradients,
-                                    0.0, count);
+        rank->backend->arrays->fill(rank->device, scalar, gradients, 0.0, count);
 }
 
 /* Marks the gradients of a segment's tensors as not written yet. */
@@ -33,12 +31,6 @@ static bool has_gradient_shards(const ms_segment *segment)
     return segment->num_shards > 1 && !segment->is_frozen;
 }
 
-/* Whether a segment's whole gradients are in the buffer that units share. */
-static bool is_in_buffer(const ms_param_unit *unit, const ms_segment *segment)
-{
-    return ms_shards_grads(unit->sharding) && has_gradient_shards(segment);
-}
-
 /* Elements without a gradient, and padding, are zero from the beginning. */
 void ms_unit_clear_gradients(ms_rank *rank, ms_param_unit *unit)
 {
@@ -49,10 +41,11 @@ void ms_unit_clear_gradients(ms_rank *rank, ms_param_unit *unit)
             ms_rank_release_workspace(rank, own_bytes(unit, s), s->reduced);
         s->has_reduced = false;
         s->reduced = NULL;
-        if (is_in_buffer(unit, s))
+        if (ms_segment_shares_gradients(unit, s))
             s->is_shard_empty = true;
         else if (i == unit->matrix)
-            zero(rank, unit, s->grads, ms_range_length(s->kept_grads));
+            zero(rank, unit->precision.gradient, s->grads,
+                 ms_range_length(s->kept_grads));
         else
             empty_tensors(unit, i);
     }
@@ -79,7 +72,7 @@ bool ms_unit_is_first(ms_param_unit *unit, int gradient)
 static void *gradient_buffer(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
-    return ms_unit_at(unit->precision.gradient, unit->buffers->grads[s->is_expert],
+    return ms_unit_at(unit->precision.comm, unit->buffers->grads[s->is_expert],
                       unit->buffer_first[segment]);
 }
 
@@ -95,9 +88,8 @@ ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
         if (!has_gradient_shards(s))
             continue;
         empty_tensors(unit, i);
-        zero(rank, unit,
-             ms_unit_at(unit->precision.gradient, gradient_buffer(unit, i),
-                        s->num_updated),
+        ms_scalar comm = unit->precision.comm;
+        zero(rank, comm, ms_unit_at(comm, gradient_buffer(unit, i), s->num_updated),
              s->count - s->num_updated);
     }
     return MS_OK;
@@ -111,10 +103,10 @@ static void zero_empty(const ms_rank *rank, ms_param_unit *unit)
         if (!tensor->is_empty || tensor->gradient < 0)
             continue;
         const ms_segment *s = unit->segments[tensor->segment];
-        void *first =
-            is_in_buffer(unit, s) ? gradient_buffer(unit, tensor->segment) : s->grads;
-        zero(rank, unit, ms_unit_at(unit->precision.gradient, first, tensor->first),
-             tensor->local.count);
+        bool is_shared = ms_segment_shares_gradients(unit, s);
+        ms_scalar scalar = is_shared ? unit->precision.comm : unit->precision.gradient;
+        void *first = is_shared ? gradient_buffer(unit, tensor->segment) : s->grads;
+        zero(rank, scalar, ms_unit_at(scalar, first, tensor->first), tensor->local.count);
         tensor->is_empty = false;
     }
 }
@@ -123,21 +115,19 @@ static void zero_empty(const ms_rank *rank, ms_param_unit *unit)
 static void *reduced_buffer(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
-    return ms_unit_at(unit->precision.gradient, unit->buffers->reduced[s->is_expert],
+    return ms_unit_at(unit->precision.comm, unit->buffers->reduced[s->is_expert],
                       unit->buffer_first[segment] / s->num_shards);
 }
 
-static ms_status reduce_scatter(ms_unit_move *move, const ms_segment *s,
-                                const void *whole, void *shard)
+static ms_transfer reduce_scatter(const ms_segment *s, const void *whole, void *shard)
 {
-    return ms_unit_start(move, s,
-                         (ms_transfer){.kind = MS_TRANSFER_REDUCE_SCATTER,
-                                       .group = (unsigned char)s->shard_group,
-                                       .stream = MS_STREAM_REDUCE,
-                                       .send = whole,
-                                       .receive = shard,
-                                       .count = ms_range_length(s->own),
-                                       .name = MS_MOVE_REDUCE});
+    return (ms_transfer){.kind = MS_TRANSFER_REDUCE_SCATTER,
+                         .group = (unsigned char)s->shard_group,
+                         .stream = MS_STREAM_REDUCE,
+                         .send = whole,
+                         .receive = shard,
+                         .count = ms_range_length(s->own),
+                         .name = MS_MOVE_REDUCE};
 }
 
 ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
@@ -154,9 +144,12 @@ ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
                          after, num_after, done};
     for (int i = 0; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
-        if (has_gradient_shards(s))
-            MS_TRY(reduce_scatter(&move, s, gradient_buffer(unit, i),
-                                  reduced_buffer(unit, i)));
+        if (!has_gradient_shards(s))
+            continue;
+        ms_transfer transfer =
+            reduce_scatter(s, gradient_buffer(unit, i), reduced_buffer(unit, i));
+        transfer.scalar = (unsigned char)unit->precision.comm;
+        MS_TRY(ms_unit_start(&move, s, transfer));
     }
     return MS_OK;
 }
@@ -166,17 +159,17 @@ ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit)
     if (!ms_shards_grads(unit->sharding))
         return MS_OK;
     assert(unit->buffers->gradient_holder == unit);
-    const ms_array_ops *arrays = rank->backend->arrays;
+    const ms_precision *precision = &unit->precision;
     for (int i = 0; i < unit->num_segments; i++) {
         ms_segment *s = unit->segments[i];
         if (!has_gradient_shards(s) || s->grads == NULL)
             continue;
-        if (s->is_shard_empty)
-            arrays->copy(rank->device, s->grads, reduced_buffer(unit, i),
-                         (size_t)own_bytes(unit, s));
-        else
-            arrays->add(rank->device, unit->precision.gradient, s->grads,
-                        reduced_buffer(unit, i), ms_range_length(s->own));
+        ms_unit_convert(rank, &(ms_conversion){.to_scalar = precision->gradient,
+                                               .from_scalar = precision->comm,
+                                               .to = s->grads,
+                                               .from = reduced_buffer(unit, i),
+                                               .adds = !s->is_shard_empty,
+                                               .count = ms_range_length(s->own)});
         s->is_shard_empty = false;
     }
     unit->buffers->gradient_holder = NULL;
@@ -214,6 +207,48 @@ static int group_size(const ms_rank *rank, ms_traffic_group group)
     return rank->world->members[group][rank->place->rank].size;
 }
 
+/* Reduces gradients that have another type than messages: casts them, waits for the
+ * reduction, and casts its result back. */
+static ms_status reduce_cast(ms_unit_move *move, const ms_segment *s,
+                             ms_transfer transfer)
+{
+    ms_rank *rank = move->rank;
+    const ms_precision *precision = &move->unit->precision;
+    bool scatters = transfer.kind == MS_TRANSFER_REDUCE_SCATTER;
+    ms_conversion in = {.to_scalar = precision->comm,
+                        .from_scalar = precision->gradient,
+                        .from = transfer.send,
+                        .count = transfer.count * (scatters ? s->num_shards : 1)},
+                  out = {.to_scalar = precision->gradient,
+                         .from_scalar = precision->comm,
+                         .to = transfer.receive,
+                         .count = transfer.count};
+    double each_bytes = (double)ms_scalar_bytes(precision->comm),
+           bytes = each_bytes * (double)(in.count + (scatters ? out.count : 0));
+    MS_TRY(ms_rank_workspace(rank, bytes, &in.to));
+    transfer.send = in.to;
+    transfer.receive = scatters ? ms_unit_at(precision->comm, in.to, in.count) : in.to;
+    out.from = transfer.receive;
+    ms_unit_convert(rank, &in);
+    ms_status status = ms_unit_start(move, s, transfer);
+    if (status == MS_OK)
+        status = rank->backend->wait(rank->cx, rank->device, *move->done);
+    if (status == MS_OK)
+        ms_unit_convert(rank, &out);
+    ms_rank_release_workspace(rank, bytes, in.to);
+    return status;
+}
+
+/* Starts a reduction of gradients in the type of messages. */
+static ms_status reduce(ms_unit_move *move, const ms_segment *s, ms_transfer transfer)
+{
+    const ms_precision *precision = &move->unit->precision;
+    transfer.scalar = (unsigned char)precision->comm;
+    return precision->comm != precision->gradient && move->rank->backend->has_values
+               ? reduce_cast(move, s, transfer)
+               : ms_unit_start(move, s, transfer);
+}
+
 /* Reduces a segment's gradients in as many equal pieces as its buckets. */
 static ms_status all_reduce_pieces(ms_unit_move *move, const ms_segment *s,
                                    ms_transfer transfer)
@@ -228,7 +263,7 @@ static ms_status all_reduce_pieces(ms_unit_move *move, const ms_segment *s,
             ms_unit_at(move->unit->precision.gradient, s->grads, first);
         transfer.count = s->count * (i + 1) / pieces - first;
         if (transfer.count > 0)
-            MS_TRY(ms_unit_start(move, s, transfer));
+            MS_TRY(reduce(move, s, transfer));
     }
     return MS_OK;
 }
@@ -260,7 +295,7 @@ static ms_status reduce_scatter_segments(ms_unit_move *move)
             continue;
         MS_TRY(ms_rank_workspace(move->rank, own_bytes(unit, s), &s->reduced));
         s->has_reduced = true;
-        MS_TRY(reduce_scatter(move, s, s->grads, s->reduced));
+        MS_TRY(reduce(move, s, reduce_scatter(s, s->grads, s->reduced)));
     }
     return MS_OK;
 }
@@ -290,7 +325,7 @@ static ms_status all_reduce_own(ms_unit_move *move, const ms_segment *s, ms_rang
     transfer.receive = ms_segment_gradient(move->unit, s, overlap.first);
     transfer.send = transfer.receive;
     transfer.count = ms_range_length(overlap);
-    return ms_unit_start(move, s, transfer);
+    return reduce(move, s, transfer);
 }
 
 /* A reduction with one predicted time for all segments, which the first carries. */

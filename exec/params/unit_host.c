@@ -66,7 +66,8 @@ static ms_status update_on_host(ms_rank *rank, const ms_param_unit *unit,
                                 ms_segment *segment, const ms_adamw *how,
                                 ms_segment_update *update)
 {
-    const ms_precision *precision = &unit->precision;
+    ms_scalar weights = ms_segment_param_type(unit, segment),
+              gradient = unit->precision.gradient;
     ms_range range = ms_segment_updated(segment);
     long count = ms_range_length(range);
     void *on_device = ms_segment_param(unit, segment, range.first);
@@ -74,15 +75,14 @@ static ms_status update_on_host(ms_rank *rank, const ms_param_unit *unit,
     const ms_segment kept = *segment;
     segment->kept_params = segment->kept_grads = range;
     segment->reduced = NULL;
-    ms_status status =
-        copy_out(rank, precision->real, on_device, count, &segment->params);
+    ms_status status = copy_out(rank, weights, on_device, count, &segment->params);
     if (status == MS_OK)
-        status = copy_out(rank, precision->gradient, gradients, count, &segment->grads);
+        status = copy_out(rank, gradient, gradients, count, &segment->grads);
     if (status == MS_OK)
         status = update(rank, unit, segment, how);
     if (status == MS_OK) {
-        copy_back(rank, precision->real, on_device, count, segment->params);
-        copy_back(rank, precision->gradient, NULL, count, segment->grads);
+        copy_back(rank, weights, on_device, count, segment->params);
+        copy_back(rank, gradient, NULL, count, segment->grads);
     }
     *segment = kept;
     return status;

@@ -16,6 +16,43 @@ long ms_range_length(ms_range range)
     return range.end - range.first;
 }
 
+/* The type of a segment's weights, of which those that are trained have `trained`. */
+static ms_scalar type_of(const ms_precision *precision, const ms_segment *segment,
+                         ms_scalar trained)
+{
+    if (segment->is_coded)
+        return MS_SCALAR_BYTE;
+    return segment->is_frozen ? precision->real : trained;
+}
+
+ms_scalar ms_segment_param_type(const ms_param_unit *unit, const ms_segment *segment)
+{
+    return type_of(&unit->precision, segment, unit->precision.param);
+}
+
+ms_scalar ms_segment_gather_type(const ms_param_unit *unit, const ms_segment *segment)
+{
+    return type_of(&unit->precision, segment, unit->precision.gather);
+}
+
+bool ms_segment_shares_gradients(const ms_param_unit *unit, const ms_segment *segment)
+{
+    return ms_shards_grads(unit->sharding) && segment->num_shards > 1 &&
+           !segment->is_frozen;
+}
+
+void ms_unit_convert(const ms_rank *rank, const ms_conversion *c)
+{
+    const ms_array_ops *arrays = rank->backend->arrays;
+    if (c->to_scalar != c->from_scalar)
+        arrays->convert(rank->device, c);
+    else if (c->adds)
+        arrays->add(rank->device, c->to_scalar, c->to, c->from, c->count);
+    else
+        arrays->copy(rank->device, c->to, c->from,
+                     (size_t)c->count * ms_scalar_bytes(c->to_scalar));
+}
+
 void *ms_unit_at(ms_scalar scalar, void *base, long element)
 {
     return base == NULL ? NULL : (char *)base + (size_t)element * ms_scalar_bytes(scalar);
@@ -25,19 +62,20 @@ long ms_segment_whole_bytes(const ms_param_unit *unit, const ms_segment *segment
 {
     return segment->is_coded
                ? segment->num_shards * segment->shard_bytes
-               : segment->count * (long)ms_scalar_bytes(unit->precision.real);
+               : segment->count *
+                     (long)ms_scalar_bytes(ms_segment_gather_type(unit, segment));
 }
 
 void *ms_segment_param(const ms_param_unit *unit, const ms_segment *segment, long element)
 {
-    return ms_unit_at(unit->precision.real, segment->params,
+    return ms_unit_at(ms_segment_param_type(unit, segment), segment->params,
                       element - segment->kept_params.first);
 }
 
 void *ms_segment_master(const ms_param_unit *unit, const ms_segment *segment,
                         long element)
 {
-    return ms_unit_at(unit->precision.state, segment->master,
+    return ms_unit_at(unit->precision.master, segment->master,
                       element - segment->own.first);
 }
 
@@ -304,19 +342,19 @@ int ms_segment_arrays(const ms_precision *p, ms_segment *s,
     long own = s->is_frozen ? 0 : ms_range_length(s->own);
     long first = s->num_moments > 0 ? own : 0, second = s->num_moments > 1 ? own : 0;
     long per_moment =
-        s->moment == MS_SCALAR_BYTE ? (own + MS_STATE_BLOCK - 1) / MS_STATE_BLOCK : 0;
+        p->moment == MS_SCALAR_BYTE ? (own + MS_STATE_BLOCK - 1) / MS_STATE_BLOCK : 0;
     long scales[2] = {s->num_moments > 0 ? per_moment : 0,
                       s->num_moments > 1 ? per_moment : 0};
     const ms_segment_array all[MS_SEGMENT_ARRAYS] = {
-        {MS_MEMORY_PARAMS, s->is_coded ? MS_SCALAR_BYTE : p->real,
+        {MS_MEMORY_PARAMS, type_of(p, s, p->param),
          s->is_coded ? s->shard_bytes : ms_range_length(s->kept_params), &s->params},
         {MS_MEMORY_GRADS, p->gradient, ms_range_length(s->kept_grads), &s->grads},
-        {MS_MEMORY_OPTIMIZER, s->moment, first, &s->moments[0]},
-        {MS_MEMORY_OPTIMIZER, s->moment, second, &s->moments[1]},
+        {MS_MEMORY_OPTIMIZER, p->moment, first, &s->moments[0]},
+        {MS_MEMORY_OPTIMIZER, p->moment, second, &s->moments[1]},
         {MS_MEMORY_OPTIMIZER, MS_SCALAR_FP32, scales[0], &s->scales[0]},
         {MS_MEMORY_OPTIMIZER, MS_SCALAR_FP32, scales[1], &s->scales[1]},
         {MS_MEMORY_OPTIMIZER, s->sum, s->num_sums / s->num_shards, &s->sums},
-        {MS_MEMORY_OPTIMIZER, p->state, p->has_master ? own : 0, &s->master}};
+        {MS_MEMORY_OPTIMIZER, p->master, p->has_master ? own : 0, &s->master}};
     memcpy(out, all, sizeof all);
     return MS_SEGMENT_ARRAYS;
 }

@@ -21,8 +21,8 @@ static ms_status update_adamw(ms_rank *rank, const ms_param_unit *unit, ms_segme
 {
     ms_range range = ms_segment_updated(s);
     long first = range.first - s->own.first;
-    ms_scalar state = unit->precision.state;
-    const ms_update update = {.scalar = unit->precision.real,
+    ms_scalar state = unit->precision.moment;
+    const ms_update update = {.scalar = unit->precision.param,
                               .weight = ms_segment_param(unit, s, range.first),
                               .master = ms_unit_at(state, s->master, first),
                               .gradient = ms_segment_gradient(unit, s, range.first),
@@ -60,6 +60,14 @@ static ms_status update_elements(ms_rank *rank, const ms_param_unit *unit, ms_se
     return status;
 }
 
+/* Whether AdamW's kernel updates such weights (ms_update). */
+static bool has_kernel(const ms_precision *p)
+{
+    ms_scalar weight = p->has_master ? p->master : p->param;
+    return weight == p->gradient && weight == p->moment &&
+           (weight == MS_SCALAR_FP32 || (weight == MS_SCALAR_FP64 && !p->has_master));
+}
+
 static ms_segment_update *update_of(const ms_rank *rank, const ms_param_unit *unit,
                                     const ms_segment *segment)
 {
@@ -72,8 +80,8 @@ static ms_segment_update *update_of(const ms_rank *rank, const ms_param_unit *un
         [MS_OPTIMIZER_MUON] = ms_segment_update_muon,
     };
     ms_segment_update *update = updates[optimizer_of(rank, segment)];
-    bool has_kernel = segment->moment == unit->precision.state;
-    return update == update_adamw && !has_kernel ? update_elements : update;
+    return update == update_adamw && !has_kernel(&unit->precision) ? update_elements
+                                                                   : update;
 }
 
 ms_status ms_unit_update(ms_rank *rank, ms_param_unit *unit, const ms_adamw *how)

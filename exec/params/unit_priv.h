@@ -54,8 +54,7 @@ typedef struct ms_segment {
     int num_runs;
     ms_code_run *runs; /* (num_runs), in ascending order of elements */
     int num_moments;
-    ms_scalar moment; /* type of moments; MS_SCALAR_BYTE: codes (ms_codes_write) */
-    void *moments[2], *scales[2]; /* scales of codes, fp32 */
+    void *moments[2], *scales[2]; /* scales of moments that are codes, fp32 */
     int num_matrices;             /* 0 if the optimizer updates element by element */
     ms_unit_matrix *matrices;
     /* Adafactor: sums of squares of rows and columns, of which the rank keeps num_sums /
@@ -147,6 +146,15 @@ void ms_unit_free(ms_rank *rank, ms_memory_category part, ms_scalar scalar, long
 ms_status ms_unit_buffer_open(ms_rank *rank, ms_unit_buffers *buffers, int buffer);
 void ms_unit_buffer_close(ms_rank *rank, ms_unit_buffers *buffers, int buffer);
 
+/* Types of a segment's weights between steps, and as they are gathered. */
+ms_scalar ms_segment_param_type(const ms_param_unit *unit, const ms_segment *segment);
+ms_scalar ms_segment_gather_type(const ms_param_unit *unit, const ms_segment *segment);
+/* Whether a segment's whole gradients are in the buffer that units share, in type `comm`;
+ * if not, they are in `gradient`. */
+bool ms_segment_shares_gradients(const ms_param_unit *unit, const ms_segment *segment);
+/* Sets elements to those of an array of perhaps another type, or adds them. */
+void ms_unit_convert(const ms_rank *rank, const ms_conversion *conversion);
+
 /* Address of element number `element` of an array; NULL if `base` is NULL. */
 void *ms_unit_at(ms_scalar scalar, void *base, long element);
 void *ms_segment_param(const ms_param_unit *unit, const ms_segment *segment,
@@ -236,8 +244,8 @@ typedef struct ms_unit_move {
     ms_event *done;
 } ms_unit_move;
 
-/* Starts a segment's transfer and sets *move->done to its end; a simulated transfer of 0
- * s is left out, and *move->done unchanged. */
+/* Starts a segment's transfer of transfer.scalar and sets *move->done to its end; a
+ * simulated transfer of 0 s is left out, and *move->done unchanged. */
 ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
                         ms_transfer transfer);
 

@@ -5,7 +5,6 @@
 #include "sim/simulate/move_names.h"
 
 #include <assert.h>
-#include <stdint.h>
 #include <string.h>
 
 static const ms_optimizer_states *states_of(const ms_rank *rank)
@@ -104,18 +103,6 @@ static void set_matrices(const ms_rank *rank, const ms_param_unit *unit, int seg
     s->num_sums = (s->num_sums + s->num_shards - 1) / s->num_shards * s->num_shards;
 }
 
-/* Type of moments by the plan; `state` if it states none. */
-static ms_scalar moment_scalar(const ms_plan *plan, ms_scalar state)
-{
-    static const ms_scalar scalars[] = {[MS_STORE_FP32] = MS_SCALAR_FP32,
-                                        [MS_STORE_BF16] = MS_SCALAR_BF16,
-                                        [MS_STORE_INT8] = MS_SCALAR_BYTE};
-    assert(plan->optimizer_dtype != MS_STORE_FP8);
-    if (plan->optimizer_dtype != MS_STORE_DEFAULT)
-        return scalars[plan->optimizer_dtype];
-    return plan->optimizer == MS_OPTIMIZER_ADAM_8BIT ? MS_SCALAR_BYTE : state;
-}
-
 void ms_segment_set_states(const ms_rank *rank, ms_param_unit *unit, int segment)
 {
     ms_segment *s = unit->segments[segment];
@@ -128,8 +115,7 @@ void ms_segment_set_states(const ms_rank *rank, ms_param_unit *unit, int segment
     s->is_vector = ms_weight_is_vector(rank, program, weight);
     s->num_moments =
         s->is_vector ? states_of(rank)->num_vector_moments : states_of(rank)->num_moments;
-    s->moment = moment_scalar(rank->planned->plan, unit->precision.state);
-    s->sum = s->moment == MS_SCALAR_FP64 ? MS_SCALAR_FP64 : MS_SCALAR_FP32;
+    s->sum = unit->precision.moment == MS_SCALAR_FP64 ? MS_SCALAR_FP64 : MS_SCALAR_FP32;
     if (updates_matrices(rank) && !s->is_frozen)
         set_matrices(rank, unit, segment);
 }
@@ -160,38 +146,24 @@ ms_chunk ms_chunk_make(ms_arena *arena, ms_rank *rank, const ms_param_unit *unit
 static void *weights_at(const ms_chunk *chunk, ms_scalar *scalar)
 {
     const ms_precision *precision = &chunk->unit->precision;
-    *scalar = precision->has_master ? precision->state : precision->real;
+    *scalar = precision->has_master ? precision->master
+                                    : ms_segment_param_type(chunk->unit, chunk->segment);
     return precision->has_master
                ? ms_segment_master(chunk->unit, chunk->segment, chunk->first)
                : ms_segment_param(chunk->unit, chunk->segment, chunk->first);
-}
-
-/* On CPUs, where device memory is the host's. */
-static void move_bf16(uint16_t *values, double *copy, long count, bool writes)
-{
-    for (long i = 0; i < count; i++) {
-        uint32_t bits = (uint32_t)values[i] << 16;
-        float value = writes ? (float)ms_rounded_to_bf16((float)copy[i]) : 0.0F;
-        if (writes) {
-            memcpy(&bits, &value, sizeof bits);
-            values[i] = (uint16_t)(bits >> 16);
-        } else {
-            memcpy(&value, &bits, sizeof value);
-            copy[i] = (double)value;
-        }
-    }
 }
 
 static ms_status move_moment(const ms_chunk *chunk, int which, bool writes)
 {
     const ms_segment *s = chunk->segment;
     const ms_rank *rank = chunk->rank;
+    ms_scalar moment = chunk->unit->precision.moment;
     const ms_array_ops *arrays = rank->backend->arrays;
     long at = chunk->first - s->own.first, count = chunk->of.count;
-    void *values = ms_unit_at(s->moment, s->moments[which], at);
+    void *values = ms_unit_at(moment, s->moments[which], at);
     double *copy = chunk->of.moments[which];
     bool is_signed = which == 0;
-    if (s->moment == MS_SCALAR_BYTE) {
+    if (moment == MS_SCALAR_BYTE) {
         float *scales = (float *)s->scales[which] + at / MS_STATE_BLOCK;
         if (writes)
             ms_codes_write(is_signed, copy, count, values, scales);
@@ -199,13 +171,9 @@ static ms_status move_moment(const ms_chunk *chunk, int which, bool writes)
             ms_codes_read(is_signed, values, scales, count, copy);
         return MS_OK;
     }
-    if (s->moment == MS_SCALAR_BF16) {
-        move_bf16(values, copy, count, writes);
-        return MS_OK;
-    }
     if (writes)
-        return arrays->write(rank->cx, rank->device, s->moment, values, copy, count);
-    return arrays->read(rank->cx, rank->device, s->moment, copy, values, count);
+        return arrays->write(rank->cx, rank->device, moment, values, copy, count);
+    return arrays->read(rank->cx, rank->device, moment, copy, values, count);
 }
 
 ms_status ms_chunk_read(ms_chunk *chunk, long first, long end)
@@ -238,7 +206,8 @@ ms_status ms_chunk_write(const ms_chunk *chunk)
     void *weights = weights_at(chunk, &scalar);
     MS_TRY(arrays->write(rank->cx, rank->device, scalar, weights, e->weight, e->count));
     if (precision->has_master)
-        MS_TRY(arrays->write(rank->cx, rank->device, precision->real,
+        MS_TRY(arrays->write(rank->cx, rank->device,
+                             ms_segment_param_type(chunk->unit, chunk->segment),
                              ms_segment_param(chunk->unit, chunk->segment, chunk->first),
                              e->weight, e->count));
     for (int i = 0; i < chunk->num_moments; i++)

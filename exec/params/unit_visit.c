@@ -144,20 +144,20 @@ static ms_status set_values(ms_rank *rank, const ms_param_unit *unit, const piec
 {
     const ms_array_ops *arrays = rank->backend->arrays;
     const ms_precision *precision = &unit->precision;
-    for (long i = 0; i < p->count && precision->state == MS_SCALAR_FP32; i++)
+    for (long i = 0; i < p->count && precision->statistic == MS_SCALAR_FP32; i++)
         p->values[i] = (double)(float)p->values[i];
     for (long i = 0; i < p->count && rank->weights_in_bf16; i++)
-        p->values[i] = ms_rounded_to_bf16((float)p->values[i]);
+        p->values[i] = ms_rounded_to_bf16(p->values[i]);
     if (p->segment->is_coded) {
         ms_segment_write_codes(p->segment, p->first, p->values, p->count);
         return MS_OK;
     }
-    MS_TRY(arrays->write(rank->cx, rank->device, precision->real,
+    MS_TRY(arrays->write(rank->cx, rank->device, ms_segment_param_type(unit, p->segment),
                          ms_segment_param(unit, p->segment, p->first), p->values,
                          p->count));
     if (!precision->has_master || p->segment->is_frozen)
         return MS_OK;
-    return arrays->write(rank->cx, rank->device, precision->state,
+    return arrays->write(rank->cx, rank->device, precision->master,
                          ms_segment_master(unit, p->segment, p->first), p->values,
                          p->count);
 }
@@ -187,7 +187,7 @@ static ms_status get_values(ms_rank *rank, const ms_param_unit *unit, const piec
     }
     const void *from = ms_segment_gradient(unit, p->segment, p->first);
     if (content == MS_UNIT_WEIGHTS) {
-        scalar = has_master ? precision->state : precision->real;
+        scalar = has_master ? precision->master : ms_segment_param_type(unit, p->segment);
         from = has_master ? ms_segment_master(unit, p->segment, p->first)
                           : ms_segment_param(unit, p->segment, p->first);
     }
@@ -235,10 +235,10 @@ static ms_status initialise_piece(ms_rank *rank, const ms_param_unit *unit,
         arrays->initialise(rank->device, MS_SCALAR_FP64, p->values, &made);
         return set_values(rank, unit, p);
     }
-    arrays->initialise(rank->device, precision->real,
+    arrays->initialise(rank->device, ms_segment_param_type(unit, p->segment),
                        ms_segment_param(unit, p->segment, p->first), &made);
     if (precision->has_master)
-        arrays->initialise(rank->device, precision->state,
+        arrays->initialise(rank->device, precision->master,
                            ms_segment_master(unit, p->segment, p->first), &made);
     return MS_OK;
 }

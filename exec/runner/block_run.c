@@ -54,7 +54,7 @@ ms_status ms_block_make_early(ms_rank *rank, ms_rank_block *block)
     for (int t = 0; t < program->num_tensors; t++)
         if (is_early(program, t))
             block->num_early += block->shapes[t].count;
-    ms_scalar scalar = rank->precision.gradient;
+    ms_scalar scalar = rank->precision.comm;
     double bytes = (double)block->num_early * (double)ms_scalar_bytes(scalar);
     MS_TRY(ms_rank_workspace(rank, bytes, &block->early));
     if (block->early != NULL)
@@ -68,7 +68,7 @@ static bool is_bound_early(const ms_block_run *run, int tensor)
 {
     const char *at = run->tensors->cells[tensor].data, *early = run->block->early;
     size_t bytes =
-        (size_t)run->block->num_early * ms_scalar_bytes(run->rank->precision.gradient);
+        (size_t)run->block->num_early * ms_scalar_bytes(run->rank->precision.comm);
     return early != NULL && at >= early && at < early + bytes;
 }
 
@@ -79,15 +79,17 @@ static void bind_early(const ms_block_run *run)
     const ms_program *program = run->block->plan->program;
     const ms_rank *rank = run->rank;
     const ms_array_ops *arrays = rank->backend->arrays;
-    ms_scalar scalar = rank->precision.gradient;
+    ms_scalar scalar = rank->precision.comm;
     char *at = run->block->early;
     for (int t = 0; at != NULL && t < program->num_tensors; t++) {
         ms_local *cell = &run->tensors->cells[t];
         if (!is_early(program, t))
             continue;
+        /* gradients in memory of their own may have another type, and are never early */
+        bool fits = (ms_scalar)cell->scalar == scalar;
         if (run->pass == MS_BLOCK_PASS_BACKWARD_INPUT && cell->data == NULL)
             cell->data = at;
-        if (run->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT && cell->data != NULL) {
+        if (run->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT && cell->data != NULL && fits) {
             if (ms_unit_is_first(run->block->unit, t))
                 arrays->copy(rank->device, cell->data, at,
                              (size_t)cell->count * ms_scalar_bytes(scalar));

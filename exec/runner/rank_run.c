@@ -3,6 +3,7 @@
 
 #include "base/number.h"
 #include "base/rng.h"
+#include "exec/core/plan_types.h"
 #include "exec/params/documents.h"
 #include "sim/simulate/move_names.h"
 
@@ -283,7 +284,8 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
                         .planned = job->planned,
                         .backend = job->backend->backend,
                         .device = device,
-                        .precision = ms_precision_of(job->options->type),
+                        .precision =
+                            ms_precision_of_plan(job->options->type, job->planned->plan),
                         .scratch = ms_arena_open(),
                         .balanced_routing = job->options->balanced_routing,
                         .orthogonal_shares = {job->options->orthogonal_shares[0],

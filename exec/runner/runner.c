@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "costmodel/plan/plan_field.h"
+#include "exec/core/plan_types.h"
 #include "exec/cpu/gemm.h"
 #include "exec/runner/model_features.h"
 #include "exec/runner/outcome_collect.h"
@@ -299,6 +300,14 @@ static bool executes_moments(const ms_plan *plan)
             plan->optimizer != MS_OPTIMIZER_ADAFACTOR);
 }
 
+/* Whether a run has such weights, gradients or messages: none in FP8. */
+static bool executes_type(const ms_plan *plan, ms_choice choice)
+{
+    return choice == MS_CHOOSE_GRAD_DTYPE || choice == MS_CHOOSE_MASTER_DTYPE ||
+           (choice == MS_CHOOSE_PARAM_DTYPE && plan->param_dtype != MS_STORE_FP8) ||
+           (choice == MS_CHOOSE_COMM_DTYPE && plan->comm_dtype != MS_STORE_FP8);
+}
+
 ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
 {
     for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++) {
@@ -307,7 +316,7 @@ ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
             (i >= MS_CHOOSE_PACKING && i <= MS_CHOOSE_LENGTHS) ||
             i == MS_CHOOSE_SHARED_OVERLAP || i == MS_CHOOSE_STACK ||
             i == MS_CHOOSE_RANKS_PER_DOMAIN || i == MS_CHOOSE_PARTITION_ACTIVATIONS ||
-            i == MS_CHOOSE_OPTIMIZER ||
+            i == MS_CHOOSE_OPTIMIZER || executes_type(plan, i) ||
             (i >= MS_CHOOSE_OFFLOAD_ACTIVATIONS && i <= MS_CHOOSE_OFFLOAD_OPTIMIZER) ||
             (i == MS_CHOOSE_OPTIMIZER_DTYPE && executes_moments(plan)) ||
             (i == MS_CHOOSE_BUCKET_BYTES && plan->zero == 0);
@@ -376,13 +385,16 @@ static ms_status check_adapters(ms_ctx *cx, const ms_backend_job *job,
     return ms_hint(cx, "predict, simulate, explain and search support it");
 }
 
-/* Rejects what only backends on CPUs execute: optimizers, and types of their states, that
- * others have no kernels for, and tensors in host memory. */
+/* Rejects what only backends on CPUs execute: optimizers and types of a plan, that others
+ * have no kernels for, and tensors in host memory. */
 static ms_status check_choices(ms_ctx *cx, const ms_backend_job *job, const ms_plan *plan)
 {
     static const ms_choice choices[] = {
-        MS_CHOOSE_OPTIMIZER, MS_CHOOSE_OPTIMIZER_DTYPE, MS_CHOOSE_OFFLOAD_ACTIVATIONS,
-        MS_CHOOSE_OFFLOAD_LAYER_INPUTS, MS_CHOOSE_OFFLOAD_OPTIMIZER};
+        MS_CHOOSE_OPTIMIZER,           MS_CHOOSE_OPTIMIZER_DTYPE,
+        MS_CHOOSE_PARAM_DTYPE,         MS_CHOOSE_GRAD_DTYPE,
+        MS_CHOOSE_COMM_DTYPE,          MS_CHOOSE_MASTER_DTYPE,
+        MS_CHOOSE_OFFLOAD_ACTIVATIONS, MS_CHOOSE_OFFLOAD_LAYER_INPUTS,
+        MS_CHOOSE_OFFLOAD_OPTIMIZER};
     const int num = sizeof choices / sizeof *choices;
     const ms_array_ops *arrays = job->backend->arrays;
     for (int i = 0; i < num && arrays != NULL && arrays->orthogonalize == NULL; i++) {
@@ -423,6 +435,7 @@ static ms_status check_job(ms_ctx *cx, const ms_backend_job *job,
     MS_TRY(check_adapters(cx, job, planned));
     MS_TRY(check_packing(cx, job, planned));
     MS_TRY(ms_runner_check_plan(cx, planned->plan));
+    MS_TRY(ms_plan_check_run_types(cx, job->type, planned->plan));
     MS_TRY(check_buckets(cx, planned));
     MS_TRY(check_host_memory(cx, job, planned));
     return check_choices(cx, job, planned->plan);

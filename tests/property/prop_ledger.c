@@ -41,7 +41,7 @@ typedef struct comparison {
      * time as the result of the product that runs beside the transfer */
     double beside_bytes;
     double block_host_bytes; /* most bytes of one block in host memory */
-    double code_bytes; /* most by which rounded sizes of NF4 exceed predictions */
+    double code_bytes;       /* most by which rounded sizes of NF4 exceed predictions */
     double worst_bytes;
 } comparison;
 
@@ -292,13 +292,15 @@ static bool agrees(ms_ctx *cx, const ms_run_case *c, const habits *how, int *num
 }
 
 /* `change` is made to each case; NULL: none. */
-static void check_cases(long num, bool balanced, void (*change)(ms_run_case *, long))
+static void check_cases(long num, ms_real_type type, bool balanced,
+                        void (*change)(ms_run_case *, long))
 {
     int num_wrong = 0, num_compared = 0;
     for (long i = 0; i < num; i++) {
         ms_ctx cx = {.arena = ms_arena_open()};
         ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 21, i, 0);
-        const habits how = {&ms_backend_loop, MS_REAL_FP32, balanced, false};
+        const habits how = {&ms_backend_loop, type, balanced, false};
+        c.plan.compute = type == MS_REAL_BF16 ? MS_BF16 : MS_FP32;
         bool chooses = change == ms_run_case_choose_modules;
         if (change != NULL)
             change(&c, i);
@@ -318,12 +320,19 @@ static void the_ledger_is_what_was_predicted(void **state)
 {
     (void)state;
     const char *asked = getenv("MESHSIM_RUNS");
-    check_cases(asked != NULL ? strtol(asked, NULL, 10) : NUM_CASES, true, NULL);
+    check_cases(asked != NULL ? strtol(asked, NULL, 10) : NUM_CASES, MS_REAL_FP32, true,
+                NULL);
 }
 
-/* The CUDA backend emulated in host memory: parameters in bf16 with master weights,
- * gradients in fp32. */
+/* Parameters in bf16 with master weights, gradients and states in fp32. */
 static void the_ledger_in_bf16_is_what_was_predicted(void **state)
+{
+    (void)state;
+    check_cases(NUM_CASES, MS_REAL_BF16, true, NULL);
+}
+
+/* The CUDA backend emulated in host memory. */
+static void the_ledger_of_gpus_in_bf16_is_what_was_predicted(void **state)
 {
     (void)state;
     ms_cuda_backend cuda = ms_test_cuda_backend(MS_CUDA_BY_HOST);
@@ -348,21 +357,21 @@ static void the_ledger_in_bf16_is_what_was_predicted(void **state)
 static void routing_changes_only_activations(void **state)
 {
     (void)state;
-    check_cases(NUM_CASES / 2, false, NULL);
+    check_cases(NUM_CASES / 2, MS_REAL_FP32, false, NULL);
 }
 
 /* Each module drops what it is said to, and backward makes it again when it is needed. */
 static void modules_drop_what_was_predicted(void **state)
 {
     (void)state;
-    check_cases(NUM_CASES, true, ms_run_case_choose_modules);
+    check_cases(NUM_CASES, MS_REAL_FP32, true, ms_run_case_choose_modules);
 }
 
 /* Plans with adapters; of models with experts everything but activations. */
 static void frozen_weights_have_no_states(void **state)
 {
     (void)state;
-    check_cases(NUM_CASES / 2, false, ms_run_case_adapt);
+    check_cases(NUM_CASES / 2, MS_REAL_FP32, false, ms_run_case_adapt);
 }
 
 /* Host memory has what was predicted, and the device what is left: with recomputation of
@@ -465,17 +474,44 @@ static void every_optimizer_keeps_what_was_predicted(void **state)
     assert_true(4 * num_compared > NUM_CASES);
 }
 
+/* Weights, gradients, messages and states in types of the plan's own. */
+static void types_of_a_plan_take_what_was_predicted(void **state)
+{
+    (void)state;
+    int num_wrong = 0, num_compared = 0;
+    for (long i = 0; i < NUM_CASES; i++) {
+        ms_ctx cx = {.arena = ms_arena_open()};
+        ms_rng rng = ms_rng_split(ms_rng_seed(24), (uint64_t)i);
+        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 25, i, 0);
+        const habits how = {&ms_backend_loop, i % 2 == 0 ? MS_REAL_BF16 : MS_REAL_FP32,
+                            true, i % 4 >= 2};
+        c.plan.compute = i % 2 == 0 ? MS_BF16 : MS_FP32;
+        if (i % 4 >= 2)
+            c.plan.optimizer = (ms_optimizer)(i / 4 % MS_NUM_OPTIMIZERS);
+        ms_run_case_choose_types(&c, how.type, &rng);
+        if (!agrees(&cx, &c, &how, &num_compared)) {
+            printf("that was case %ld\n", i);
+            num_wrong++;
+        }
+        ms_arena_close(cx.arena);
+    }
+    ASSERT_INT(num_wrong, 0);
+    assert_true(4 * num_compared > NUM_CASES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_ledger_is_what_was_predicted),
         cmocka_unit_test(the_ledger_in_bf16_is_what_was_predicted),
+        cmocka_unit_test(the_ledger_of_gpus_in_bf16_is_what_was_predicted),
         cmocka_unit_test(routing_changes_only_activations),
         cmocka_unit_test(modules_drop_what_was_predicted),
         cmocka_unit_test(frozen_weights_have_no_states),
         cmocka_unit_test(host_memory_holds_what_was_predicted),
         cmocka_unit_test(bases_in_nf4_keep_what_was_predicted),
         cmocka_unit_test(whole_groups_of_nf4_are_predicted_to_the_byte),
-        cmocka_unit_test(every_optimizer_keeps_what_was_predicted)};
+        cmocka_unit_test(every_optimizer_keeps_what_was_predicted),
+        cmocka_unit_test(types_of_a_plan_take_what_was_predicted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,8 @@
 #include "tests/support/run_cases.h"
 
+#include "costmodel/plan/plan_field.h"
+#include "exec/core/plan_types.h"
+
 #include "base/number.h"
 #include "tests/support/wide_plans.h"
 #include "tests/test.h"
@@ -16,6 +19,25 @@ const ms_run_tolerance ms_run_fp64 = {MS_REAL_FP64, 8, 1e-12, 1e-12, 1e-12, 1e-1
 /* At most six layers: with eight and query norms one rank's fp32 gradients already differ
  * from fp64 by 1e-5. */
 const ms_run_tolerance ms_run_fp32 = {MS_REAL_FP32, 6, 1e-6, 1e-5, 1e-5, HUGE_VAL};
+const ms_run_tolerance ms_run_bf16 = {MS_REAL_BF16, 4, 2e-2, 2e-2, 2.0, HUGE_VAL};
+
+const ms_choice ms_run_types[MS_NUM_RUN_TYPES] = {
+    MS_CHOOSE_PARAM_DTYPE, MS_CHOOSE_GRAD_DTYPE, MS_CHOOSE_COMM_DTYPE,
+    MS_CHOOSE_MASTER_DTYPE, MS_CHOOSE_OPTIMIZER_DTYPE};
+
+void ms_run_case_choose_types(ms_run_case *c, ms_real_type type, ms_rng *rng)
+{
+    static const ms_storage types[] = {MS_STORE_DEFAULT, MS_STORE_FP32, MS_STORE_BF16};
+    ms_ctx apart = {.arena = ms_arena_open(), .verbosity = -1};
+    do {
+        c->plan.param_dtype = types[ms_rng_below(rng, 3)];
+        c->plan.grad_dtype = types[ms_rng_below(rng, 3)];
+        c->plan.comm_dtype = types[ms_rng_below(rng, 3)];
+        c->plan.optimizer_dtype = types[ms_rng_below(rng, 3)];
+        c->plan.master_dtype = (ms_master_copy)ms_rng_below(rng, 4);
+    } while (ms_plan_check_run_types(&apart, type, &c->plan) != MS_OK);
+    ms_arena_close(apart.arena);
+}
 
 /* ---- runs ---- */
 
@@ -88,6 +110,7 @@ ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t s
     ms_widen_plan(cx, &rng, c.model, &c.plan);
     c.stack = stacks[ms_rng_below(&rng, sizeof stacks / sizeof *stacks)];
     share_out(number, c.model, &c.plan);
+    c.balanced = how->type == MS_REAL_BF16 && c.model->moe.num_experts > 0;
     return c;
 }
 
@@ -121,6 +144,7 @@ static ms_outcome run(ms_ctx *cx, const ms_run_case *c, ms_real_type type,
     ms_plan typed = c->plan;
     typed.compute = compute[type];
     options.num_steps = NUM_STEPS;
+    options.balanced_routing = c->balanced;
     options.weights_in_bf16 = weights_in_bf16;
     options.load = load;
     memcpy(options.orthogonal_shares, c->shares, sizeof c->shares);
@@ -146,18 +170,23 @@ static double loss_difference(const ms_outcome *got, const ms_outcome *want, int
 bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
                    const ms_run_tolerance *how)
 {
-    ms_run_case serial = serial_case(c);
-    bool on_cpu = how->type == MS_REAL_FP32 || how->type == MS_REAL_FP64;
-    ms_outcome got = run(cx, c, how->type, false, NULL, backend);
+    ms_run_case serial = c->balanced ? *c : serial_case(c);
+    bool rounds = how->type == MS_REAL_BF16 || ms_plan_narrows(how->type, &c->plan);
+    ms_real_type type = rounds ? MS_REAL_FP32 : how->type;
+    for (int i = 0; rounds && i < MS_NUM_RUN_TYPES; i++)
+        ms_plan_reset(&serial.plan, ms_run_types[i]);
+    ms_outcome got = run(cx, c, how->type, rounds, NULL, backend);
     const ms_safe_file *load = c->plan.lora_base == MS_BASE_NF4 ? &got.weights : NULL;
-    ms_outcome want = run(cx, &serial, on_cpu ? how->type : MS_REAL_FP32, !on_cpu, load,
-                          &ms_backend_loop);
+    ms_outcome want = run(cx, &serial, type, rounds, load, &ms_backend_loop);
     const char *worst = "";
     double first = loss_difference(&got, &want, 0, 1);
     double later = loss_difference(&got, &want, 1, NUM_STEPS);
-    double gradients = how->type == MS_REAL_BF16
-                           ? ms_run_relative_norm(&got.gradients, &want.gradients)
-                           : ms_run_difference(&got.gradients, &want.gradients, &worst);
+    double gradients = ms_run_difference(&got.gradients, &want.gradients, &worst);
+    if (rounds) {
+        ms_outcome unrounded = run(cx, &serial, type, false, load, &ms_backend_loop);
+        gradients = ms_run_relative_norm(&got.gradients, &want.gradients) /
+                    ms_run_relative_norm(&unrounded.gradients, &want.gradients);
+    }
     double updated = ms_run_difference(&got.updated, &want.updated, NULL);
     ASSERT_INT(got.steps_done, NUM_STEPS);
     bool ok = first <= how->first_loss && later <= how->later_loss &&

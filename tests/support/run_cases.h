@@ -13,13 +13,14 @@ typedef struct ms_run_tolerance {
     /* relative loss differences: first step, later steps */
     double first_loss, later_loss;
     /* relative to each tensor's largest value: gradients of the first step, weights after
-     * the last; bf16 gradients are measured by ms_run_relative_norm */
+     * the last; bf16 gradients are measured by ms_run_relative_norm, and in multiples of
+     * what rounding the initial weights alone changes */
     double gradients, updated;
 } ms_run_tolerance;
 
 /* Weights after the last step are not compared in fp32, where AdamW amplifies rounding
  * errors. */
-extern const ms_run_tolerance ms_run_fp32, ms_run_fp64;
+extern const ms_run_tolerance ms_run_fp32, ms_run_fp64, ms_run_bf16;
 
 typedef struct ms_run_case {
     /* four to eight layers, perhaps of two kinds, perhaps with a tied head */
@@ -27,6 +28,10 @@ typedef struct ms_run_case {
     ms_plan plan;
     const char *stack;
     long shares[2]; /* ms_runner_options.orthogonal_shares of a case on one rank */
+    /* experts get tokens in turn: in bf16, whose rounding would change a router's choice
+     * between nearly equal logits. The turn depends on the ranks, so that such a case is
+     * compared with its own plan in fp32 */
+    bool balanced;
 } ms_run_case;
 
 /* Draws case `number` of a seed: a model of at most how->most_layers layers, exactly
@@ -44,9 +49,15 @@ void ms_run_case_choose_modules(ms_run_case *c, long number);
 /* Makes a case keep tensors in host memory, chosen by `number`: a share of activations,
  * layer inputs, optimizer states or these with their update; at least one of them. */
 void ms_run_case_offload(ms_run_case *c, long number);
+/* The types that a plan may state for a run. */
+#define MS_NUM_RUN_TYPES 5
+extern const ms_choice ms_run_types[MS_NUM_RUN_TYPES];
+/* Gives a case random ones that runs in `type` have, each stated or not. */
+void ms_run_case_choose_types(ms_run_case *c, ms_real_type type, ms_rng *rng);
 /* Whether a run of the case on the backend is within `how` of a run on one rank of the
- * loop backend (for bf16: an fp32 run with rounded initial weights; beside a base in NF4:
- * a run on its restored weights in the run's type); prints differences beyond. */
+ * loop backend (for bf16, and for plans with narrow types: an fp32 run, both with rounded
+ * initial weights; beside a base in NF4: a run on its restored weights in the run's type);
+ * prints differences beyond. */
 bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
                    const ms_run_tolerance *how);
 

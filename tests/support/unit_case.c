@@ -1,5 +1,7 @@
 #include "tests/support/unit_case.h"
 
+#include "exec/core/plan_types.h"
+
 #include "sim/step/step.h"
 #include "tests/test.h"
 
@@ -173,7 +175,7 @@ ms_status ms_held_open(ms_held *h, ms_unit_case *of, ms_ctx *cx, ms_device_rank 
                             .planned = &of->planned,
                             .backend = backend,
                             .device = device,
-                            .precision = ms_precision_of(MS_REAL_FP64)}};
+                            .precision = ms_precision_of_plan(MS_REAL_FP64, &of->plan)}};
     MS_TRY(make_units(h));
     return check_ledger(h);
 }

@@ -338,7 +338,7 @@ static void same_bytes(const array *a, const array *b)
 static void run_optimizer(ms_real_type type, long count, long shift)
 {
     ms_precision precision = ms_precision_of(type);
-    ms_scalar state = precision.state;
+    ms_scalar state = precision.moment;
     const ms_kernels *cpu =
         ms_cpu_kernels(state == MS_SCALAR_FP64 ? MS_REAL_FP64 : MS_REAL_FP32);
     ms_arena *arena = test_cx()->arena;
