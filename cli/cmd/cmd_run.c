@@ -325,7 +325,8 @@ static ms_status check_run(request *r)
     ms_plan plan = ms_run_reference_plan(&r->plan);
     if (plan.lora_base == r->plan.lora_base)
         return check_against(r, &plan, r->workload);
-    ms_workload *workload; /* with other programs, whose weights are not in NF4 */
+    /* Programs of the reference's own workload have no weights in NF4. */
+    ms_workload *workload;
     MS_TRY(ms_workload_open(r->cx, &plan, &workload));
     ms_status status = check_against(r, &plan, workload);
     ms_workload_close(workload);

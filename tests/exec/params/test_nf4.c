@@ -42,7 +42,7 @@ static long least(long a, long b)
     return a < b ? a : b;
 }
 
-/* What values become, one by one, by the definition. */
+/* Quantizes and restores values one by one, by the definition. */
 static void slow_reference(const double *values, long count, double *out)
 {
     double tree[256];
