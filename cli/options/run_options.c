@@ -11,11 +11,9 @@
 
 #define MAX_STEPS 1000000
 
-static const char *const dtype_names[] = {[MS_REAL_FP32] = "fp32",
-                                          [MS_REAL_FP64] = "fp64",
-                                          [MS_REAL_BF16] = "bf16",
-                                          [MS_REAL_FP8] = "fp8",
-                                          NULL};
+static const char *const dtype_names[] = {
+    [MS_REAL_FP32] = "fp32", [MS_REAL_FP64] = "fp64", [MS_REAL_BF16] = "bf16",
+    [MS_REAL_FP8] = "fp8",   [MS_REAL_FP4] = "fp4",   NULL};
 
 #define ROW(row, member, ...) row(ms_run_flags, member, __VA_ARGS__)
 #define NUMBER(member, option, most, text)                                               \
@@ -267,7 +265,8 @@ ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
     static const ms_dtype computes_in[MS_NUM_REAL_TYPES] = {[MS_REAL_FP32] = MS_FP32,
                                                             [MS_REAL_FP64] = MS_FP64,
                                                             [MS_REAL_BF16] = MS_BF16,
-                                                            [MS_REAL_FP8] = MS_FP8};
+                                                            [MS_REAL_FP8] = MS_FP8,
+                                                            [MS_REAL_FP4] = MS_FP4};
     ms_plan_give(options, MS_CHOOSE_COMPUTE, (long)computes_in[flags->dtype.value]);
     MS_TRY(ms_plan_from_options(cx, options, out));
     return MS_OK;

@@ -37,6 +37,8 @@ ms_precision ms_precision_of(ms_real_type type)
         [MS_REAL_BF16] = {MS_SCALAR_BF16, MS_SCALAR_FP32, MS_SCALAR_FP32, MS_SCALAR_FP32,
                           true, false},
         [MS_REAL_FP8] = {MS_SCALAR_BF16, MS_SCALAR_FP32, MS_SCALAR_FP32, MS_SCALAR_FP32,
-                         true, true}};
+                         true, true},
+        [MS_REAL_FP4] = {MS_SCALAR_BF16, MS_SCALAR_FP32, MS_SCALAR_FP32, MS_SCALAR_FP32,
+                         true, false}};
     return precisions[type];
 }

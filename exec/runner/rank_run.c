@@ -203,6 +203,7 @@ static void open_stage(ms_rank_run *r, int chunk)
     for (int i = 0; i < from->num_blocks; i++) {
         to->blocks[i].plan = from->blocks[i];
         to->blocks[i].shapes = shapes_of(r, from->blocks[i]);
+        ms_block_make_history(&r->rank, &to->blocks[i], r->job->options->num_steps);
         r->blocks[r->num_blocks++] = &to->blocks[i];
     }
 }
@@ -284,6 +285,7 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
                         .backend = job->backend->backend,
                         .device = device,
                         .precision = ms_precision_of(job->options->type),
+                        .recipe = ms_job_recipe(job),
                         .scratch = ms_arena_open(),
                         .balanced_routing = job->options->balanced_routing,
                         .orthogonal_shares = {job->options->orthogonal_shares[0],
@@ -352,8 +354,11 @@ ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
     *out = (ms_step_outcome){0};
     r->first_slice = r->recorder.num;
     double start_s = ms_rank_run_clock(r);
-    for (int i = 0; i < r->num_blocks; i++)
+    for (int i = 0; i < r->num_blocks; i++) {
         ms_unit_clear_gradients(&r->rank, r->blocks[i]->unit);
+        if (r->blocks[i]->history != NULL)
+            ms_scale_history_begin_step(r->blocks[i]->history);
+    }
     ms_rank_run_record(r,
                        (ms_recorded){.stream = MS_STREAM_COMPUTE,
                                      .kind = MS_TASK_OPTIMIZER,

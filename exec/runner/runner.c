@@ -307,7 +307,7 @@ ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
                            i == MS_CHOOSE_SHARED_OVERLAP || i == MS_CHOOSE_STACK ||
                            i == MS_CHOOSE_RANKS_PER_DOMAIN ||
                            i == MS_CHOOSE_PARTITION_ACTIVATIONS ||
-                           i == MS_CHOOSE_OPTIMIZER ||
+                           i == MS_CHOOSE_OPTIMIZER || i == MS_CHOOSE_RECIPE ||
                            (i == MS_CHOOSE_OPTIMIZER_DTYPE && executes_moments(plan)) ||
                            (i == MS_CHOOSE_BUCKET_BYTES && plan->zero == 0);
         if (is_executed || ms_plan_is_plain(plan, i))
@@ -393,6 +393,18 @@ static ms_status check_optimizer(ms_ctx *cx, const ms_backend_job *job,
     return MS_OK;
 }
 
+/* Rejects recipes of products that the backend's kernels do not have. */
+static ms_status check_recipe(ms_ctx *cx, const ms_backend_job *job, ms_recipe recipe)
+{
+    if (!job->backend->on_gpu || recipe == MS_RECIPE_DEFAULT ||
+        recipe == MS_RECIPE_TENSORWISE)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "backend %s does not execute --precision-recipe %s", job->backend->name,
+            ms_recipe_names[recipe]);
+    return ms_hint(cx, "it executes tensorwise; backends on CPUs execute all recipes");
+}
+
 /* Rejects what a run of this job would leave out or carry out in another way. */
 static ms_status check_job(ms_ctx *cx, const ms_backend_job *job,
                            const ms_planned *planned)
@@ -403,6 +415,7 @@ static ms_status check_job(ms_ctx *cx, const ms_backend_job *job,
     MS_TRY(check_packing(cx, job, planned));
     MS_TRY(ms_runner_check_plan(cx, planned->plan));
     MS_TRY(check_buckets(cx, planned));
+    MS_TRY(check_recipe(cx, job, planned->plan->recipe));
     return check_optimizer(cx, job, planned->plan);
 }
 

@@ -113,7 +113,8 @@ static ms_outcome run(ms_ctx *cx, const ms_run_case *c, ms_real_type type,
     static const ms_dtype compute[MS_NUM_REAL_TYPES] = {[MS_REAL_FP32] = MS_FP32,
                                                         [MS_REAL_FP64] = MS_FP64,
                                                         [MS_REAL_BF16] = MS_BF16,
-                                                        [MS_REAL_FP8] = MS_FP8};
+                                                        [MS_REAL_FP8] = MS_FP8,
+                                                        [MS_REAL_FP4] = MS_FP4};
     ms_outcome out;
     ms_runner_options options = ms_run_options(c->model, &c->plan, type);
     ms_plan typed = c->plan;
