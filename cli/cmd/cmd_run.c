@@ -261,9 +261,16 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
     return status;
 }
 
+/* Whether the reference of --check is in fp32, from initial weights rounded to bf16: beside
+ * runs on GPUs in bf16 and fp8, whose kernels round other intermediate values than CPUs. */
+static bool checks_in_fp32(const request *r)
+{
+    return r->choice.backend->on_gpu &&
+           (r->how.type == MS_REAL_BF16 || r->how.type == MS_REAL_FP8);
+}
+
 /* Trains the same model on one rank of this process (backend loop) and compares the run
- * with it. This reference computes in fp32 where CPUs lack the run's number type; for
- * bf16 and fp8 runs it rounds initial weights to bf16, as they do. */
+ * with it. */
 static ms_status check_run(request *r)
 {
     ms_ctx *cx = r->cx;
@@ -281,8 +288,8 @@ static ms_status check_run(request *r)
         tolerance.later_loss = tolerance.weight = INFINITY;
     how.orthogonal_shares[0] = r->plan.size[MS_TP];
     how.orthogonal_shares[1] = r->plan.etp;
-    how.weights_in_bf16 = how.type == MS_REAL_BF16 || how.type == MS_REAL_FP8;
-    if (!backend->computes[how.type])
+    how.weights_in_bf16 = checks_in_fp32(r);
+    if (how.weights_in_bf16)
         how.type = MS_REAL_FP32;
     ms_outcome reference = {0};
     training alone = {.backend = backend,
@@ -418,7 +425,7 @@ static void place_on_gpus(const request *r, ms_run_place *place)
     if (!r->flags.check || place->num_gpus == 0)
         return;
     ms_plan plan = ms_run_reference_plan(&r->plan);
-    if (!ms_backend_find("loop")->computes[r->how.type])
+    if (checks_in_fp32(r))
         plan.compute = MS_FP32;
     ms_prediction *reference = MS_NEW(r->cx->arena, ms_prediction);
     if (ms_predict(&apart, r->workload, &plan, reference) == MS_OK)

@@ -165,7 +165,7 @@ static ms_status fill_dtype(ms_ctx *cx, ms_run_flags *f)
     if (f->transport.given && !on_gpu && f->replay == NULL)
         ms_note(cx, "--transport has no effect: only backend cuda has transports");
     ms_kernel_options_note_idle(cx, f->attention, f->gemm_algorithms, on_gpu);
-    bool on_cpu = f->dtype.value == MS_REAL_FP32 || f->dtype.value == MS_REAL_FP64;
+    bool on_cpu = ms_backend_loop.computes[f->dtype.value];
     if (on_cpu || on_gpu || f->backend.value == MS_BACKEND_NULL)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "backend %s does not compute in %s",

@@ -316,7 +316,7 @@ const ms_backend ms_backend_loop = {
     .has_values = true,
     .in_process = true,
     .arrays = &ms_host_arrays,
-    .computes = {[MS_REAL_FP32] = true, [MS_REAL_FP64] = true},
+    .computes = {[MS_REAL_FP32] = true, [MS_REAL_FP64] = true, [MS_REAL_BF16] = true},
     .workspace_bytes = ms_host_workspace_bytes,
     .open = loop_open,
     .run = loop_run,

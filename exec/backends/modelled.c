@@ -142,7 +142,7 @@ static void copy_with_signs(ms_device_rank *device, ms_scalar scalar, void *to,
 {
     size_t bytes = ms_scalar_bytes(scalar), sign = bytes - 1; /* little-endian */
     memcpy(to, from, (size_t)count * bytes);
-    if (scalar != MS_SCALAR_FP32 && scalar != MS_SCALAR_FP64)
+    if (scalar > MS_SCALAR_BF16)
         return;
     uint64_t bits = 0;
     for (long i = 0; i < count; i++, bits >>= 1) {
@@ -156,12 +156,11 @@ static void copy_with_signs(ms_device_rank *device, ms_scalar scalar, void *to,
 /* Fills what a message brings with uniform values of mean 0 and variance 1. */
 static void draw_message(ms_device_rank *device, const ms_transfer *t)
 {
+    const ms_kernels *kernels = ms_cpu_scalar_kernels((ms_scalar)t->scalar);
     for (long i = 0; i < t->count; i++) {
         double value = sqrt(12.0) * (ms_rng_uniform(&device->rng) - 0.5);
-        if (t->scalar == MS_SCALAR_FP64)
-            ((double *)t->receive)[i] = value;
-        else
-            ((float *)t->receive)[i] = (float)value;
+        kernels->from_double((char *)t->receive + (size_t)i * kernels->real_bytes, &value,
+                             1);
     }
 }
 
@@ -303,7 +302,8 @@ static ms_status modelled_start(ms_ctx *cx, ms_device_rank *device,
     {                                                                                    \
         .name = "loop", .has_values = true, .in_process = true,                          \
         .arrays = &ms_host_arrays,                                                       \
-        .computes = {[MS_REAL_FP32] = true, [MS_REAL_FP64] = true},                      \
+        .computes =                                                                      \
+            {[MS_REAL_FP32] = true, [MS_REAL_FP64] = true, [MS_REAL_BF16] = true},       \
         .workspace_bytes = ms_host_workspace_bytes, .open = (open_function),             \
         .run = modelled_run, .close = modelled_close, .carries = modelled_carries,       \
         .allocate = ms_host_allocate, .release = ms_host_release,                        \

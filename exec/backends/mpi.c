@@ -40,6 +40,7 @@ struct ms_device_rank {
     bool failed;    /* MPI_Finalize is then skipped, so that all ranks end */
     MPI_Comm world; /* communicator of messages: MPI ranks equal the plan's ranks */
     int max_tag;
+    MPI_Op bf16_ops[2]; /* [maximum]: reductions of numbers that MPI has no type for */
     MPI_Comm of_group[MS_NUM_TRAFFIC_GROUPS];
     ms_event last_event;
     pending *first, **end;
@@ -127,6 +128,28 @@ static ms_status find_max_tag(ms_ctx *cx, ms_device_rank *device)
     return MS_OK;
 }
 
+/* Every addition is rounded to bf16, as in NCCL. */
+static void add_bf16(void *from, void *to, int *count, MPI_Datatype *type)
+{
+    (void)type;
+    ms_cpu_kernels(MS_REAL_BF16)->add(to, from, *count);
+}
+
+static void maximum_bf16(void *from, void *to, int *count, MPI_Datatype *type)
+{
+    (void)type;
+    ms_cpu_kernels(MS_REAL_BF16)->maximum(to, from, *count);
+}
+
+static ms_status make_reductions(ms_ctx *cx, ms_device_rank *device)
+{
+    MPI_User_function *const functions[2] = {add_bf16, maximum_bf16};
+    for (int i = 0; i < 2; i++)
+        MS_TRY(check_mpi(cx, MPI_Op_create(functions[i], true, &device->bf16_ops[i]),
+                         "a reduction of bf16"));
+    return MS_OK;
+}
+
 /* Splits MPI_COMM_WORLD once per kind of group; one-rank groups get MPI_COMM_SELF. */
 static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
 {
@@ -136,6 +159,7 @@ static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
     MS_TRY(check_mpi(cx, MPI_Comm_dup(MPI_COMM_WORLD, &device->world), "a communicator"));
     device->rank = rank;
     MS_TRY(find_max_tag(cx, device));
+    MS_TRY(make_reductions(cx, device));
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++) {
         const ms_members *members = &device->job->world->members[g][rank];
         device->of_group[g] = MPI_COMM_SELF;
@@ -153,6 +177,9 @@ static void close_communicators(ms_device_rank *device)
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++)
         if (device->of_group[g] != MPI_COMM_SELF && device->of_group[g] != MPI_COMM_NULL)
             MPI_Comm_free(&device->of_group[g]);
+    for (int i = 0; i < 2; i++)
+        if (device->bf16_ops[i] != MPI_OP_NULL)
+            MPI_Op_free(&device->bf16_ops[i]);
     if (device->world != MPI_COMM_NULL)
         MPI_Comm_free(&device->world);
     if (device->initialised_here)
@@ -189,6 +216,7 @@ static ms_status mpi_open(ms_ctx *cx, ms_backend_job *job)
     device->timeout_s = job->timeout_s > 0 ? job->timeout_s : MS_DEFAULT_TIMEOUT_S;
     device->kernels = ms_cpu_kernels(job->type);
     device->end = &device->first;
+    device->bf16_ops[0] = device->bf16_ops[1] = MPI_OP_NULL;
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++)
         device->of_group[g] = MPI_COMM_NULL;
     ms_status status = device->host.pool == NULL ? no_memory_for_mpi(cx) : MS_OK;
@@ -326,7 +354,7 @@ static ms_status complete_sent(ms_ctx *cx, ms_device_rank *device)
 
 /* ---- start ---- */
 
-/* MPI type of elements; bf16 is sent as 16-bit integers, since MPI never adds it here. */
+/* MPI type of elements; bf16 is sent as 16-bit integers, with reductions of our own. */
 static MPI_Datatype type_of(const ms_transfer *transfer)
 {
     const MPI_Datatype types[MS_NUM_SCALARS] = {[MS_SCALAR_FP32] = MPI_FLOAT,
@@ -404,7 +432,9 @@ static ms_status start_kind(ms_ctx *cx, ms_device_rank *device, pending *p)
     const ms_transfer *t = &p->transfer;
     MPI_Comm comm = device->of_group[t->group];
     MPI_Datatype type = p->type;
-    MPI_Op op = t->maximum ? MPI_MAX : MPI_SUM;
+    MPI_Op op = t->scalar == MS_SCALAR_BF16 ? device->bf16_ops[t->maximum]
+                : t->maximum                ? MPI_MAX
+                                            : MPI_SUM;
     const void *send = t->send == t->receive ? MPI_IN_PLACE : t->send;
     const void *shard = is_shard_in_place(device, p) ? MPI_IN_PLACE : t->send;
     int count = (int)t->count, rc = MPI_SUCCESS;
@@ -539,7 +569,7 @@ const ms_backend ms_backend_mpi = {
     .name = "mpi",
     .has_values = true,
     .arrays = &ms_host_arrays,
-    .computes = {[MS_REAL_FP32] = true, [MS_REAL_FP64] = true},
+    .computes = {[MS_REAL_FP32] = true, [MS_REAL_FP64] = true, [MS_REAL_BF16] = true},
     .workspace_bytes = ms_host_workspace_bytes,
     .open = mpi_open,
     .run = mpi_run,

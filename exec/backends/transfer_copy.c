@@ -1,5 +1,7 @@
 #include "exec/backends/transfer_copy.h"
 
+#include "exec/cpu/kernels.h"
+
 #include <string.h>
 
 #define ALIGNMENT 64
@@ -74,31 +76,24 @@ bool ms_transfer_copies_agree(const ms_transfer_copy *a, const ms_transfer_copy 
 
 /* ---- sums and maxima ---- */
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): the argument is a type */
-#define DEFINE_FOLD(type)                                                                \
-    static void fold_##type(type *to, const type *from, long count, bool maximum)        \
-    {                                                                                    \
-        for (long i = 0; i < count; i++) {                                               \
-            if (!maximum)                                                                \
-                to[i] += from[i];                                                        \
-            else if (from[i] > to[i])                                                    \
-                to[i] = from[i];                                                         \
-        }                                                                                \
+static void fold_long(long *to, const long *from, long count, bool maximum)
+{
+    for (long i = 0; i < count; i++) {
+        if (!maximum)
+            to[i] += from[i];
+        else if (from[i] > to[i])
+            to[i] = from[i];
     }
-/* NOLINTEND(bugprone-macro-parentheses) */
-
-DEFINE_FOLD(float)
-DEFINE_FOLD(double)
-DEFINE_FOLD(long)
+}
 
 void ms_transfer_copy_fold(const ms_transfer_copy *like, void *to, const void *from,
                            long count)
 {
     const ms_transfer *how = &like->transfer;
-    if (how->scalar == MS_SCALAR_LONG)
+    if (how->scalar == MS_SCALAR_LONG) {
         fold_long(to, from, count, how->maximum);
-    else if (how->scalar == MS_SCALAR_FP32)
-        fold_float(to, from, count, how->maximum);
-    else
-        fold_double(to, from, count, how->maximum);
+        return;
+    }
+    const ms_kernels *kernels = ms_cpu_scalar_kernels((ms_scalar)how->scalar);
+    (how->maximum ? kernels->maximum : kernels->add)(to, from, count);
 }

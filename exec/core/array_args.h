@@ -28,7 +28,8 @@ typedef struct ms_adamw {
 } ms_adamw;
 
 /* Elements of a weight that AdamW updates, in types of ms_precision: `weight` in `real`,
- * `gradient` in `gradient`, master weight and moments in `state`. */
+ * `gradient` in `gradient`, master weight and moments in `state`; all fp32 beside a
+ * master weight. */
 typedef struct ms_update {
     ms_scalar scalar; /* type of the weight */
     void *weight;

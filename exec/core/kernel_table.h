@@ -1,5 +1,6 @@
-/* Table of CPU kernels on row-major arrays in fp32 or fp64. Every kernel runs on the
- * calling thread, allocates nothing and has no state. */
+/* Table of CPU kernels on row-major arrays in fp32, fp64 or bf16. Every kernel runs on
+ * the calling thread and has no state; it allocates nothing but, for bf16, the fp32 copies
+ * of its operands, which no ledger counts. */
 #ifndef MS_EXEC_CORE_KERNEL_TABLE_H
 #define MS_EXEC_CORE_KERNEL_TABLE_H
 
@@ -22,9 +23,10 @@ typedef struct ms_kernels {
     void (*scale)(void *x, double factor, long count);
     void (*fill)(void *x, double value, long count);
     double (*sum_of_squares)(const void *x, long count); /* summed in fp64 */
-    bool (*is_finite)(const void *x, long count);
+    bool (*is_finite)(const void *x, long count);        /* NULL for bf16 */
     void (*from_double)(void *to, const double *from, long count);
     void (*to_double)(double *to, const void *from, long count);
+    /* NULL for bf16, whose moments are not rounded by a kernel */
     void (*adamw)(const ms_adamw *how, void *weight, const void *gradient,
                   void *first_moment, void *second_moment, long count);
 } ms_kernels;

@@ -17,14 +17,27 @@ size_t ms_scalar_bytes(ms_scalar scalar)
     return bytes[scalar];
 }
 
-double ms_rounded_to_bf16(float x)
+double ms_bf16_value(uint16_t bf16)
 {
+    float single;
+    memcpy(&single, &(uint32_t){(uint32_t)bf16 << 16}, sizeof single);
+    return (double)single;
+}
+
+/* A number is not rounded twice: what fp32 lost of it breaks the tie between two bf16. */
+uint16_t ms_bf16_of(double x)
+{
+    float single = (float)x;
     uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if (x == x) /* NaN stays NaN */
-        bits = (bits + 0x7fffU + (bits >> 16 & 1U)) & 0xffff0000U;
-    memcpy(&x, &bits, sizeof x);
-    return (double)x;
+    memcpy(&bits, &single, sizeof bits);
+    if (x != x)
+        return (uint16_t)(bits >> 16 | 0x40U);
+    double left = x - (double)single;
+    if ((bits & 0xffffU) == 0x8000U && left != 0.0) {
+        bool grows = (left > 0.0) == (x > 0.0);
+        return (uint16_t)((bits >> 16) + (grows ? 1 : 0));
+    }
+    return (uint16_t)((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
 }
 
 ms_precision ms_precision_of(ms_real_type type)

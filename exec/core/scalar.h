@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef enum ms_scalar {
     MS_SCALAR_FP32,
@@ -19,8 +20,13 @@ typedef enum ms_scalar {
 extern const char *const ms_scalar_names[];
 /* Bytes of one element. */
 size_t ms_scalar_bytes(ms_scalar scalar);
-/* The bf16 number nearest to x, ties to even. */
-double ms_rounded_to_bf16(float x);
+/* The bf16 number nearest to x, ties to even; a NaN stays one. */
+uint16_t ms_bf16_of(double x);
+double ms_bf16_value(uint16_t bf16);
+static inline double ms_rounded_to_bf16(double x)
+{
+    return ms_bf16_value(ms_bf16_of(x));
+}
 static inline bool ms_scalar_is_fp8(ms_scalar scalar)
 {
     return scalar == MS_SCALAR_E4M3 || scalar == MS_SCALAR_E5M2;

@@ -9,6 +9,10 @@
 #include <stddef.h>
 
 extern const ms_kernels ms_cpu_table_fp32, ms_cpu_table_fp64;
+/* bf16, on top of fp32 (exec/cpu/bf16_table.c); ms_cpu_prepare_bf16, called once before,
+ * lists its kernels. */
+extern ms_kernels ms_cpu_table_bf16;
+void ms_cpu_prepare_bf16(void);
 
 /* ---- kernels and their workspace in bytes ---- */
 

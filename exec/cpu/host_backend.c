@@ -41,12 +41,6 @@ size_t ms_host_workspace_bytes(const ms_program *program, const ms_node *node,
 
 /* ---- arrays ---- */
 
-static const ms_kernels *kernels_of(ms_scalar scalar)
-{
-    assert(scalar == MS_SCALAR_FP32 || scalar == MS_SCALAR_FP64);
-    return ms_cpu_kernels(scalar == MS_SCALAR_FP64 ? MS_REAL_FP64 : MS_REAL_FP32);
-}
-
 static double *sum_of(ms_device_rank *device, int slot)
 {
     assert(slot >= 0 && slot < MS_MAX_SUMS);
@@ -57,8 +51,8 @@ static void host_fill(ms_device_rank *device, ms_scalar scalar, void *to, double
                       long count)
 {
     (void)device;
-    if (scalar == MS_SCALAR_FP32 || scalar == MS_SCALAR_FP64) {
-        kernels_of(scalar)->fill(to, value, count);
+    if (scalar <= MS_SCALAR_BF16) {
+        ms_cpu_scalar_kernels(scalar)->fill(to, value, count);
         return;
     }
     assert(value == 0.0);
@@ -69,24 +63,52 @@ static void host_add(ms_device_rank *device, ms_scalar scalar, void *to, const v
                      long count)
 {
     (void)device;
-    kernels_of(scalar)->add(to, from, count);
+    ms_cpu_scalar_kernels(scalar)->add(to, from, count);
 }
 
-/* Sets to = from [+ plus], unrounded: fp32 and fp64 are summed in their own type. */
+#define AT_ONCE 256 /* elements that are held in double precision */
+
+static long piece_of(long left)
+{
+    return left < AT_ONCE ? left : AT_ONCE;
+}
+
+static void load_piece(ms_scalar scalar, double *to, const void *from, long done,
+                       long num)
+{
+    ms_cpu_scalar_kernels(scalar)->to_double(
+        to, (const char *)from + (size_t)done * ms_scalar_bytes(scalar), num);
+}
+
+static void store_piece(ms_scalar scalar, void *to, long done, const double *from,
+                        long num)
+{
+    ms_cpu_scalar_kernels(scalar)->from_double(
+        (char *)to + (size_t)done * ms_scalar_bytes(scalar), from, num);
+}
+
 static void host_round_sum(ms_device_rank *device, const ms_rounded_sum *sum)
 {
     (void)device;
-    if (sum->count > 0)
-        memcpy(sum->to, sum->from, (size_t)sum->count * ms_scalar_bytes(sum->scalar));
-    if (sum->plus != NULL)
-        kernels_of(sum->scalar)->add(sum->to, sum->plus, sum->count);
+    ms_scalar wide = sum->scalar == MS_SCALAR_BF16 ? MS_SCALAR_FP32 : sum->scalar;
+    double values[AT_ONCE], plus[AT_ONCE];
+    for (long done = 0, num; done < sum->count; done += num) {
+        num = piece_of(sum->count - done);
+        load_piece(wide, values, sum->from, done, num);
+        if (sum->plus != NULL) {
+            load_piece(sum->scalar, plus, sum->plus, done, num);
+            for (long i = 0; i < num; i++)
+                values[i] += plus[i];
+        }
+        store_piece(sum->scalar, sum->to, done, values, num);
+    }
 }
 
 static void host_scale(ms_device_rank *device, ms_scalar scalar, void *x, double factor,
                        long count)
 {
     (void)device;
-    kernels_of(scalar)->scale(x, factor, count);
+    ms_cpu_scalar_kernels(scalar)->scale(x, factor, count);
 }
 
 static void host_copy(ms_device_rank *device, void *to, const void *from, size_t bytes)
@@ -120,15 +142,13 @@ static void host_initialise(ms_device_rank *device, ms_scalar scalar, void *to,
                             const ms_initial_piece *piece)
 {
     (void)device;
-    enum {
-        AT_ONCE = 256
-    };
+    ms_initial_piece made = *piece;
+    made.in_bf16 = made.in_bf16 || scalar == MS_SCALAR_BF16;
     double values[AT_ONCE];
     for (long done = 0, num; done < piece->number; done += num) {
-        num = piece->number - done < AT_ONCE ? piece->number - done : AT_ONCE;
-        ms_initial_values(piece, done, num, values);
-        kernels_of(scalar)->from_double(
-            (char *)to + (size_t)done * ms_scalar_bytes(scalar), values, num);
+        num = piece_of(piece->number - done);
+        ms_initial_values(&made, done, num, values);
+        store_piece(scalar, to, done, values, num);
     }
 }
 
@@ -137,7 +157,7 @@ static ms_status host_read(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar,
 {
     (void)cx;
     (void)device;
-    kernels_of(scalar)->to_double(to, from, count);
+    ms_cpu_scalar_kernels(scalar)->to_double(to, from, count);
     return MS_OK;
 }
 
@@ -146,7 +166,7 @@ static ms_status host_write(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar
 {
     (void)cx;
     (void)device;
-    kernels_of(scalar)->from_double(to, from, count);
+    ms_cpu_scalar_kernels(scalar)->from_double(to, from, count);
     return MS_OK;
 }
 
@@ -169,12 +189,10 @@ static ms_status host_count(ms_ctx *cx, ms_device_rank *device, const ms_local *
 static void host_add_sum(ms_device_rank *device, ms_scalar scalar, int slot,
                          const void *x, long num)
 {
-    double values[256], sum = 0.0;
-    size_t bytes = ms_scalar_bytes(scalar);
-    for (long done = 0; done < num; done += 256) {
-        long piece = num - done < 256 ? num - done : 256;
-        kernels_of(scalar)->to_double(values, (const char *)x + (size_t)done * bytes,
-                                      piece);
+    double values[AT_ONCE], sum = 0.0;
+    for (long done = 0; done < num; done += AT_ONCE) {
+        long piece = piece_of(num - done);
+        load_piece(scalar, values, x, done, piece);
         for (long i = 0; i < piece; i++)
             sum += values[i];
     }
@@ -184,7 +202,7 @@ static void host_add_sum(ms_device_rank *device, ms_scalar scalar, int slot,
 static void host_add_squares(ms_device_rank *device, ms_scalar scalar, int slot,
                              const void *x, long num)
 {
-    *sum_of(device, slot) += kernels_of(scalar)->sum_of_squares(x, num);
+    *sum_of(device, slot) += ms_cpu_scalar_kernels(scalar)->sum_of_squares(x, num);
 }
 
 static ms_status host_read_sums(ms_ctx *cx, ms_device_rank *device, double *sums, int num)
@@ -199,24 +217,29 @@ static ms_status host_read_sums(ms_ctx *cx, ms_device_rank *device, double *sums
 
 static void host_adamw(ms_device_rank *device, const ms_adamw *how, const ms_update *u)
 {
-    (void)device;
-    assert(u->master == NULL);
-    kernels_of(u->scalar)->adamw(how, u->weight, u->gradient, u->first_moment,
-                                 u->second_moment, u->count);
+    bool has_master = u->master != NULL;
+    ms_cpu_scalar_kernels(has_master ? MS_SCALAR_FP32 : u->scalar)
+        ->adamw(how, has_master ? u->master : u->weight, u->gradient, u->first_moment,
+                u->second_moment, u->count);
+    if (has_master)
+        host_round_sum(device, &(ms_rounded_sum){.scalar = u->scalar,
+                                                 .to = u->weight,
+                                                 .from = u->master,
+                                                 .count = u->count});
 }
 
 static void host_attention_block(ms_device_rank *device, const ms_attention_block *block,
                                  void *workspace)
 {
     (void)device;
-    kernels_of(block->q->scalar)->attention_block(block, workspace);
+    ms_cpu_scalar_kernels(block->q->scalar)->attention_block(block, workspace);
 }
 
 static void host_attention_block_grad(ms_device_rank *device,
                                       const ms_attention_block *block, void *workspace)
 {
     (void)device;
-    kernels_of(block->q->scalar)->attention_block_grad(block, workspace);
+    ms_cpu_scalar_kernels(block->q->scalar)->attention_block_grad(block, workspace);
 }
 
 const ms_array_ops ms_host_arrays = {

@@ -21,7 +21,7 @@ ms_event ms_host_mark(ms_device_rank *device);
 
 size_t ms_host_workspace_bytes(const ms_program *program, const ms_node *node,
                                ms_real_type type);
-/* Array operations for fp32 and fp64; for other types only those that copy bytes. */
+/* Array operations for fp32, fp64 and bf16; for other types only those that copy bytes. */
 extern const ms_array_ops ms_host_arrays;
 
 #endif

@@ -140,13 +140,6 @@ static void attention_block_grad(ms_device_rank *d, const ms_attention_block *bl
     }                                                                                    \
     return
 
-static double value_of_bf16(uint16_t half)
-{
-    float single;
-    memcpy(&single, &(uint32_t){(uint32_t)half << 16}, sizeof single);
-    return (double)single;
-}
-
 static void load_values(ms_scalar scalar, double *to, const char *from, long num)
 {
     switch (scalar) {
@@ -155,7 +148,7 @@ static void load_values(ms_scalar scalar, double *to, const char *from, long num
     case MS_SCALAR_FP64:
         LOAD(double, x);
     case MS_SCALAR_BF16:
-        LOAD(uint16_t, value_of_bf16(x));
+        LOAD(uint16_t, ms_bf16_value(x));
     case MS_SCALAR_LONG:
         LOAD(long, (double)x);
     case MS_SCALAR_BYTE:
@@ -166,25 +159,6 @@ static void load_values(ms_scalar scalar, double *to, const char *from, long num
         break;
     }
     assert(false);
-}
-
-/* Rounds fp64 to the nearest bf16, ties to even, without double rounding through fp32. */
-static uint16_t bf16_of(double value)
-{
-    uint64_t bits;
-    float single = (float)value;
-    uint32_t narrow;
-    memcpy(&bits, &value, sizeof bits);
-    memcpy(&narrow, &single, sizeof narrow);
-    if (value != value) /* a NaN stays a NaN */
-        return (uint16_t)(narrow >> 16 | 0x40U);
-    /* the part of `value` that fp32 lost breaks the tie between two bf16 */
-    double left = value - (double)single;
-    if ((narrow & 0xffffU) == 0x8000U && left != 0.0) {
-        bool grows = (left > 0.0) == (value > 0.0);
-        return (uint16_t)((narrow >> 16) + (grows ? 1 : 0));
-    }
-    return (uint16_t)((narrow + 0x7fffU + (narrow >> 16 & 1U)) >> 16);
 }
 
 #define STORE(type, expression)                                                          \
@@ -202,7 +176,7 @@ static void store_values(ms_scalar scalar, char *to, const double *from, long nu
     case MS_SCALAR_FP64:
         STORE(double, from[i]);
     case MS_SCALAR_BF16:
-        STORE(uint16_t, bf16_of(from[i]));
+        STORE(uint16_t, ms_bf16_of(from[i]));
     case MS_SCALAR_LONG:
         STORE(long, (long)from[i]);
     case MS_SCALAR_BYTE:

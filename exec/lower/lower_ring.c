@@ -6,7 +6,6 @@
 
 #include "exec/lower/lower_priv.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -214,30 +213,36 @@ static ms_status start_next_block(const ring *r, long iteration, ms_hop *out)
 
 /* Sets log-sum-exps before the first block: those of the sinks, one row for all tokens,
  * or of no score at all. */
-static void begin_lse(const ring *r)
+static ms_status begin_lse(const ring *r)
 {
     const ms_local *lse = r->call->out[1], *sinks = r->call->in[3];
+    const ms_array_ops *arrays = r->rank->backend->arrays;
     if (r->call->node->num_in == 3) {
         ring_fill(r, lse, lse->data, -HUGE_VAL, lse->count);
-        return;
+        return MS_OK;
     }
-    assert(lse->scalar == sinks->scalar);
-    size_t bytes = ms_scalar_bytes((ms_scalar)lse->scalar);
-    const ms_box_copy copy = {.to = lse->data,
-                              .from = (const char *)sinks->data +
-                                      (size_t)(lse->start[2] - sinks->start[0]) * bytes,
-                              .num = {ms_local_leading(lse), 1, 1, 1},
-                              .to_stride = {ms_local_last(lse)},
-                              .run = ms_local_last(lse),
-                              .element_bytes = bytes};
-    r->rank->backend->arrays->copy_box(r->rank->device, &copy);
+    long heads = ms_local_last(lse), first = lse->start[2] - sinks->start[0];
+    double *row = MS_NEW_ARRAY(r->rank->scratch, heads, double);
+    MS_TRY(arrays->read(r->rank->cx, r->rank->device, (ms_scalar)sinks->scalar, row,
+                        (const char *)sinks->data + ms_lower_bytes(sinks, first), heads));
+    MS_TRY(arrays->write(r->rank->cx, r->rank->device, (ms_scalar)lse->scalar, lse->data,
+                         row, heads));
+    const ms_box_copy copy = {.to = (char *)lse->data + ms_lower_bytes(lse, heads),
+                              .from = lse->data,
+                              .num = {ms_local_leading(lse) - 1, 1, 1, 1},
+                              .to_stride = {heads},
+                              .run = heads,
+                              .element_bytes = ms_lower_bytes(lse, 1)};
+    if (copy.num[0] > 0)
+        arrays->copy_box(r->rank->device, &copy);
+    return MS_OK;
 }
 
 static ms_status run_forward(const ring *r)
 {
     const ms_op_call *call = r->call;
     ring_fill(r, &r->sums, r->sums.data, 0.0, r->sums.count);
-    begin_lse(r);
+    MS_TRY(begin_lse(r));
     pack_block(r, r->block[0], call->in[1], call->in[2]);
     for (long iteration = 0; iteration < r->members->size; iteration++) {
         ms_hop block;

@@ -5,7 +5,6 @@
 #include "sim/simulate/move_names.h"
 
 #include <assert.h>
-#include <stdint.h>
 #include <string.h>
 
 static const ms_optimizer_states *states_of(const ms_rank *rank)
@@ -166,22 +165,6 @@ static void *weights_at(const ms_chunk *chunk, ms_scalar *scalar)
                : ms_segment_param(chunk->unit, chunk->segment, chunk->first);
 }
 
-/* On CPUs, where device memory is the host's. */
-static void move_bf16(uint16_t *values, double *copy, long count, bool writes)
-{
-    for (long i = 0; i < count; i++) {
-        uint32_t bits = (uint32_t)values[i] << 16;
-        float value = writes ? (float)ms_rounded_to_bf16((float)copy[i]) : 0.0F;
-        if (writes) {
-            memcpy(&bits, &value, sizeof bits);
-            values[i] = (uint16_t)(bits >> 16);
-        } else {
-            memcpy(&value, &bits, sizeof value);
-            copy[i] = (double)value;
-        }
-    }
-}
-
 static ms_status move_moment(const ms_chunk *chunk, int which, bool writes)
 {
     const ms_segment *s = chunk->segment;
@@ -197,10 +180,6 @@ static ms_status move_moment(const ms_chunk *chunk, int which, bool writes)
             ms_codes_write(is_signed, copy, count, values, scales);
         else
             ms_codes_read(is_signed, values, scales, count, copy);
-        return MS_OK;
-    }
-    if (s->moment == MS_SCALAR_BF16) {
-        move_bf16(values, copy, count, writes);
         return MS_OK;
     }
     if (writes)

@@ -147,7 +147,7 @@ static ms_status set_values(ms_rank *rank, const ms_param_unit *unit, const piec
     for (long i = 0; i < p->count && precision->state == MS_SCALAR_FP32; i++)
         p->values[i] = (double)(float)p->values[i];
     for (long i = 0; i < p->count && rank->weights_in_bf16; i++)
-        p->values[i] = ms_rounded_to_bf16((float)p->values[i]);
+        p->values[i] = ms_rounded_to_bf16(p->values[i]);
     MS_TRY(arrays->write(rank->cx, rank->device, precision->real,
                          ms_segment_param(unit, p->segment, p->first), p->values,
                          p->count));

@@ -222,13 +222,15 @@ static bool agrees(ms_ctx *cx, const ms_run_case *c, const habits *how, int *num
 }
 
 /* `change` is made to each case; NULL: none. */
-static void check_cases(long num, bool balanced, void (*change)(ms_run_case *, long))
+static void check_cases(long num, ms_real_type type, bool balanced,
+                        void (*change)(ms_run_case *, long))
 {
     int num_wrong = 0, num_compared = 0;
     for (long i = 0; i < num; i++) {
         ms_ctx cx = {.arena = ms_arena_open()};
         ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 21, i, 0);
-        const habits how = {&ms_backend_loop, MS_REAL_FP32, balanced, false};
+        const habits how = {&ms_backend_loop, type, balanced, false};
+        c.plan.compute = type == MS_REAL_BF16 ? MS_BF16 : MS_FP32;
         bool chooses = change == ms_run_case_choose_modules;
         if (change != NULL)
             change(&c, i);
@@ -248,12 +250,19 @@ static void the_ledger_is_what_was_predicted(void **state)
 {
     (void)state;
     const char *asked = getenv("MESHSIM_RUNS");
-    check_cases(asked != NULL ? strtol(asked, NULL, 10) : NUM_CASES, true, NULL);
+    check_cases(asked != NULL ? strtol(asked, NULL, 10) : NUM_CASES, MS_REAL_FP32, true,
+                NULL);
 }
 
-/* The CUDA backend emulated in host memory: parameters in bf16 with master weights,
- * gradients in fp32. */
+/* Parameters in bf16 with master weights, gradients and states in fp32. */
 static void the_ledger_in_bf16_is_what_was_predicted(void **state)
+{
+    (void)state;
+    check_cases(NUM_CASES, MS_REAL_BF16, true, NULL);
+}
+
+/* The CUDA backend emulated in host memory. */
+static void the_ledger_of_gpus_in_bf16_is_what_was_predicted(void **state)
 {
     (void)state;
     ms_cuda_backend cuda = ms_test_cuda_backend(MS_CUDA_BY_HOST);
@@ -278,21 +287,21 @@ static void the_ledger_in_bf16_is_what_was_predicted(void **state)
 static void routing_changes_only_activations(void **state)
 {
     (void)state;
-    check_cases(NUM_CASES / 2, false, NULL);
+    check_cases(NUM_CASES / 2, MS_REAL_FP32, false, NULL);
 }
 
 /* Each module drops what it is said to, and backward makes it again when it is needed. */
 static void modules_drop_what_was_predicted(void **state)
 {
     (void)state;
-    check_cases(NUM_CASES, true, ms_run_case_choose_modules);
+    check_cases(NUM_CASES, MS_REAL_FP32, true, ms_run_case_choose_modules);
 }
 
 /* Plans with adapters; of models with experts everything but activations. */
 static void frozen_weights_have_no_states(void **state)
 {
     (void)state;
-    check_cases(NUM_CASES / 2, false, ms_run_case_adapt);
+    check_cases(NUM_CASES / 2, MS_REAL_FP32, false, ms_run_case_adapt);
 }
 
 /* Every optimizer's moments in all types, sums and scales; with adapters now and then. */
@@ -329,6 +338,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_ledger_is_what_was_predicted),
         cmocka_unit_test(the_ledger_in_bf16_is_what_was_predicted),
+        cmocka_unit_test(the_ledger_of_gpus_in_bf16_is_what_was_predicted),
         cmocka_unit_test(routing_changes_only_activations),
         cmocka_unit_test(modules_drop_what_was_predicted),
         cmocka_unit_test(frozen_weights_have_no_states),

@@ -19,6 +19,13 @@ static void random_plans_equal_one_rank_in_fp32(void **state)
     ASSERT_INT(ms_run_random_plans(&ms_run_fp32, 12, 0, NUM_PLANS), 0);
 }
 
+/* One rank in fp32, from the same rounded weights, is what bf16 on any ranks rounds. */
+static void random_plans_in_bf16_are_near_one_rank_in_fp32(void **state)
+{
+    (void)state;
+    ASSERT_INT(ms_run_random_plans(&ms_run_bf16, 15, 0, NUM_PLANS), 0);
+}
+
 static void check_changed(void (*change)(ms_run_case *, long), const char *what)
 {
     int num_wrong = 0;
@@ -81,6 +88,7 @@ int main(void)
         cmocka_unit_test(every_feature_is_drawn),
         cmocka_unit_test(random_plans_equal_one_rank_in_fp64),
         cmocka_unit_test(random_plans_equal_one_rank_in_fp32),
+        cmocka_unit_test(random_plans_in_bf16_are_near_one_rank_in_fp32),
         cmocka_unit_test(adapters_equal_those_of_one_rank),
         cmocka_unit_test(modules_equal_saved_activations),
     };

@@ -19,7 +19,9 @@ typedef struct ms_run_tolerance {
 
 /* Weights after the last step are not compared in fp32, where AdamW amplifies rounding
  * errors. */
-extern const ms_run_tolerance ms_run_fp32, ms_run_fp64;
+/* bf16: four layers with random weights, each activation rounded by 2^-9 (derived in
+ * tests/exec/cuda/test_cuda_bf16.c). */
+extern const ms_run_tolerance ms_run_fp32, ms_run_fp64, ms_run_bf16;
 
 typedef struct ms_run_case {
     /* four to eight layers, perhaps of two kinds, perhaps with a tied head */

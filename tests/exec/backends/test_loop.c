@@ -51,6 +51,7 @@ static void every_transfer_over_every_group(void **state)
     (void)state;
     check_mesh((long[]){2, 1, 2, 2, 2}, 4, MS_REAL_FP32);
     check_mesh((long[]){2, 2, 2, 1, 2}, 2, MS_REAL_FP64);
+    check_mesh((long[]){1, 2, 2, 1, 2}, 2, MS_REAL_BF16);
     check_mesh((long[]){1, 1, 3, 1, 2}, 1, MS_REAL_FP64);
     check_mesh((long[]){1, 1, 1, 1, 1}, 1, MS_REAL_FP64);
 }

@@ -85,11 +85,15 @@ typedef struct rank_mode {
     const char *name;
     ms_rank_main *main;
     long tp; /* tp size; the test runs 2 x tp ranks */
+    ms_real_type type;
 } rank_mode;
 static const rank_mode modes[] = {
-    {"transfers", ms_check_transfers, 2}, {"late", rank_3_stays_away, 2},
-    {"fails", rank_2_fails, 2},           {"short", sends_too_little, 2},
-    {"size", ms_check_transfers, 4},
+    {"transfers", ms_check_transfers, 2, MS_REAL_FP32},
+    {"bf16", ms_check_transfers, 2, MS_REAL_BF16},
+    {"late", rank_3_stays_away, 2, MS_REAL_FP32},
+    {"fails", rank_2_fails, 2, MS_REAL_FP32},
+    {"short", sends_too_little, 2, MS_REAL_FP32},
+    {"size", ms_check_transfers, 4, MS_REAL_FP32},
 };
 
 static int run_as_rank(const char *name)
@@ -101,7 +105,7 @@ static int run_as_rank(const char *name)
     ms_plan plan = ms_check_plan((long[]){1, 1, 1, 2, mode->tp}, 1);
     ms_world world = ms_world_make(cx->arena, &plan);
     ms_backend_job job = {
-        .backend = ms_mpi_backend(), .world = &world, .type = MS_REAL_FP32};
+        .backend = ms_mpi_backend(), .world = &world, .type = mode->type};
     job.timeout_s = mode->main == rank_3_stays_away ? 0.2 : 0;
     ms_status status = job.backend->open(cx, &job);
     if (status == MS_OK) {
@@ -145,6 +149,7 @@ static void every_transfer_over_every_group(void **state)
     (void)state;
     ms_mpi_skip_if_missing();
     expect("transfers", "rank done\n", 0, 0); /* exit code 0: all ranks succeeded */
+    expect("bf16", "rank done\n", 0, 0);
 }
 
 static void who_waits_too_long_says_for_whom(void **state)

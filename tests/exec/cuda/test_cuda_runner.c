@@ -24,17 +24,13 @@ static void check_case(const ms_run_tolerance *how, ms_cuda_transport transport,
     ms_cuda_fake_end();
 }
 
-/* Tolerance of bf16 runs: four layers with random weights, each activation rounded by
- * 2^-9 (derived in test_cuda_bf16.c). */
-static const ms_run_tolerance in_bf16 = {MS_REAL_BF16, 4, 2e-2, 2e-2, 2e-2, HUGE_VAL};
-
 static void ranks_in_bf16(void **state)
 {
     (void)state;
     if (TEST_CASES(true, false))
-        check_case(&in_bf16, MS_CUDA_BY_NCCL, 51, 1);
-    check_case(&in_bf16, MS_CUDA_BY_NCCL, 52, 2);
-    check_case(&in_bf16, MS_CUDA_BY_HOST, 53, 2);
+        check_case(&ms_run_bf16, MS_CUDA_BY_NCCL, 51, 1);
+    check_case(&ms_run_bf16, MS_CUDA_BY_NCCL, 52, 2);
+    check_case(&ms_run_bf16, MS_CUDA_BY_HOST, 53, 2);
 }
 
 static void one_rank(void **state)

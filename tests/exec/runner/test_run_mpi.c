@@ -25,7 +25,9 @@ static int run_as_rank(void)
     int num_wrong = 0;
     ASSERT_OK(job.backend->open(cx, &job), cx);
     for (int i = 0; i < NUM_PLANS; i++) {
-        const ms_run_tolerance *how = i % 2 == 0 ? &ms_run_fp64 : &ms_run_fp32;
+        const ms_run_tolerance *const types[] = {&ms_run_fp64, &ms_run_fp32,
+                                                 &ms_run_bf16};
+        const ms_run_tolerance *how = types[i % 3];
         ms_run_case c = ms_run_case_draw(cx, how, 41, i, NUM_RANKS);
         num_wrong += !ms_run_agrees(cx, &c, ms_mpi_backend(), how);
     }
