@@ -26,3 +26,11 @@ bool ms_is_layer_product(const ms_program *program, const ms_node *node)
     return has_weight && strchr(node->einsum, MS_DIM_VOCAB) == NULL &&
            (node->op == MS_OP_GROUPED || strchr(node->einsum, MS_DIM_EXPERTS) == NULL);
 }
+
+ms_recipe ms_run_recipe(ms_real_type type, ms_recipe stated)
+{
+    static const ms_recipe usual[MS_NUM_REAL_TYPES] = {
+        [MS_REAL_FP8] = MS_RECIPE_TENSORWISE, [MS_REAL_FP4] = MS_RECIPE_NVFP4};
+    bool is_stated = stated != MS_RECIPE_DEFAULT && usual[type] != MS_RECIPE_DEFAULT;
+    return is_stated ? stated : usual[type];
+}

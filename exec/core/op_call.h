@@ -74,6 +74,11 @@ ms_scalar ms_tensor_scalar(const ms_program *program, int tensor,
  * are none. */
 bool ms_is_layer_product(const ms_program *program, const ms_node *node);
 
+/* How a run in `type` rounds operands of layers' products: by the plan's recipe `stated`;
+ * if it states none, tensorwise in fp8 and nvfp4 in fp4; MS_RECIPE_DEFAULT (not) in other
+ * types. */
+ms_recipe ms_run_recipe(ms_real_type type, ms_recipe stated);
+
 typedef struct ms_op_call {
     const ms_program *program;
     const ms_node *node;

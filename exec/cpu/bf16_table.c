@@ -2,6 +2,7 @@
  * bf16 operands, and its results are rounded to the nearest bf16. Other operands, such as
  * statistics and gradients of weights in fp32, are used as they are. */
 #include "exec/cpu/cpu.h"
+#include "exec/cpu/quantized_product.h"
 
 #include <string.h>
 
@@ -58,6 +59,7 @@ static void widened(const ms_op_call *call)
         out[i] = wide_local(arena, call->out[i], ms_op_is_added(call, i));
         wide.out[i] = &out[i];
     }
+    ms_quantize_operands(&wide);
     ms_cpu_table_fp32.op[call->node->op](&wide);
     for (int i = 0; i < call->node->num_out; i++)
         if (call->out[i]->scalar == MS_SCALAR_BF16 && call->out[i]->data != NULL)

@@ -6,8 +6,8 @@
 
 #include "exec/core/kernel_table.h"
 
-/* Kernels in static memory, for fp32, fp64 and bf16; the first call prepares BLAS.
- * Callable from any thread. */
+/* Kernels in static memory (bf16 also computes fp8 and fp4, by ms_op_call.recipe); the
+ * first call prepares BLAS. Callable from any thread. */
 const ms_kernels *ms_cpu_kernels(ms_real_type type);
 /* The kernels on arrays of this type: fp32, fp64 or bf16. */
 const ms_kernels *ms_cpu_scalar_kernels(ms_scalar scalar);

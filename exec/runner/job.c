@@ -150,13 +150,3 @@ ms_job ms_job_make(ms_arena *arena, const ms_backend_job *backend,
     index_slots(arena, planned->schedule, &job);
     return job;
 }
-
-ms_recipe ms_job_recipe(const ms_job *job)
-{
-    static const ms_recipe usual[MS_NUM_REAL_TYPES] = {
-        [MS_REAL_FP8] = MS_RECIPE_TENSORWISE, [MS_REAL_FP4] = MS_RECIPE_NVFP4};
-    ms_real_type type = job->options->type;
-    ms_recipe stated = job->planned->plan->recipe;
-    bool is_stated = stated != MS_RECIPE_DEFAULT && usual[type] != MS_RECIPE_DEFAULT;
-    return is_stated ? stated : usual[type];
-}

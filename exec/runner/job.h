@@ -50,10 +50,6 @@ ms_status ms_job_check_records(ms_ctx *cx, const ms_job *job);
 ms_job ms_job_make(ms_arena *arena, const ms_backend_job *backend,
                    const ms_planned *planned, const ms_runner_options *options);
 
-/* How a run rounds operands of layers' products: by the plan's recipe; where it states
- * none, tensorwise in fp8 and nvfp4 in fp4; MS_RECIPE_DEFAULT (not) in other types. */
-ms_recipe ms_job_recipe(const ms_job *job);
-
 /* The model layer of block `block` of a stage; -1 for embedding and head. */
 long ms_job_layer(const ms_job_stage *stage, int block);
 

@@ -285,12 +285,12 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
                         .backend = job->backend->backend,
                         .device = device,
                         .precision = ms_precision_of(job->options->type),
-                        .recipe = ms_job_recipe(job),
                         .scratch = ms_arena_open(),
                         .balanced_routing = job->options->balanced_routing,
                         .orthogonal_shares = {job->options->orthogonal_shares[0],
                                               job->options->orthogonal_shares[1]},
                         .weights_in_bf16 = job->options->weights_in_bf16};
+    r->rank.recipe = ms_run_recipe(job->options->type, job->planned->plan->recipe);
     int max_blocks = 0;
     for (int s = 0; s < job->planned->pipeline.split->num_stages; s++)
         max_blocks += job->stages[s].num_blocks;

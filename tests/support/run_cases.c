@@ -1,6 +1,7 @@
 #include "tests/support/run_cases.h"
 
 #include "base/number.h"
+#include "exec/measure/measure.h"
 #include "tests/support/wide_plans.h"
 #include "tests/test.h"
 
@@ -111,15 +112,10 @@ static ms_run_case serial_case(const ms_run_case *c)
 static ms_outcome run(ms_ctx *cx, const ms_run_case *c, ms_real_type type,
                       bool weights_in_bf16, const ms_backend *backend)
 {
-    static const ms_dtype compute[MS_NUM_REAL_TYPES] = {[MS_REAL_FP32] = MS_FP32,
-                                                        [MS_REAL_FP64] = MS_FP64,
-                                                        [MS_REAL_BF16] = MS_BF16,
-                                                        [MS_REAL_FP8] = MS_FP8,
-                                                        [MS_REAL_FP4] = MS_FP4};
     ms_outcome out;
     ms_runner_options options = ms_run_options(c->model, &c->plan, type);
     ms_plan typed = c->plan;
-    typed.compute = compute[type];
+    typed.compute = ms_measure_dtype(type);
     options.num_steps = NUM_STEPS;
     options.weights_in_bf16 = weights_in_bf16;
     memcpy(options.orthogonal_shares, c->shares, sizeof c->shares);
