@@ -359,14 +359,17 @@ static ms_status check_packing(ms_ctx *cx, const ms_backend_job *job,
     return ms_hint(cx, "predict, simulate and search price it");
 }
 
-/* Rejects plans with adapters that a run does not carry out: on GPUs, on weights in 4
- * bits, or in modules of multi-token prediction, which prices leave out beside them. */
+/* Rejects plans with adapters that a run does not carry out: on GPUs, on weights that are
+ * stored in 8 or 4 bits, or in modules of multi-token prediction, which prices leave out
+ * beside them. */
 static ms_status check_adapters(ms_ctx *cx, const ms_backend_job *job,
                                 const ms_planned *planned)
 {
     const ms_plan *plan = planned->plan;
     const char *what = job->backend->on_gpu             ? "on GPUs"
                        : plan->lora_base == MS_BASE_NF4 ? "on weights in nf4"
+                       : plan->compute == MS_FP8        ? "on weights in fp8"
+                       : plan->compute == MS_FP4        ? "on weights in fp4"
                        : planned->workload->model->num_nextn_predict_layers > 0
                            ? "of multi-token prediction"
                            : NULL;
@@ -394,8 +397,9 @@ static ms_status check_optimizer(ms_ctx *cx, const ms_backend_job *job,
 }
 
 /* Rejects recipes of products that the backend's kernels do not have. */
-static ms_status check_recipe(ms_ctx *cx, const ms_backend_job *job, ms_recipe recipe)
+static ms_status check_recipe(ms_ctx *cx, const ms_backend_job *job, const ms_plan *plan)
 {
+    ms_recipe recipe = ms_run_recipe(job->type, plan->recipe);
     if (!job->backend->on_gpu || recipe == MS_RECIPE_DEFAULT ||
         recipe == MS_RECIPE_TENSORWISE)
         return MS_OK;
@@ -415,7 +419,7 @@ static ms_status check_job(ms_ctx *cx, const ms_backend_job *job,
     MS_TRY(check_packing(cx, job, planned));
     MS_TRY(ms_runner_check_plan(cx, planned->plan));
     MS_TRY(check_buckets(cx, planned));
-    MS_TRY(check_recipe(cx, job, planned->plan->recipe));
+    MS_TRY(check_recipe(cx, job, planned->plan));
     return check_optimizer(cx, job, planned->plan);
 }
 

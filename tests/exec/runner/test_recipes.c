@@ -188,12 +188,31 @@ static void recipes_have_defaults(void **state)
     ASSERT_INT(ms_run_recipe(MS_REAL_BF16, MS_RECIPE_DEFAULT), MS_RECIPE_DEFAULT);
 }
 
+/* Frozen weights are predicted to be stored in 8 bits, which a run does not do. */
+static void adapters_are_refused(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_model *model = model_of(ms_small_llama);
+    ms_plan plan = small_plan(MS_RECIPE_MXFP8);
+    plan.compute = MS_FP8;
+    plan.lora_rank = 4;
+    plan.lora_targets = "all";
+    ms_runner_options options = ms_run_options(model, &plan, MS_REAL_FP8);
+    ms_outcome out;
+    ASSERT_INT(ms_run_plan(cx, model, &plan, "meshsim", &ms_backend_loop, &options, &out),
+               MS_EINPUT);
+    assert_non_null(strstr(test_messages(cx), "adapters on weights in fp8"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(losses_are_near_those_of_bf16), cmocka_unit_test(recipes_differ),
+        cmocka_unit_test(losses_are_near_those_of_bf16),
+        cmocka_unit_test(recipes_differ),
         cmocka_unit_test(ranks_round_what_one_rank_rounds),
         cmocka_unit_test(parts_of_matrices_are_rounded_by_themselves),
-        cmocka_unit_test(recipes_have_defaults)};
+        cmocka_unit_test(recipes_have_defaults),
+        cmocka_unit_test(adapters_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
