@@ -13,14 +13,13 @@ typedef struct ms_run_tolerance {
     /* relative loss differences: first step, later steps */
     double first_loss, later_loss;
     /* relative to each tensor's largest value: gradients of the first step, weights after
-     * the last; bf16 gradients are measured by ms_run_relative_norm */
+     * the last; bf16 gradients are measured by ms_run_relative_norm, and in multiples of
+     * what rounding the initial weights alone changes */
     double gradients, updated;
 } ms_run_tolerance;
 
 /* Weights after the last step are not compared in fp32, where AdamW amplifies rounding
  * errors. */
-/* bf16: four layers with random weights, each activation rounded by 2^-9 (derived in
- * tests/exec/cuda/test_cuda_bf16.c). */
 extern const ms_run_tolerance ms_run_fp32, ms_run_fp64, ms_run_bf16;
 
 typedef struct ms_run_case {
@@ -29,6 +28,10 @@ typedef struct ms_run_case {
     ms_plan plan;
     const char *stack;
     long shares[2]; /* ms_runner_options.orthogonal_shares of a case on one rank */
+    /* experts get tokens in turn: in bf16, whose rounding would change a router's choice
+     * between nearly equal logits. The turn depends on the ranks, so that such a case is
+     * compared with its own plan in fp32 */
+    bool balanced;
 } ms_run_case;
 
 /* Draws case `number` of a seed: a model of at most how->most_layers layers, exactly

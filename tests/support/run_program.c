@@ -24,6 +24,10 @@ static void make_local(ms_program_run *run, int tensor)
         local->shape[i] = (long)run->program->size[t->dims[i] - '0'];
         local->count *= local->shape[i];
     }
+    local->scalar = is_mask(run->program, tensor)        ? MS_SCALAR_BYTE
+                    : run->kernels->type == MS_REAL_BF16 ? MS_SCALAR_BF16
+                    : run->kernels->type == MS_REAL_FP64 ? MS_SCALAR_FP64
+                                                         : MS_SCALAR_FP32;
     local->bytes = (double)local->count * t->element_bytes;
     local->data = ms_arena_alloc(run->arena, (size_t)local->count * sizeof(double));
     if (!is_mask(run->program, tensor)) {
@@ -114,17 +118,20 @@ static void exchange(ms_program_run *run, const ms_node *node)
            (size_t)run->locals[node->in[0]].count * run->kernels->real_bytes);
 }
 
+void ms_program_run_node(ms_program_run *run, const ms_node *node)
+{
+    if (node->op == MS_OP_EXCHANGE) {
+        exchange(run, node);
+        return;
+    }
+    ms_op_call call = ms_program_run_call(run, node);
+    run->kernels->op[node->op](&call);
+}
+
 void ms_program_run_execute(ms_program_run *run)
 {
-    for (int i = 0; i < run->program->num_nodes; i++) {
-        const ms_node *node = &run->program->nodes[i];
-        if (node->op == MS_OP_EXCHANGE) {
-            exchange(run, node);
-            continue;
-        }
-        ms_op_call call = ms_program_run_call(run, node);
-        run->kernels->op[node->op](&call);
-    }
+    for (int i = 0; i < run->program->num_nodes; i++)
+        ms_program_run_node(run, &run->program->nodes[i]);
 }
 
 const double *ms_program_run_values(ms_program_run *run, int tensor)

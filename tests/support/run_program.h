@@ -25,7 +25,9 @@ typedef struct ms_program_run {
 ms_program_run *ms_program_run_prepare(ms_interp *interp, const ms_kernels *kernels);
 /* The call of one node, with its operands and workspace. */
 ms_op_call ms_program_run_call(ms_program_run *run, const ms_node *node);
-/* Executes all nodes in their order; an exchange with oneself is a copy. */
+/* Executes a node; an exchange with oneself is a copy. */
+void ms_program_run_node(ms_program_run *run, const ms_node *node);
+/* Executes all nodes in their order. */
 void ms_program_run_execute(ms_program_run *run);
 /* Values of a tensor in fp64, in the arena; weight gradients less
  * MS_RUN_GRADIENT_START. */
