@@ -19,13 +19,13 @@ float ms_narrow_nearest(const ms_narrow *format, float x)
     };
     float size = fabsf(x), unit;
     uint32_t bits;
-    if (!(size < format->largest)) /* or NaN */
+    if (isnan(x) || size >= format->largest)
         return isnan(x) ? x : copysignf(format->largest, x);
     memcpy(&bits, &size, sizeof bits);
     uint32_t exponent = bits >> FRACTION_BITS;
     uint32_t least = (uint32_t)(BIAS + 1 - format->bias);
-    exponent = exponent < least ? least : exponent; /* subnormal numbers */
-    /* adding a number whose last digit is the format's rounds to that digit */
+    exponent = exponent < least ? least : exponent; /* Subnormal numbers share one. */
+    /* Adding a number whose last digit is the format's rounds to that digit. */
     bits = (exponent + (uint32_t)(FRACTION_BITS - format->fraction_bits))
            << FRACTION_BITS;
     memcpy(&unit, &bits, sizeof unit);
@@ -60,7 +60,7 @@ typedef factors find_factors(const ms_narrow *format, float largest, float of_ma
 
 static float not_too_small(float largest)
 {
-    const float least = 0x1p-100F; /* its inverse is finite */
+    const float least = 0x1p-100F; /* Its inverse is finite. */
     return largest < least ? least : largest;
 }
 

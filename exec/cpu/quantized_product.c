@@ -34,10 +34,11 @@ static void quantize_einsum(const ms_op_call *call, const ms_einsum *e, const lo
 {
     ms_einsum_product p;
     bool is_product = ms_einsum_as_product(e, &p);
-    assert(is_product); /* so are all layers' products */
+    assert(is_product); /* All layers' products are. */
     (void)is_product;
     const ms_gemm *g = &p.gemm;
-    const bool across[2] = {g->transpose_a, !g->transpose_b}; /* terms are rows of x */
+    /* Whether the terms of a sum are rows of the operand, as stored. */
+    const bool across[2] = {g->transpose_a, !g->transpose_b};
     const long rows[2] = {g->m, g->n}, ld[2] = {g->ld_a, g->ld_b},
                stride[2] = {g->stride_a, g->stride_b};
     for (int side = 0; side < 2; side++) {

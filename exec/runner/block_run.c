@@ -115,14 +115,14 @@ static int num_maxima(const ms_rank_block *block, const ms_node *node)
     const int tensors[] = {node->in[0], node->in[1], node->out[0]};
     int i = 0;
     while (program->tensors[tensors[i]].dims[0] != MS_DIM_EXPERTS)
-        i++; /* one of the three has experts */
+        i++; /* One of the three has experts. */
     return (int)block->shapes[tensors[i]].shape[0];
 }
 
 void ms_block_make_history(const ms_rank *rank, ms_rank_block *block, long num_steps)
 {
     const ms_program *program = block->plan->program;
-    if (rank->recipe != MS_RECIPE_DELAYED)
+    if (rank->recipe != MS_RECIPE_DELAYED || !rank->backend->has_values)
         return;
     ms_arena *arena = rank->cx->arena;
     int *first_slot = MS_NEW_ARRAY(arena, program->num_tensors, int), num_slots = 0;

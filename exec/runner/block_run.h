@@ -60,8 +60,8 @@ void ms_block_bind(const ms_block_run *run);
 /* Allocates ms_rank_block.early and counts it as workspace. */
 ms_status ms_block_make_early(ms_rank *rank, ms_rank_block *block);
 
-/* Makes the block's history if the rank's recipe is delayed scaling. It is no memory of the
- * device. */
+/* Makes the block's history if kernels need one: under delayed scaling. It is in the rank's
+ * arena, and in no ledger. */
 void ms_block_make_history(const ms_rank *rank, ms_rank_block *block, long num_steps);
 
 /* Makes `given`, already allocated and counted, a tensor of the block: the block's input,

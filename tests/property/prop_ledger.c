@@ -262,11 +262,6 @@ static void the_ledger_in_bf16_is_what_was_predicted(void **state)
     check_cases(NUM_CASES, MS_REAL_BF16, true, NULL);
 }
 
-static void choose_recipe(ms_run_case *c, long number)
-{
-    c->plan.recipe = (ms_recipe)(MS_RECIPE_DELAYED + number % 5);
-}
-
 static void choose_nvfp4(ms_run_case *c, long number)
 {
     (void)number;
@@ -278,7 +273,7 @@ static void choose_nvfp4(ms_run_case *c, long number)
 static void every_recipe_saves_what_was_predicted(void **state)
 {
     (void)state;
-    check_cases(NUM_CASES, MS_REAL_FP8, true, choose_recipe);
+    check_cases(NUM_CASES, MS_REAL_FP8, true, ms_run_case_choose_recipe);
     check_cases(NUM_CASES / 4, MS_REAL_FP4, true, choose_nvfp4);
 }
 

@@ -18,6 +18,7 @@ const ms_run_tolerance ms_run_fp64 = {MS_REAL_FP64, 8, 1e-12, 1e-12, 1e-12, 1e-1
  * from fp64 by 1e-5. */
 const ms_run_tolerance ms_run_fp32 = {MS_REAL_FP32, 6, 1e-6, 1e-5, 1e-5, HUGE_VAL};
 const ms_run_tolerance ms_run_bf16 = {MS_REAL_BF16, 4, 2e-2, 2e-2, 2.0, HUGE_VAL};
+const ms_run_tolerance ms_run_fp8 = {MS_REAL_FP8, 4, 5e-2, 5e-2, HUGE_VAL, HUGE_VAL};
 
 /* ---- runs ---- */
 
@@ -90,7 +91,7 @@ ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t s
     ms_widen_plan(cx, &rng, c.model, &c.plan);
     c.stack = stacks[ms_rng_below(&rng, sizeof stacks / sizeof *stacks)];
     share_out(number, c.model, &c.plan);
-    c.balanced = how->type == MS_REAL_BF16 && c.model->moe.num_experts > 0;
+    c.balanced = how->type >= MS_REAL_BF16 && c.model->moe.num_experts > 0;
     return c;
 }
 
@@ -117,6 +118,8 @@ static ms_outcome run(ms_ctx *cx, const ms_run_case *c, ms_real_type type,
     ms_runner_options options = ms_run_options(c->model, &c->plan, type);
     ms_plan typed = c->plan;
     typed.compute = ms_measure_dtype(type);
+    if (type < MS_REAL_FP8)
+        typed.recipe = MS_RECIPE_DEFAULT;
     options.num_steps = NUM_STEPS;
     options.balanced_routing = c->balanced;
     options.weights_in_bf16 = weights_in_bf16;
@@ -144,7 +147,7 @@ bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
                    const ms_run_tolerance *how)
 {
     ms_run_case serial = c->balanced ? *c : serial_case(c);
-    bool rounds = how->type == MS_REAL_BF16;
+    bool rounds = how->type >= MS_REAL_BF16;
     ms_real_type type = rounds ? MS_REAL_FP32 : how->type;
     ms_outcome want = run(cx, &serial, type, rounds, &ms_backend_loop);
     ms_outcome got = run(cx, c, how->type, false, backend);
@@ -174,6 +177,11 @@ void ms_run_case_adapt(ms_run_case *c, long number)
     bool has_experts = c->model->moe.num_experts > 0;
     c->plan.lora_rank = 4 * c->plan.size[MS_TP];
     c->plan.lora_targets = has_experts ? "attention" : targets[number % 4];
+}
+
+void ms_run_case_choose_recipe(ms_run_case *c, long number)
+{
+    c->plan.recipe = (ms_recipe)(MS_RECIPE_DELAYED + number % 5);
 }
 
 void ms_run_case_choose_modules(ms_run_case *c, long number)
