@@ -21,7 +21,7 @@ float ms_narrow_nearest(const ms_narrow *format, float x);
 typedef enum ms_operand {
     MS_OPERAND_ACTIVATION,
     MS_OPERAND_WEIGHT,
-    MS_OPERAND_GRADIENT, /* of an activation */
+    MS_OPERAND_GRADIENT, /* an activation's */
     MS_NUM_OPERANDS
 } ms_operand;
 

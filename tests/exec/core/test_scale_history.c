@@ -15,7 +15,7 @@ static void a_step_sees_the_maxima_before_it(void **state)
     ms_scale_history *h = ms_scale_history_make(test_cx()->arena, 4, first_slot, 5);
     ms_scale_history_begin_step(h);
     ASSERT_NEAR((double)note(h, 0, 0, 3), 0, 0);
-    ASSERT_NEAR((double)note(h, 0, 0, 2), 0, 0); /* of the same step */
+    ASSERT_NEAR((double)note(h, 0, 0, 2), 0, 0);
     note(h, 1, 0, 7);
     note(h, 1, 1, 8);
     ms_scale_history_begin_step(h);

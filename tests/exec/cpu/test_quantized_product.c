@@ -7,7 +7,7 @@
 
 #define HIDDEN 150
 #define WIDTH  70
-#define TOKENS 130 /* of a sequence */
+#define TOKENS 130
 #define BATCH  2
 
 /* A product, its operands, and where in them the terms of its sums lie. */
