@@ -124,7 +124,7 @@ static const rule *rule_of(ms_recipe recipe)
         [MS_RECIPE_MXFP8] = {&ms_narrow_e4m3, &ms_narrow_e4m3, 32, 1, 1, shared_exponent},
         [MS_RECIPE_NVFP4] = {&ms_narrow_e2m1, &ms_narrow_e2m1, 16, 1, 16, two_levels},
     };
-    assert(recipe > MS_RECIPE_DEFAULT && recipe < MS_NUM_RECIPES);
+    assert(recipe < MS_NUM_RECIPES && rules[recipe].find != NULL);
     return &rules[recipe];
 }
 

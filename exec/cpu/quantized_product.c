@@ -44,7 +44,7 @@ static void quantize_einsum(const ms_op_call *call, const ms_einsum *e, const lo
     for (int side = 0; side < 2; side++) {
         int which = p.swapped ? 1 - side : side;
         float *x = (float *)call->in[which]->data + at[which];
-        for (long i = 0; i < g->num_batch; i++)
+        for (long i = 0; i < g->num_batch; i++) {
             quantize_matrix(
                 call, which, expert,
                 &(ms_product_operand){.x = x + i * stride[side],
@@ -52,6 +52,7 @@ static void quantize_einsum(const ms_op_call *call, const ms_einsum *e, const lo
                                       .terms = g->k,
                                       .row_stride = across[side] ? 1 : ld[side],
                                       .term_stride = across[side] ? ld[side] : 1});
+        }
     }
 }
 

@@ -113,9 +113,9 @@ static int num_maxima(const ms_rank_block *block, const ms_node *node)
     if (node->op != MS_OP_GROUPED)
         return 1;
     const int tensors[] = {node->in[0], node->in[1], node->out[0]};
-    int i = 0;
-    while (program->tensors[tensors[i]].dims[0] != MS_DIM_EXPERTS)
-        i++; /* One of the three has experts. */
+    int i = 0; /* One of the three has experts. */
+    while (i < 2 && program->tensors[tensors[i]].dims[0] != MS_DIM_EXPERTS)
+        i++;
     return (int)block->shapes[tensors[i]].shape[0];
 }
 
