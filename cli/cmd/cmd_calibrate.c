@@ -192,8 +192,9 @@ static ms_status cluster_of_gpu(const request *r, const char **name)
 static ms_status check_dtype(const request *r)
 {
     assert(r->measure.backend != NULL);
-    if (r->measure.backend->computes[r->measure.type])
-        return MS_OK;
+    bool rounds = r->measure.type > MS_REAL_BF16 && !r->measure.backend->on_gpu;
+    if (r->measure.backend->computes[r->measure.type] && !rounds)
+        return MS_OK; /* CPUs compute fp8 by kernels of fp32 on rounded operands */
     ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "--backend %s has no kernels of --dtype %s",
             r->measure.backend->name, dtype_names[r->measure.type]);
     return ms_hint(r->cx, "--dtype fp32");

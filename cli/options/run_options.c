@@ -11,11 +11,9 @@
 
 #define MAX_STEPS 1000000
 
-static const char *const dtype_names[] = {[MS_REAL_FP32] = "fp32",
-                                          [MS_REAL_FP64] = "fp64",
-                                          [MS_REAL_BF16] = "bf16",
-                                          [MS_REAL_FP8] = "fp8",
-                                          NULL};
+static const char *const dtype_names[] = {
+    [MS_REAL_FP32] = "fp32", [MS_REAL_FP64] = "fp64", [MS_REAL_BF16] = "bf16",
+    [MS_REAL_FP8] = "fp8",   [MS_REAL_FP4] = "fp4",   NULL};
 
 #define ROW(row, member, ...) row(ms_run_flags, member, __VA_ARGS__)
 #define NUMBER(member, option, most, text)                                               \
@@ -40,8 +38,9 @@ const ms_option ms_run_option_table[] = {
     ROW(MS_OPT_INTEGER, warm_up, "--warm-up", "N", 0, MAX_STEPS,
         "first steps that are not measured (default 1; 0 with null)"),
     ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
-        "type of values; bf16 has sums and states in fp32, fp8 is bf16 with GEMMs of "
-        "weights in fp8; replaces --precision (default fp32; bf16 with cuda)"),
+        "type of values; bf16 has sums and states in fp32, fp8 and fp4 are bf16 with "
+        "operands of GEMMs of weights in 8 or 4 bits, by --precision-recipe (default "
+        "tensorwise, nvfp4); replaces --precision (default fp32; bf16 with cuda)"),
     ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MS_OPT_MAX_SEED,
         "seed of initial weights and synthetic tokens (default 0)"),
     ROW(MS_OPT_TEXT, tokens, "--tokens", "FILE",
@@ -149,7 +148,7 @@ static ms_status check_values(ms_ctx *cx, const ms_run_flags *f)
     return MS_OK;
 }
 
-/* Sets the default of --dtype; MS_EINPUT for a type that the backend does not support. */
+/* Sets the default of --dtype; MS_EINPUT for a transport that needs a replay. */
 static ms_status fill_dtype(ms_ctx *cx, ms_run_flags *f)
 {
     bool on_gpu = f->backend.value == MS_BACKEND_CUDA;
@@ -167,12 +166,7 @@ static ms_status fill_dtype(ms_ctx *cx, ms_run_flags *f)
     if (f->transport.given && !on_gpu && f->replay == NULL)
         ms_note(cx, "--transport has no effect: only backend cuda has transports");
     ms_kernel_options_note_idle(cx, f->attention, f->gemm_algorithms, on_gpu);
-    bool on_cpu = ms_backend_loop.computes[f->dtype.value];
-    if (on_cpu || on_gpu || f->backend.value == MS_BACKEND_NULL)
-        return MS_OK;
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "backend %s does not compute in %s",
-            ms_backend_names[f->backend.value], dtype_names[f->dtype.value]);
-    return ms_hint(cx, "--backend cuda does");
+    return MS_OK;
 }
 
 /* Timing GEMMs needs a step that is not measured. */
@@ -264,12 +258,15 @@ ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
         options->of[MS_CHOOSE_CLUSTER].text = cluster_here(cx, flags);
     if (ms_plan_is_given(options, MS_CHOOSE_COMPUTE))
         ms_note(cx, "--precision has no effect: a run computes in --dtype");
-    static const ms_dtype computes_in[MS_NUM_REAL_TYPES] = {[MS_REAL_FP32] = MS_FP32,
-                                                            [MS_REAL_FP64] = MS_FP64,
-                                                            [MS_REAL_BF16] = MS_BF16,
-                                                            [MS_REAL_FP8] = MS_FP8};
-    ms_plan_give(options, MS_CHOOSE_COMPUTE, (long)computes_in[flags->dtype.value]);
+    ms_real_type type = (ms_real_type)flags->dtype.value;
+    ms_plan_give(options, MS_CHOOSE_COMPUTE, (long)ms_measure_dtype(type));
     MS_TRY(ms_plan_from_options(cx, options, out));
+    bool on_gpu = flags->backend.value == MS_BACKEND_CUDA;
+    ms_recipe recipe = ms_run_recipe(type, out->recipe);
+    if (!on_gpu && out->recipe == MS_RECIPE_DEFAULT && recipe != MS_RECIPE_DEFAULT) {
+        out->recipe = recipe;
+        ms_note_default(cx, "--precision-recipe %s", ms_recipe_names[recipe]);
+    }
     return MS_OK;
 }
 

@@ -144,7 +144,8 @@ ms_status ms_plan_check_types(ms_ctx *cx, const ms_plan *plan, const ms_device *
     if (scaling->compute != plan->compute) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "recipe %s computes in %s, the plan in %s",
                 name, ms_dtype_names[scaling->compute], ms_dtype_names[plan->compute]);
-        return ms_hint(cx, "--precision %s", ms_dtype_names[scaling->compute]);
+        const char *type = ms_dtype_names[scaling->compute];
+        return ms_hint(cx, "--precision %s; of a run, --dtype %s", type, type);
     }
     /* an unlisted rate is NaN */
     if (!scaling->needs_blocks || device->peak_flop_per_s[MS_FP4] > 0.0)

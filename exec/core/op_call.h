@@ -2,8 +2,10 @@
 #ifndef MS_EXEC_CORE_OP_CALL_H
 #define MS_EXEC_CORE_OP_CALL_H
 
+#include "costmodel/profile/recipe.h"
 #include "costmodel/program/program.h"
 #include "exec/core/scalar.h"
+#include "exec/core/scale_history.h"
 #include "sim/simulate/block_ops.h"
 
 /* A rank's shard of a tensor: row-major, dims outer to inner. A tensor of expert rows
@@ -67,6 +69,16 @@ static inline long ms_routing_rows(const ms_routing *routing, const ms_tensor *t
 ms_scalar ms_tensor_scalar(const ms_program *program, int tensor,
                            const ms_precision *precision);
 
+/* Whether an operation is a product of a layer's weight, or makes its gradient: one whose
+ * operands have 8 or 4 bits in fp8 and fp4 runs. Embedding, head, router and adapters
+ * are none. */
+bool ms_is_layer_product(const ms_program *program, const ms_node *node);
+
+/* How a run in `type` rounds operands of layers' products: by the plan's recipe `stated`;
+ * if it states none, tensorwise in fp8 and nvfp4 in fp4; MS_RECIPE_DEFAULT (not) in other
+ * types. */
+ms_recipe ms_run_recipe(ms_real_type type, ms_recipe stated);
+
 typedef struct ms_op_call {
     const ms_program *program;
     const ms_node *node;
@@ -83,6 +95,9 @@ typedef struct ms_op_call {
     /* whether ROUTE chooses expert (t k + j) mod num_experts as j-th of k of token t */
     bool balanced_routing;
     void *workspace; /* scratch memory of ms_kernels.workspace_bytes */
+    /* how CPU kernels round the operands of layers' products; MS_RECIPE_DEFAULT: not */
+    ms_recipe recipe;
+    ms_scale_history *history; /* the block's, with MS_RECIPE_DELAYED; otherwise NULL */
     /* predicted costs (sim/simulate/block_ops.h); NULL if predicted to take no time */
     const ms_block_op *predicted;
 } ms_op_call;

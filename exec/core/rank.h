@@ -19,6 +19,7 @@ typedef struct ms_rank {
     const ms_backend *backend;
     ms_device_rank *device;
     ms_precision precision;
+    ms_recipe recipe;  /* ms_op_call.recipe */
     ms_arena *scratch; /* temporary memory, freed after every schedule action */
     ms_ledger ledger;
     long num_held, table_size; /* entries in use; table size, a power of two */

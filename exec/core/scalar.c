@@ -45,7 +45,8 @@ ms_precision ms_precision_of(ms_real_type type)
     static const ms_scalar reals[] = {[MS_REAL_FP32] = MS_SCALAR_FP32,
                                       [MS_REAL_FP64] = MS_SCALAR_FP64,
                                       [MS_REAL_BF16] = MS_SCALAR_BF16,
-                                      [MS_REAL_FP8] = MS_SCALAR_BF16};
+                                      [MS_REAL_FP8] = MS_SCALAR_BF16,
+                                      [MS_REAL_FP4] = MS_SCALAR_BF16};
     ms_scalar real = reals[type];
     bool is_narrow = real == MS_SCALAR_BF16;
     ms_scalar wide = is_narrow ? MS_SCALAR_FP32 : real;

@@ -38,7 +38,10 @@ typedef enum ms_real_type {
     MS_REAL_FP64,
     /* mixed precision (Micikevicius et al. 2018): bf16 operands, fp32 sums */
     MS_REAL_BF16,
-    MS_REAL_FP8, /* bf16 with FP8 matrix products with weights (exec/cuda/cuda_fp8.h) */
+    /* bf16 with products of layers' weights in 8 or 4 bits (exec/cuda/cuda_fp8.h,
+     * exec/cpu/quantize.h) */
+    MS_REAL_FP8,
+    MS_REAL_FP4,
     MS_NUM_REAL_TYPES
 } ms_real_type;
 
@@ -52,10 +55,10 @@ typedef struct ms_precision {
     ms_scalar moment; /* moments of the optimizer; BYTE: codes in 8 bits */
     ms_scalar master; /* master weights, of which the weights are a copy */
     bool has_master;
-    bool has_fp8; /* matrix products with weights take FP8 operands */
+    bool has_fp8; /* products of layers' weights take FP8 operands */
 } ms_precision;
 
-/* fp32, fp64: that type for all. bf16, fp8: `real`, `param` and `gather` are bf16, all
+/* fp32, fp64: that type for all. bf16, fp8, fp4: `real`, `param` and `gather` are bf16, all
  * else fp32; has_master. */
 ms_precision ms_precision_of(ms_real_type type);
 

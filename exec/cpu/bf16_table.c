@@ -3,6 +3,7 @@
  * such as statistics and gradients of weights, are used as they are, but weights of a
  * program in bf16 as if they were stored in bf16. */
 #include "exec/cpu/cpu.h"
+#include "exec/cpu/quantized_product.h"
 
 #include <string.h>
 
@@ -90,6 +91,7 @@ static void run_widened(ms_kernel *kernel, const ms_op_call *call)
         out[i] = wide_local(arena, call->out[i], ms_op_is_added(call, i));
         wide.out[i] = &out[i];
     }
+    ms_quantize_operands(&wide);
     kernel(&wide);
     for (int i = 0; i < call->node->num_out; i++)
         if (call->out[i]->scalar == MS_SCALAR_BF16 && call->out[i]->data != NULL)

@@ -18,8 +18,9 @@ const ms_kernels *ms_cpu_kernels(ms_real_type type)
 {
     static const ms_kernels *const tables[] = {[MS_REAL_FP32] = &ms_cpu_table_fp32,
                                                [MS_REAL_FP64] = &ms_cpu_table_fp64,
-                                               [MS_REAL_BF16] = &ms_cpu_table_bf16};
-    assert(type < MS_REAL_FP8);
+                                               [MS_REAL_BF16] = &ms_cpu_table_bf16,
+                                               [MS_REAL_FP8] = &ms_cpu_table_bf16,
+                                               [MS_REAL_FP4] = &ms_cpu_table_bf16};
     pthread_once(&prepared, prepare);
     return tables[type];
 }

@@ -6,8 +6,8 @@
 
 #include "exec/core/kernel_table.h"
 
-/* Kernels in static memory, for fp32, fp64 and bf16; the first call prepares BLAS.
- * Callable from any thread. */
+/* Kernels in static memory (bf16 also computes fp8 and fp4, by ms_op_call.recipe); the
+ * first call prepares BLAS. Callable from any thread. */
 const ms_kernels *ms_cpu_kernels(ms_real_type type);
 /* The kernels of a run, in which the arrays of an operation may be of several types
  * (exec/core/plan_types.h): fp64, or any of fp32 and bf16. */

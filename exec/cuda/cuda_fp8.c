@@ -1,7 +1,6 @@
 #include "exec/cuda/cuda_fp8.h"
 
 #include <stdint.h>
-#include <string.h>
 
 #define ALIGNMENT 256 /* alignment of arrays in the workspace, bytes */
 /* row lengths (elements) and addresses (bytes) of results are multiples of this */
@@ -9,21 +8,10 @@
 
 /* ---- selection of GEMMs ---- */
 
-/* Whether a GEMM has a layer's weight, or its gradient; not embedding, head or router. */
-static bool is_layer_gemm(const ms_program *program, const ms_node *node)
-{
-    const ms_tensor *tensors = program->tensors;
-    bool has_weight = tensors[node->in[0]].role == MS_ROLE_WEIGHT ||
-                      tensors[node->in[1]].role == MS_ROLE_WEIGHT ||
-                      tensors[node->out[0]].role == MS_ROLE_WEIGHT_GRADIENT;
-    return has_weight && strchr(node->einsum, MS_DIM_VOCAB) == NULL &&
-           (node->op == MS_OP_GROUPED || strchr(node->einsum, MS_DIM_EXPERTS) == NULL);
-}
-
 static bool uses_fp8(const ms_program *program, const ms_node *node,
                      const ms_precision *precision)
 {
-    if (!precision->has_fp8 || !is_layer_gemm(program, node))
+    if (!precision->has_fp8 || !ms_is_layer_product(program, node))
         return false;
     for (int i = 0; i < 2; i++)
         if (ms_tensor_scalar(program, node->in[i], precision) != MS_SCALAR_BF16)

@@ -84,7 +84,8 @@ ms_dtype ms_measure_dtype(ms_real_type type)
     static const ms_dtype dtypes[] = {[MS_REAL_FP32] = MS_FP32,
                                       [MS_REAL_FP64] = MS_FP64,
                                       [MS_REAL_BF16] = MS_BF16,
-                                      [MS_REAL_FP8] = MS_FP8};
+                                      [MS_REAL_FP8] = MS_FP8,
+                                      [MS_REAL_FP4] = MS_FP4};
     return dtypes[type];
 }
 

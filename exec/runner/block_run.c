@@ -109,6 +109,36 @@ void ms_block_bind(const ms_block_run *run)
         bind_early(run);
 }
 
+/* Number of maxima of operand `which` of a product: one per expert. */
+static int num_maxima(const ms_rank_block *block, const ms_node *node)
+{
+    const ms_program *program = block->plan->program;
+    if (node->op != MS_OP_GROUPED)
+        return 1;
+    const int tensors[] = {node->in[0], node->in[1], node->out[0]};
+    int i = 0; /* One of the three has experts. */
+    while (i < 2 && program->tensors[tensors[i]].dims[0] != MS_DIM_EXPERTS)
+        i++;
+    return (int)block->shapes[tensors[i]].shape[0];
+}
+
+void ms_block_make_history(const ms_rank *rank, ms_rank_block *block, long num_steps)
+{
+    const ms_program *program = block->plan->program;
+    if (rank->recipe != MS_RECIPE_DELAYED || !rank->backend->has_values)
+        return;
+    ms_arena *arena = rank->cx->arena;
+    int *first_slot = MS_NEW_ARRAY(arena, program->num_tensors, int), num_slots = 0;
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        for (int i = 0; i < 2 && ms_is_layer_product(program, node); i++) {
+            first_slot[node->in[i]] = num_slots;
+            num_slots += num_maxima(block, node);
+        }
+    }
+    block->history = ms_scale_history_make(arena, num_slots, first_slot, num_steps);
+}
+
 /* ---- memory ---- */
 
 static ms_status allocate_tensor(const ms_block_run *run, int tensor)
@@ -211,6 +241,8 @@ static ms_op_call call_of(const ms_block_run *run, const ms_block_entry *entry)
                        .layer = layer_of(run, node),
                        .balanced_routing = run->rank->balanced_routing,
                        .workspace = run->workspace,
+                       .recipe = run->rank->recipe,
+                       .history = run->block->history,
                        .predicted = entry->op};
     for (int i = 0; i < node->num_in; i++)
         call.in[i] = &run->tensors->cells[node->in[i]];

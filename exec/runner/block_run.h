@@ -14,7 +14,8 @@ typedef struct ms_rank_block {
     /* Weight gradients (of norms) that the first half of a split backward makes, kept for
      * the second half; NULL where unused. */
     void *early;
-    long num_early; /* elements of `early` */
+    long num_early;            /* elements of `early` */
+    ms_scale_history *history; /* NULL unless the recipe is delayed scaling */
 } ms_rank_block;
 
 /* The first bytes of a tensor, in host memory. */
@@ -66,6 +67,10 @@ ms_block_cells ms_block_cells_make(ms_arena *arena, const ms_rank_block *block);
 void ms_block_bind(const ms_block_run *run);
 /* Allocates ms_rank_block.early and counts it as workspace. */
 ms_status ms_block_make_early(ms_rank *rank, ms_rank_block *block);
+
+/* Makes the block's history if kernels need one: under delayed scaling. It is in the rank's
+ * arena, and in no ledger. */
+void ms_block_make_history(const ms_rank *rank, ms_rank_block *block, long num_steps);
 
 /* Makes `given`, already allocated and counted, a tensor of the block: the block's input,
  * or the gradient of its output. */

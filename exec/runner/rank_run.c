@@ -204,6 +204,7 @@ static void open_stage(ms_rank_run *r, int chunk)
     for (int i = 0; i < from->num_blocks; i++) {
         to->blocks[i].plan = from->blocks[i];
         to->blocks[i].shapes = shapes_of(r, from->blocks[i]);
+        ms_block_make_history(&r->rank, &to->blocks[i], r->job->options->num_steps);
         r->blocks[r->num_blocks++] = &to->blocks[i];
     }
 }
@@ -291,6 +292,7 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
                         .orthogonal_shares = {job->options->orthogonal_shares[0],
                                               job->options->orthogonal_shares[1]},
                         .weights_in_bf16 = job->options->weights_in_bf16};
+    r->rank.recipe = ms_run_recipe(job->options->type, job->planned->plan->recipe);
     int max_blocks = 0;
     for (int s = 0; s < job->planned->pipeline.split->num_stages; s++)
         max_blocks += job->stages[s].num_blocks;
@@ -354,8 +356,11 @@ ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
     *out = (ms_step_outcome){0};
     r->first_slice = r->recorder.num;
     double start_s = ms_rank_run_clock(r);
-    for (int i = 0; i < r->num_blocks; i++)
+    for (int i = 0; i < r->num_blocks; i++) {
         ms_unit_clear_gradients(&r->rank, r->blocks[i]->unit);
+        if (r->blocks[i]->history != NULL)
+            ms_scale_history_begin_step(r->blocks[i]->history);
+    }
     ms_rank_run_record(r,
                        (ms_recorded){.stream = MS_STREAM_COMPUTE,
                                      .kind = MS_TASK_OPTIMIZER,

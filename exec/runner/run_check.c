@@ -9,7 +9,9 @@ ms_run_check_tolerance ms_run_check_tolerance_of(ms_real_type type, bool other_k
         [MS_REAL_FP64] = {{1e-12, 1e-12, 1e-12, 1e-12}, {1e-10, 1e-10, 1e-10, 1e-10}},
         [MS_REAL_BF16] = {{2e-2, 2e-2, 2e-2, INFINITY}, {2e-2, 2e-2, 2e-2, INFINITY}},
         [MS_REAL_FP8] = {{5e-2, 5e-2, INFINITY, INFINITY},
-                         {5e-2, 5e-2, INFINITY, INFINITY}}};
+                         {5e-2, 5e-2, INFINITY, INFINITY}},
+        [MS_REAL_FP4] = {{1e-1, 1e-1, INFINITY, INFINITY},
+                         {1e-1, 1e-1, INFINITY, INFINITY}}};
     return tolerances[type][other_kernels];
 }
 

@@ -316,7 +316,7 @@ ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
             (i >= MS_CHOOSE_PACKING && i <= MS_CHOOSE_LENGTHS) ||
             i == MS_CHOOSE_SHARED_OVERLAP || i == MS_CHOOSE_STACK ||
             i == MS_CHOOSE_RANKS_PER_DOMAIN || i == MS_CHOOSE_PARTITION_ACTIVATIONS ||
-            i == MS_CHOOSE_OPTIMIZER || executes_type(plan, i) ||
+            i == MS_CHOOSE_OPTIMIZER || i == MS_CHOOSE_RECIPE || executes_type(plan, i) ||
             (i >= MS_CHOOSE_OFFLOAD_ACTIVATIONS && i <= MS_CHOOSE_OFFLOAD_OPTIMIZER) ||
             (i == MS_CHOOSE_OPTIMIZER_DTYPE && executes_moments(plan)) ||
             (i == MS_CHOOSE_BUCKET_BYTES && plan->zero == 0);
@@ -369,13 +369,16 @@ static ms_status check_packing(ms_ctx *cx, const ms_backend_job *job,
     return ms_hint(cx, "predict, simulate and search price it");
 }
 
-/* Rejects plans with adapters that a run does not carry out: on GPUs, or in modules of
- * multi-token prediction, which prices leave out beside them. */
+/* Rejects plans with adapters that a run does not carry out: on GPUs, beside products in 8
+ * or 4 bits, or in modules of multi-token prediction, which prices leave out beside
+ * them. */
 static ms_status check_adapters(ms_ctx *cx, const ms_backend_job *job,
                                 const ms_planned *planned)
 {
     const ms_plan *plan = planned->plan;
-    const char *what = job->backend->on_gpu ? "on GPUs"
+    const char *what = job->backend->on_gpu      ? "on GPUs"
+                       : plan->compute == MS_FP8 ? "on weights in fp8"
+                       : plan->compute == MS_FP4 ? "on weights in fp4"
                        : planned->workload->model->num_nextn_predict_layers > 0
                            ? "of multi-token prediction"
                            : NULL;
@@ -426,6 +429,19 @@ static ms_status check_host_memory(ms_ctx *cx, const ms_backend_job *job,
                    planned->plan->stack);
 }
 
+/* Rejects recipes of products that the backend's kernels do not have. */
+static ms_status check_recipe(ms_ctx *cx, const ms_backend_job *job, const ms_plan *plan)
+{
+    ms_recipe recipe = ms_run_recipe(job->type, plan->recipe);
+    if (!job->backend->on_gpu || recipe == MS_RECIPE_DEFAULT ||
+        recipe == MS_RECIPE_TENSORWISE)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "backend %s does not execute --precision-recipe %s", job->backend->name,
+            ms_recipe_names[recipe]);
+    return ms_hint(cx, "it executes tensorwise; backends on CPUs execute all recipes");
+}
+
 /* Rejects what a run of this job would leave out or carry out in another way. */
 static ms_status check_job(ms_ctx *cx, const ms_backend_job *job,
                            const ms_planned *planned)
@@ -438,6 +454,7 @@ static ms_status check_job(ms_ctx *cx, const ms_backend_job *job,
     MS_TRY(ms_plan_check_run_types(cx, job->type, planned->plan));
     MS_TRY(check_buckets(cx, planned));
     MS_TRY(check_host_memory(cx, job, planned));
+    MS_TRY(check_recipe(cx, job, planned->plan));
     return check_choices(cx, job, planned->plan);
 }
 

@@ -15,6 +15,7 @@
  * recomputed; plans that choose modules leave such schedules out. */
 #include "base/number.h"
 #include "costmodel/plan/stack_choices.h"
+#include "exec/measure/measure.h"
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
 #include "tests/support/run_cases.h"
@@ -273,7 +274,7 @@ static bool agrees(ms_ctx *cx, const ms_run_case *c, const habits *how, int *num
                                 code_bytes(model, &c->plan) > 0.0 ||
                                 has_rounded_states(&c->plan, opened.planned),
                       .states_only = how->states_only,
-                      .is_bf16 = how->type == MS_REAL_BF16,
+                      .is_bf16 = how->type >= MS_REAL_BF16,
                       .even = (how->balanced && is_even(model, &c->plan)) ||
                               model->moe.num_experts == 0,
                       .beside_bytes = beside_bytes(model, &c->plan),
@@ -300,7 +301,7 @@ static void check_cases(long num, ms_real_type type, bool balanced,
         ms_ctx cx = {.arena = ms_arena_open()};
         ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 21, i, 0);
         const habits how = {&ms_backend_loop, type, balanced, false};
-        c.plan.compute = type == MS_REAL_BF16 ? MS_BF16 : MS_FP32;
+        c.plan.compute = ms_measure_dtype(type);
         bool chooses = change == ms_run_case_choose_modules;
         if (change != NULL)
             change(&c, i);
@@ -329,6 +330,21 @@ static void the_ledger_in_bf16_is_what_was_predicted(void **state)
 {
     (void)state;
     check_cases(NUM_CASES, MS_REAL_BF16, true, NULL);
+}
+
+static void choose_nvfp4(ms_run_case *c, long number)
+{
+    (void)number;
+    c->plan.recipe = MS_RECIPE_NVFP4;
+}
+
+/* The stack saves operands in bf16 (keeps_casts is not set) and rounds them for each
+ * product, under every recipe. */
+static void every_recipe_saves_what_was_predicted(void **state)
+{
+    (void)state;
+    check_cases(NUM_CASES, MS_REAL_FP8, true, ms_run_case_choose_recipe);
+    check_cases(NUM_CASES / 4, MS_REAL_FP4, true, choose_nvfp4);
 }
 
 /* The CUDA backend emulated in host memory. */
@@ -386,7 +402,7 @@ static void offload_and_recompute(ms_run_case *c, long number)
 static void host_memory_holds_what_was_predicted(void **state)
 {
     (void)state;
-    check_cases(NUM_CASES, true, offload_and_recompute);
+    check_cases(NUM_CASES, MS_REAL_FP32, true, offload_and_recompute);
 }
 
 static void bases_in_nf4_keep_what_was_predicted(void **state)
@@ -504,6 +520,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_ledger_is_what_was_predicted),
         cmocka_unit_test(the_ledger_in_bf16_is_what_was_predicted),
+        cmocka_unit_test(every_recipe_saves_what_was_predicted),
         cmocka_unit_test(the_ledger_of_gpus_in_bf16_is_what_was_predicted),
         cmocka_unit_test(routing_changes_only_activations),
         cmocka_unit_test(modules_drop_what_was_predicted),

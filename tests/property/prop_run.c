@@ -26,14 +26,15 @@ static void random_plans_in_bf16_are_near_one_rank_in_fp32(void **state)
     ASSERT_INT(ms_run_random_plans(&ms_run_bf16, 15, 0, NUM_PLANS), 0);
 }
 
-static void check_changed(void (*change)(ms_run_case *, long), const char *what)
+static void check_changed(const ms_run_tolerance *how,
+                          void (*change)(ms_run_case *, long), const char *what)
 {
     int num_wrong = 0;
     for (long i = 0; i < NUM_PLANS / 2; i++) {
         ms_ctx cx = {.arena = ms_arena_open()};
-        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 14, i, 0);
+        ms_run_case c = ms_run_case_draw(&cx, how, 14, i, 0);
         change(&c, i);
-        if (!ms_run_agrees(&cx, &c, &ms_backend_loop, &ms_run_fp64)) {
+        if (!ms_run_agrees(&cx, &c, &ms_backend_loop, how)) {
             printf("that was case %ld with %s\n", i, what);
             num_wrong++;
         }
@@ -42,25 +43,32 @@ static void check_changed(void (*change)(ms_run_case *, long), const char *what)
     ASSERT_INT(num_wrong, 0);
 }
 
+/* Operands of 8 bits move losses little, whatever ranks share the matrices. */
+static void random_plans_in_fp8_are_near_one_rank_in_fp32(void **state)
+{
+    (void)state;
+    check_changed(&ms_run_fp8, ms_run_case_choose_recipe, "operands of 8 bits");
+}
+
 /* Plans with adapters on frozen weights: shards, pipelines and splits change nothing. */
 static void adapters_equal_those_of_one_rank(void **state)
 {
     (void)state;
-    check_changed(ms_run_case_adapt, "adapters");
+    check_changed(&ms_run_fp64, ms_run_case_adapt, "adapters");
 }
 
 /* QLoRA: a base in NF4 is what its restored values are in a run on one rank. */
 static void bases_in_nf4_equal_their_restored_weights(void **state)
 {
     (void)state;
-    check_changed(ms_run_case_quantize_base, "a base in NF4");
+    check_changed(&ms_run_fp64, ms_run_case_quantize_base, "a base in NF4");
 }
 
 /* Modules that are recomputed and shared experts that overlap exchanges change no value. */
 static void modules_equal_saved_activations(void **state)
 {
     (void)state;
-    check_changed(ms_run_case_choose_modules, "modules");
+    check_changed(&ms_run_fp64, ms_run_case_choose_modules, "modules");
 }
 
 /* The generators of random plans produce every feature that a plan may have. */
@@ -96,6 +104,7 @@ int main(void)
         cmocka_unit_test(random_plans_equal_one_rank_in_fp64),
         cmocka_unit_test(random_plans_equal_one_rank_in_fp32),
         cmocka_unit_test(random_plans_in_bf16_are_near_one_rank_in_fp32),
+        cmocka_unit_test(random_plans_in_fp8_are_near_one_rank_in_fp32),
         cmocka_unit_test(adapters_equal_those_of_one_rank),
         cmocka_unit_test(bases_in_nf4_equal_their_restored_weights),
         cmocka_unit_test(modules_equal_saved_activations),

@@ -4,6 +4,7 @@
 #include "exec/core/plan_types.h"
 
 #include "base/number.h"
+#include "exec/measure/measure.h"
 #include "tests/support/wide_plans.h"
 #include "tests/test.h"
 
@@ -20,6 +21,7 @@ const ms_run_tolerance ms_run_fp64 = {MS_REAL_FP64, 8, 1e-12, 1e-12, 1e-12, 1e-1
  * from fp64 by 1e-5. */
 const ms_run_tolerance ms_run_fp32 = {MS_REAL_FP32, 6, 1e-6, 1e-5, 1e-5, HUGE_VAL};
 const ms_run_tolerance ms_run_bf16 = {MS_REAL_BF16, 4, 2e-2, 2e-2, 2.0, HUGE_VAL};
+const ms_run_tolerance ms_run_fp8 = {MS_REAL_FP8, 4, 5e-2, 5e-2, HUGE_VAL, HUGE_VAL};
 
 const ms_choice ms_run_types[MS_NUM_RUN_TYPES] = {
     MS_CHOOSE_PARAM_DTYPE, MS_CHOOSE_GRAD_DTYPE, MS_CHOOSE_COMM_DTYPE,
@@ -110,7 +112,7 @@ ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t s
     ms_widen_plan(cx, &rng, c.model, &c.plan);
     c.stack = stacks[ms_rng_below(&rng, sizeof stacks / sizeof *stacks)];
     share_out(number, c.model, &c.plan);
-    c.balanced = how->type == MS_REAL_BF16 && c.model->moe.num_experts > 0;
+    c.balanced = how->type >= MS_REAL_BF16 && c.model->moe.num_experts > 0;
     return c;
 }
 
@@ -135,14 +137,12 @@ static ms_outcome run(ms_ctx *cx, const ms_run_case *c, ms_real_type type,
                       bool weights_in_bf16, const ms_safe_file *load,
                       const ms_backend *backend)
 {
-    static const ms_dtype compute[MS_NUM_REAL_TYPES] = {[MS_REAL_FP32] = MS_FP32,
-                                                        [MS_REAL_FP64] = MS_FP64,
-                                                        [MS_REAL_BF16] = MS_BF16,
-                                                        [MS_REAL_FP8] = MS_FP8};
     ms_outcome out;
     ms_runner_options options = ms_run_options(c->model, &c->plan, type);
     ms_plan typed = c->plan;
-    typed.compute = compute[type];
+    typed.compute = ms_measure_dtype(type);
+    if (type < MS_REAL_FP8)
+        typed.recipe = MS_RECIPE_DEFAULT;
     options.num_steps = NUM_STEPS;
     options.balanced_routing = c->balanced;
     options.weights_in_bf16 = weights_in_bf16;
@@ -171,7 +171,7 @@ bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
                    const ms_run_tolerance *how)
 {
     ms_run_case serial = c->balanced ? *c : serial_case(c);
-    bool rounds = how->type == MS_REAL_BF16 || ms_plan_narrows(how->type, &c->plan);
+    bool rounds = how->type >= MS_REAL_BF16 || ms_plan_narrows(how->type, &c->plan);
     ms_real_type type = rounds ? MS_REAL_FP32 : how->type;
     for (int i = 0; rounds && i < MS_NUM_RUN_TYPES; i++)
         ms_plan_reset(&serial.plan, ms_run_types[i]);
@@ -210,6 +210,11 @@ void ms_run_case_quantize_base(ms_run_case *c, long number)
 {
     ms_run_case_adapt(c, number);
     c->plan.lora_base = MS_BASE_NF4;
+}
+
+void ms_run_case_choose_recipe(ms_run_case *c, long number)
+{
+    c->plan.recipe = (ms_recipe)(MS_RECIPE_DELAYED + number % 5);
 }
 
 void ms_run_case_choose_modules(ms_run_case *c, long number)

@@ -20,7 +20,8 @@ typedef struct ms_run_tolerance {
 
 /* Weights after the last step are not compared in fp32, where AdamW amplifies rounding
  * errors. */
-extern const ms_run_tolerance ms_run_fp32, ms_run_fp64, ms_run_bf16;
+/* fp8: losses as run --check allows; gradients have no bound (docs/formulas 12.10). */
+extern const ms_run_tolerance ms_run_fp32, ms_run_fp64, ms_run_bf16, ms_run_fp8;
 
 typedef struct ms_run_case {
     /* four to eight layers, perhaps of two kinds, perhaps with a tied head */
@@ -28,7 +29,7 @@ typedef struct ms_run_case {
     ms_plan plan;
     const char *stack;
     long shares[2]; /* ms_runner_options.orthogonal_shares of a case on one rank */
-    /* experts get tokens in turn: in bf16, whose rounding would change a router's choice
+    /* experts get tokens in turn: in bf16 and fp8, whose rounding would change a router's choice
      * between nearly equal logits. The turn depends on the ranks, so that such a case is
      * compared with its own plan in fp32 */
     bool balanced;
@@ -43,6 +44,8 @@ ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t s
 void ms_run_case_adapt(ms_run_case *c, long number);
 /* Gives a case adapters of all layers on a base in NF4. */
 void ms_run_case_quantize_base(ms_run_case *c, long number);
+/* Gives a case one of the recipes in 8 bits. */
+void ms_run_case_choose_recipe(ms_run_case *c, long number);
 /* Makes a case recompute a set of its model's modules, set by `number`, and in every
  * second case overlap shared experts, if there are any and their tokens are exchanged. */
 void ms_run_case_choose_modules(ms_run_case *c, long number);

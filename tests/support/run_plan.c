@@ -15,6 +15,20 @@ const ms_model *ms_pubrun_model(ms_arena *arena, ms_make_model *make)
     return model;
 }
 
+const ms_model *ms_run_wide_model(ms_arena *arena, ms_make_model *make, int num_layers)
+{
+    ms_model *model = MS_NEW(arena, ms_model);
+    *model = make();
+    model->dropout = false;
+    model->num_layers = num_layers;
+    model->kind_of_layer = MS_NEW_ARRAY(arena, model->num_layers, unsigned char);
+    model->hidden = 64;
+    model->head_dim = model->value_head_dim = 8;
+    model->ffn_hidden = 96;
+    model->moe.ffn_hidden = model->moe.num_experts > 0 ? 32 : 0;
+    return model;
+}
+
 ms_plan ms_run_base_plan(void)
 {
     ms_plan plan = ms_plan_default(1);
@@ -48,16 +62,20 @@ ms_runner_options ms_run_options(const ms_model *model, const ms_plan *plan,
                                .wants_updated = true};
 }
 
-/* Gives a cluster and profile the peak rates of fp32 for fp64, so that fp64 plans can be
- * opened; predicted times do not matter. */
-static void give_fp64(ms_arena *arena, ms_workload_inputs *inputs)
+/* Gives a cluster and profile rates of fp64 and fp4, those of fp32, so that such plans can
+ * be opened; predicted times do not matter. */
+static void give_rates(ms_arena *arena, ms_workload_inputs *inputs)
 {
+    static const ms_dtype types[] = {MS_FP64, MS_FP4};
     ms_cluster *cluster = MS_NEW(arena, ms_cluster);
     ms_profile *profile = MS_NEW(arena, ms_profile);
     *cluster = *inputs->cluster;
     *profile = *inputs->profile;
-    cluster->device.peak_flop_per_s[MS_FP64] = cluster->device.peak_flop_per_s[MS_FP32];
-    profile->gemm[MS_FP64] = profile->gemm[MS_FP32];
+    for (int i = 0; i < 2; i++) {
+        double *peaks = cluster->device.peak_flop_per_s;
+        peaks[types[i]] = peaks[MS_FP32];
+        profile->gemm[types[i]] = profile->gemm[MS_FP32];
+    }
     inputs->cluster = cluster;
     inputs->profile = profile;
 }
@@ -70,7 +88,7 @@ ms_status ms_run_open(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
     ms_world *world = MS_NEW(cx->arena, ms_world);
     MS_TRY(ms_cluster_load(cx, "hgx-h100", &inputs.cluster));
     MS_TRY(ms_profile_load(cx, inputs.cluster->device.profile, &inputs.profile));
-    give_fp64(cx->arena, &inputs);
+    give_rates(cx->arena, &inputs);
     MS_TRY(ms_stack_load(cx, stack, &inputs.stack));
     MS_TRY(ms_workload_make(cx, &inputs, plan, &out->workload));
     ms_planned_open(cx, out->workload, plan, planned);

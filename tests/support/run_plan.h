@@ -11,6 +11,9 @@
 /* Makes a model with four layers, without dropout, which lives in the arena; the base plan is one rank
  * with 8 sequences of 16 tokens a step. */
 const ms_model *ms_pubrun_model(ms_arena *arena, ms_make_model *make);
+/* A model without dropout whose widths are multiples of 16 (hidden 64, MLP 96), as products
+ * of 8-bit operands need them on GPUs. */
+const ms_model *ms_run_wide_model(ms_arena *arena, ms_make_model *make, int num_layers);
 ms_plan ms_run_base_plan(void);
 /* Run options whose initial weights and norms are far from 0 and 1, so that every
  * gradient matters. */

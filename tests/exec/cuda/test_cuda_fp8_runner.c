@@ -5,7 +5,6 @@
 #include "tests/support/run_plan.h"
 #include "tests/test.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -44,21 +43,6 @@ static const ms_cuda_driver *counting_driver(void)
     return &driver;
 }
 
-/* Makes a small model whose widths are multiples of 16, as FP8 products need. */
-static const ms_model *wide_model(ms_ctx *cx, ms_make_model *make)
-{
-    ms_model *model = MS_NEW(cx->arena, ms_model);
-    *model = make();
-    model->dropout = false; /* not executed */
-    model->num_layers = NUM_LAYERS;
-    model->kind_of_layer = MS_NEW_ARRAY(cx->arena, model->num_layers, unsigned char);
-    model->hidden = 64;
-    model->head_dim = model->value_head_dim = 8;
-    model->ffn_hidden = 96;
-    model->moe.ffn_hidden = model->moe.num_experts > 0 ? 32 : 0;
-    return model;
-}
-
 static ms_plan small_plan(void)
 {
     ms_plan plan = ms_run_base_plan();
@@ -87,22 +71,6 @@ static ms_outcome train(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
     return out;
 }
 
-/* Norm of the difference of all gradients, relative to the norm of `want`. */
-static double distance(const ms_safe_file *got, const ms_safe_file *want)
-{
-    double apart = 0, size = 0;
-    ASSERT_INT(got->num_tensors, want->num_tensors);
-    for (int t = 0; t < want->num_tensors; t++) {
-        const ms_safe_tensor *x = &got->tensors[t], *y = &want->tensors[t];
-        ASSERT_INT(x->count, y->count);
-        for (long i = 0; i < y->count; i++) {
-            double a = x->values[i], b = y->values[i];
-            apart += (a - b) * (a - b);
-            size += b * b;
-        }
-    }
-    return sqrt(apart / size);
-}
 /* Trains in FP8 and in bf16 and compares. Rounding to e4m3 is off by at most 2^-4, 2.6 %
  * in the mean square, to e5m2 by twice as much, randomly for each term of a sum. So a
  * forward product is off by 3.7 %, a backward one by 5.8 %; with two layers of 4
@@ -119,7 +87,7 @@ static void compare(const ms_model *model, const ms_plan *plan, int num_products
     for (int i = 0; i < NUM_STEPS; i++)
         ASSERT_NEAR(got.losses[i] / want.losses[i], 1, most_loss);
     assert_true(got.losses[NUM_STEPS - 1] < LEAST_LOSS * got.losses[0]);
-    double apart = distance(&got.gradients, &want.gradients);
+    double apart = ms_run_relative_norm(&got.gradients, &want.gradients);
     assert_true(apart > 0 && apart < most_gradients);
 }
 
@@ -129,8 +97,10 @@ static void losses_are_near_those_of_bf16(void **state)
 {
     (void)state;
     ms_plan plan = small_plan();
-    compare(wide_model(test_cx(), ms_small_llama), &plan, NUM_LAYERS * 3 * (4 + 3));
-    compare(wide_model(test_cx(), ms_small_gpt), &plan, NUM_LAYERS * 3 * (4 + 2));
+    compare(ms_run_wide_model(test_cx()->arena, ms_small_llama, NUM_LAYERS), &plan,
+            NUM_LAYERS * 3 * (4 + 3));
+    compare(ms_run_wide_model(test_cx()->arena, ms_small_gpt, NUM_LAYERS), &plan,
+            NUM_LAYERS * 3 * (4 + 2));
 }
 
 /* A sharded run, in which each shard of a matrix has its own FP8 scale, stays near
@@ -146,7 +116,8 @@ static void ranks_share_the_work(void **state)
     plan.zero = 3;
     plan.sequence_parallel = true;
     ms_plan_fill_defaults(&plan);
-    compare(wide_model(test_cx(), ms_small_llama), &plan, 4 * NUM_LAYERS * 3 * (4 + 3));
+    compare(ms_run_wide_model(test_cx()->arena, ms_small_llama, NUM_LAYERS), &plan,
+            4 * NUM_LAYERS * 3 * (4 + 3));
 }
 
 /* A model with experts: only losses are compared, as another choice of the router changes
@@ -156,7 +127,7 @@ static void experts_learn(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_plan plan = small_plan();
-    const ms_model *model = wide_model(cx, ms_small_mixtral);
+    const ms_model *model = ms_run_wide_model(cx->arena, ms_small_mixtral, NUM_LAYERS);
     ms_outcome want = train(cx, model, &plan, MS_REAL_BF16),
                got = train(cx, model, &plan, MS_REAL_FP8);
     assert_true(num_fp8 > NUM_STEPS * NUM_LAYERS * 3 * (4 + 3));
@@ -171,7 +142,7 @@ static void runs_without_algorithms_are_in_bf16(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_plan plan = small_plan();
-    const ms_model *model = wide_model(cx, ms_small_llama);
+    const ms_model *model = ms_run_wide_model(cx->arena, ms_small_llama, NUM_LAYERS);
     has_none = true;
     ms_outcome got = train(cx, model, &plan, MS_REAL_FP8);
     has_none = false;
@@ -179,10 +150,41 @@ static void runs_without_algorithms_are_in_bf16(void **state)
     ms_outcome want = train(cx, model, &plan, MS_REAL_BF16);
     for (int i = 0; i < NUM_STEPS; i++)
         ASSERT_NEAR(got.losses[i], want.losses[i], 0);
-    ASSERT_NEAR(distance(&got.gradients, &want.gradients), 0, 0);
+    ASSERT_NEAR(ms_run_relative_norm(&got.gradients, &want.gradients), 0, 0);
+}
+
+/* The recipe that GPUs have may be stated. */
+static void the_stated_recipe_is_the_usual_one(void **state)
+{
+    (void)state;
+    ms_plan plan = small_plan(), stated = plan;
+    const ms_model *model =
+        ms_run_wide_model(test_cx()->arena, ms_small_llama, NUM_LAYERS);
+    stated.recipe = MS_RECIPE_TENSORWISE;
+    ms_outcome want = train(test_cx(), model, &plan, MS_REAL_FP8),
+               got = train(test_cx(), model, &stated, MS_REAL_FP8);
+    ASSERT_NEAR(got.losses[NUM_STEPS - 1], want.losses[NUM_STEPS - 1], 0);
 }
 
 /* ---- refused runs ---- */
+
+static void other_recipes_are_refused(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_model *model = ms_run_wide_model(cx->arena, ms_small_llama, 1);
+    ms_plan plan = small_plan();
+    plan.compute = MS_FP8;
+    plan.recipe = MS_RECIPE_ROWWISE;
+    ms_runner_options options = ms_run_options(model, &plan, MS_REAL_FP8);
+    ms_outcome out;
+    ms_cuda_fake_begin(&(ms_cuda_fake_options){.num_devices = 1});
+    ms_cuda_backend backend = ms_test_cuda_backend(MS_CUDA_BY_NCCL);
+    ASSERT_INT(ms_run_plan(cx, model, &plan, "meshsim", &backend.table, &options, &out),
+               MS_EINPUT);
+    ms_cuda_fake_end();
+    assert_non_null(strstr(test_messages(cx), "--precision-recipe rowwise"));
+}
 
 static ms_status open_on(ms_ctx *cx, int capability, ms_real_type type)
 {
@@ -220,6 +222,8 @@ int main(void)
         cmocka_unit_test(ranks_share_the_work),
         cmocka_unit_test(experts_learn),
         cmocka_unit_test(runs_without_algorithms_are_in_bf16),
+        cmocka_unit_test(the_stated_recipe_is_the_usual_one),
+        cmocka_unit_test(other_recipes_are_refused),
         cmocka_unit_test(gpus_without_fp8_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
