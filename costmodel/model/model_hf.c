@@ -10,12 +10,18 @@
 
 /* ---- keys ---- */
 
-ms_status ms_hf_missing_key(ms_ctx *cx, const ms_hf_import *import, const char *name)
+ms_status ms_hf_missing_key(ms_ctx *cx, const ms_hf_import *import, const char *names)
 {
+    const char *found = ms_model_keys_text(cx, import->root);
+    size_t first = strcspn(names, "|");
     ms_status status =
-        ms_json_fail(cx, import->root, "missing \"%s\", which model_type \"%s\" needs",
-                     name, import->model_type);
-    ms_hint(cx, "keys found: %s", ms_model_keys_text(cx, import->root));
+        ms_json_fail(cx, import->root, "missing \"%.*s\", which model_type \"%s\" needs",
+                     (int)first, names, import->model_type);
+    if (names[first] == '\0')
+        ms_hint(cx, "keys found: %s", found);
+    else
+        ms_hint(cx, "keys found: %s; other names of the missing one: %s", found,
+                names + first + 1);
     return status;
 }
 
@@ -129,9 +135,7 @@ static ms_status read_key(ms_ctx *cx, ms_hf_import *import, const ms_hf_key *key
     bool size = key->type == MS_HF_SIZE;
     if (!ms_hf_find(cx, import->root, key->names, &value)) {
         if (size && *(const long *)member == MS_HF_NO_DEFAULT)
-            return ms_hf_missing_key(
-                cx, import,
-                ms_arena_strndup(cx->arena, key->names, strcspn(key->names, "|")));
+            return ms_hf_missing_key(cx, import, key->names);
         return MS_OK;
     }
     if (key->nullable && (ms_json_is_null(value) || (size && is_auto(cx, value)))) {

@@ -140,8 +140,8 @@ extern const ms_hf_refusal ms_hf_refusals[];
 bool ms_hf_find(ms_ctx *cx, ms_jval root, const char *names, ms_jval *out);
 /* Whether `name`, or what stands before its first '.', is one of "a|b|c". */
 bool ms_hf_has_name(const char *names, const char *name);
-/* An error that names the absent key, and the keys found. */
-ms_status ms_hf_missing_key(ms_ctx *cx, const ms_hf_import *import, const char *name);
+/* An error that names the absent key, "a|b|c" by all its names, and the keys found. */
+ms_status ms_hf_missing_key(ms_ctx *cx, const ms_hf_import *import, const char *names);
 
 /* Sets the kinds of all layers; clears sizes that no layer uses. */
 ms_status ms_hf_set_layers(ms_ctx *cx, ms_hf_import *import);

@@ -136,7 +136,7 @@ static void parts_of_classes_that_no_model_has_are_refused(void **state)
          "\"moe_latent_size\": 64}",
          "moe_latent_size"},
         {"{\"model_type\": \"granitemoehybrid\"}", "missing \"layer_types\""},
-        {"{\"model_type\": \"dots1\"}", "missing \"num_experts\""},
+        {"{\"model_type\": \"dots1\"}", "n_routed_experts"},
         {"{\"model_type\": \"deepseek_v2\"}", "missing \"num_experts_per_tok\""},
         {"{\"model_type\": \"qwen3_omni_moe\", \"thinker_config\": {\"text_config\": {}}}",
          "missing \"hidden_size\""},
