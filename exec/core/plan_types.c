@@ -55,7 +55,7 @@ bool ms_plan_narrows(ms_real_type type, const ms_plan *plan)
            p.comm != all.comm || (p.has_master && p.master != all.master);
 }
 
-/* ---- what a run has ---- */
+/* ---- refusals ---- */
 
 static ms_status refuse(ms_ctx *cx, const ms_plan *plan, ms_choice choice,
                         const char *where, const char *hint)

@@ -233,11 +233,12 @@ static void host_adamw(ms_device_rank *device, const ms_adamw *how, const ms_upd
     ms_cpu_scalar_kernels(has_master ? MS_SCALAR_FP32 : u->scalar)
         ->adamw(how, has_master ? u->master : u->weight, u->gradient, u->first_moment,
                 u->second_moment, u->count);
-    if (has_master)
+    if (has_master) {
         host_round_sum(device, &(ms_rounded_sum){.scalar = u->scalar,
                                                  .to = u->weight,
                                                  .from = u->master,
                                                  .count = u->count});
+    }
 }
 
 static void host_attention_block(ms_device_rank *device, const ms_attention_block *block,

@@ -88,7 +88,7 @@ static void convert_others(const ms_unit_move *move, const ms_segment *s, void *
 {
     const ms_range others[2] = {{0, s->own.first}, {s->own.end, s->count}};
     ms_scalar type = ms_segment_gather_type(move->unit, s);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         ms_unit_convert(move->rank,
                         &(ms_conversion){
                             .to_scalar = ms_segment_param_type(move->unit, s),
@@ -97,6 +97,7 @@ static void convert_others(const ms_unit_move *move, const ms_segment *s, void *
                             .from = ms_unit_at(type, whole, others[i].first),
                             .count = ms_range_length(others[i]),
                         });
+    }
 }
 
 /* Gathers parameters that stay whole between steps, in a narrower type than theirs: done
@@ -219,10 +220,11 @@ void ms_unit_bind(const ms_param_unit *unit, ms_local *cells)
                  params == s->params ? ms_segment_param_type(unit, s)
                                      : ms_segment_gather_type(unit, s),
                  params, t->first);
-        if (t->gradient >= 0)
+        if (t->gradient >= 0) {
             bind(&cells[t->gradient],
                  ms_segment_shares_gradients(unit, s) ? precision->comm
                                                       : precision->gradient,
                  whole_grads(unit, t->segment), t->first);
+        }
     }
 }
