@@ -11,7 +11,7 @@ ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
     ms_rank *rank = move->rank;
     const ms_precision *precision = &move->unit->precision;
     bool gathers = transfer.kind == MS_TRANSFER_ALL_GATHER;
-    ms_scalar weights = segment->is_coded ? MS_SCALAR_BYTE : precision->real;
+    ms_scalar weights = segment->shard_bytes > 0 ? MS_SCALAR_BYTE : precision->real;
     transfer.scalar = (unsigned char)(gathers ? weights : precision->gradient);
     transfer.predicted_s = move->predicted_s[segment->is_expert];
     move->predicted_s[segment->is_expert] = 0.0;
@@ -69,15 +69,17 @@ static ms_status gather_segments(ms_unit_move *move)
         const ms_segment *s = unit->segments[i];
         if (s->num_shards <= 1)
             continue;
-        MS_TRY(ms_unit_start(
-            move, s,
-            (ms_transfer){.kind = MS_TRANSFER_ALL_GATHER,
-                          .group = (unsigned char)s->shard_group,
-                          .stream = MS_STREAM_GATHER,
-                          .send = ms_segment_param(unit, s, s->own.first),
-                          .receive = gathered_segment(unit, i),
-                          .count = s->is_coded ? s->shard_bytes : ms_range_length(s->own),
-                          .name = MS_MOVE_GATHER}));
+        ms_transfer transfer = {.kind = MS_TRANSFER_ALL_GATHER,
+                                .group = (unsigned char)s->shard_group,
+                                .stream = MS_STREAM_GATHER,
+                                .send = ms_segment_param(unit, s, s->own.first),
+                                .receive = gathered_segment(unit, i),
+                                .count = s->is_coded ? s->shard_bytes
+                                                     : ms_range_length(s->own),
+                                .name = MS_MOVE_GATHER};
+        if (ms_segment_is_quantized(s))
+            MS_TRY(ms_unit_quantize(move->rank, unit, i, &transfer));
+        MS_TRY(ms_unit_start(move, s, transfer));
     }
     return MS_OK;
 }
@@ -107,6 +109,7 @@ ms_status ms_unit_gather(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
     ms_unit_move move = {rank,  unit,      {predicted[0].seconds, predicted[1].seconds},
                          after, num_after, done};
     ms_status status = gather_segments(&move);
+    unit->is_quantized = true;
     unit->gathered = *done;
     return status;
 }

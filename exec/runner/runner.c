@@ -307,7 +307,7 @@ ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
                            i == MS_CHOOSE_SHARED_OVERLAP || i == MS_CHOOSE_STACK ||
                            i == MS_CHOOSE_RANKS_PER_DOMAIN ||
                            i == MS_CHOOSE_PARTITION_ACTIVATIONS ||
-                           i == MS_CHOOSE_OPTIMIZER ||
+                           i == MS_CHOOSE_OPTIMIZER || i == MS_CHOOSE_GATHER_BITS ||
                            (i == MS_CHOOSE_OPTIMIZER_DTYPE && executes_moments(plan)) ||
                            (i == MS_CHOOSE_BUCKET_BYTES && plan->zero == 0);
         if (is_executed || ms_plan_is_plain(plan, i))
@@ -375,6 +375,23 @@ static ms_status check_adapters(ms_ctx *cx, const ms_backend_job *job,
     return ms_hint(cx, "predict, simulate, explain and search support it");
 }
 
+/* Rejects quantized gathers but those of ZeRO-3 that reshards, on CPUs, of weights that are
+ * all trained. */
+static ms_status check_gathers(ms_ctx *cx, const ms_backend_job *job,
+                               const ms_planned *planned)
+{
+    const ms_plan *plan = planned->plan;
+    const char *where = job->backend->on_gpu             ? "on GPUs"
+                        : plan->lora_rank > 0            ? "beside adapters"
+                        : planned->sharding != MS_ZERO_3 ? "without ZeRO-3 that reshards"
+                                                         : NULL;
+    if (plan->gather_bits == MS_NOT_QUANTISED || where == NULL)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not execute --quantized-gathers %s %s",
+            ms_quantized_bits_names[plan->gather_bits], where);
+    return ms_hint(cx, "predict, simulate and search price it; --zero 3 on CPUs runs it");
+}
+
 /* Rejects optimizers, and types of their states, that the backend has no kernels for. */
 static ms_status check_optimizer(ms_ctx *cx, const ms_backend_job *job,
                                  const ms_plan *plan)
@@ -402,6 +419,7 @@ static ms_status check_job(ms_ctx *cx, const ms_backend_job *job,
     MS_TRY(check_packing(cx, job, planned));
     MS_TRY(ms_runner_check_plan(cx, planned->plan));
     MS_TRY(check_buckets(cx, planned));
+    MS_TRY(check_gathers(cx, job, planned));
     return check_optimizer(cx, job, planned->plan);
 }
 
