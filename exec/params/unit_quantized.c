@@ -72,11 +72,13 @@ ms_status ms_unit_restore(const ms_rank *rank, ms_param_unit *unit)
     for (int i = 0; i < unit->num_segments && is_due; i++) {
         const ms_segment *s = unit->segments[i];
         long size = ms_range_length(s->own);
-        for (long shard = 0; shard < s->num_shards && ms_segment_is_quantized(s); shard++)
-            MS_TRY(convert(rank, true,
-                           ms_unit_at(unit->precision.real, ms_unit_whole_params(unit, i),
-                                      shard * size),
-                           size, messages_of(unit, i) + shard * s->shard_bytes));
+        for (long shard = 0; shard < s->num_shards && ms_segment_is_quantized(s);
+             shard++) {
+            void *to = ms_unit_at(unit->precision.real, ms_unit_whole_params(unit, i),
+                                  shard * size);
+            MS_TRY(convert(rank, true, to, size,
+                           messages_of(unit, i) + shard * s->shard_bytes));
+        }
     }
     unit->is_quantized = false;
     return MS_OK;
