@@ -51,8 +51,9 @@ static bool set_bits(ms_quantized_bits bits, ms_coefficient *comm_bytes)
 {
     if (bits == MS_NOT_QUANTISED)
         return false;
-    *comm_bytes = (ms_coefficient){bits == MS_QUANTISED_8 ? 1.0 : 0.5, MS_SPEC,
-                                   "quantized as the plan states, scales left out"};
+    *comm_bytes =
+        (ms_coefficient){(bits == MS_QUANTISED_8 ? 1.0 : 0.5) + 4.0 / MS_QUANTISED_BLOCK,
+                         MS_SPEC, "quantized as the plan states, with scales"};
     return true;
 }
 

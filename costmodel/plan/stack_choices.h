@@ -71,4 +71,8 @@ ms_status ms_plan_check_host(ms_ctx *cx, const ms_plan *plan, const ms_stack *st
  * master copy and moments; the parameter is written, and read too if no master is. */
 double ms_update_traffic_bytes(const ms_stack *stack);
 
+/* Elements in 8 or 4 bits (ms_quantized_bits) that share an fp32 scale. Source: DeepSpeed's
+ * CUDAQuantizer forms groups of at most 8000 elements and calls 4k best (from memory). */
+#define MS_QUANTISED_BLOCK 4096
+
 #endif

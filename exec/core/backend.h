@@ -38,7 +38,7 @@ extern const char *const ms_transfer_kind_names[];
 
 typedef struct ms_transfer {
     unsigned char kind;   /* an ms_transfer_kind */
-    unsigned char scalar; /* ms_scalar of the elements; BYTE is not allowed */
+    unsigned char scalar; /* ms_scalar of the elements; reductions have no BYTE */
     bool on_host; /* buffers are in host memory, otherwise in the rank's device memory */
     bool maximum; /* reductions take the maximum instead of the sum */
     unsigned char group; /* ms_traffic_group of a collective */

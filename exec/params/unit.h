@@ -66,6 +66,9 @@ void ms_unit_bind(const ms_param_unit *unit, ms_local *cells);
  * a backward pass need more than two units at once, further buffers are allocated. */
 ms_status ms_unit_gather(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                          int num_after, ms_event *done);
+/* Restores parameters that were gathered in 8 or 4 bits, once their gather has ended; else
+ * does nothing. On CPUs alone. */
+ms_status ms_unit_restore(const ms_rank *rank, ms_param_unit *unit);
 /* Ends one use of parameters gathered with ZeRO-3; the last use frees the buffer. */
 void ms_unit_release(ms_rank *rank, ms_param_unit *unit);
 

@@ -5,11 +5,14 @@
 static void note_largest(ms_unit_buffers *buffers, const ms_param_unit *unit)
 {
     long buffer[2] = {0, 0}, gradient[2] = {0, 0}, shard[2] = {0, 0};
+    long message[2] = {0, 0};
     for (int i = 0; i < unit->num_segments; i++) {
         const ms_segment *segment = unit->segments[i];
         if (segment->num_shards <= 1)
             continue;
         buffer[segment->is_expert] += ms_segment_whole_bytes(unit, segment);
+        if (ms_segment_is_quantized(segment))
+            message[segment->is_expert] += segment->num_shards * segment->shard_bytes;
         if (segment->is_frozen)
             continue;
         gradient[segment->is_expert] += segment->count;
@@ -18,6 +21,9 @@ static void note_largest(ms_unit_buffers *buffers, const ms_param_unit *unit)
     for (int i = 0; i < 2; i++) {
         buffers->buffer_bytes[i] =
             buffer[i] > buffers->buffer_bytes[i] ? buffer[i] : buffers->buffer_bytes[i];
+        buffers->message_bytes[i] = message[i] > buffers->message_bytes[i]
+                                        ? message[i]
+                                        : buffers->message_bytes[i];
         buffers->gradient_count[i] = gradient[i] > buffers->gradient_count[i]
                                          ? gradient[i]
                                          : buffers->gradient_count[i];
@@ -35,18 +41,25 @@ static double workspace_bytes(const ms_rank *rank, const ms_unit_buffers *buffer
 
 ms_status ms_unit_buffer_open(ms_rank *rank, ms_unit_buffers *buffers, int buffer)
 {
-    for (int expert = 0; expert < 2; expert++)
+    for (int expert = 0; expert < 2; expert++) {
         MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, MS_SCALAR_BYTE,
                                 buffers->buffer_bytes[expert],
                                 &buffers->params[buffer][expert]));
+        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, MS_SCALAR_BYTE,
+                                buffers->message_bytes[expert],
+                                &buffers->messages[buffer][expert]));
+    }
     return MS_OK;
 }
 
 void ms_unit_buffer_close(ms_rank *rank, ms_unit_buffers *buffers, int buffer)
 {
-    for (int expert = 0; expert < 2; expert++)
+    for (int expert = 0; expert < 2; expert++) {
         ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, MS_SCALAR_BYTE,
                      buffers->buffer_bytes[expert], &buffers->params[buffer][expert]);
+        ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, MS_SCALAR_BYTE,
+                     buffers->message_bytes[expert], &buffers->messages[buffer][expert]);
+    }
 }
 
 static ms_status open_gradients(ms_rank *rank, ms_unit_buffers *buffers)

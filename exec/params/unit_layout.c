@@ -286,6 +286,8 @@ static void add_segment(ms_rank *rank, ms_param_unit *unit, int class)
     unit->segments[number] = segment;
     if (segment->is_coded)
         ms_segment_set_codes(rank, unit, number);
+    else
+        ms_segment_set_messages(rank, unit, segment);
     ms_segment_set_states(rank, unit, number);
     if (class == TIED_MATRIX)
         unit->matrix = number;
@@ -293,15 +295,19 @@ static void add_segment(ms_rank *rank, ms_param_unit *unit, int class)
 
 static void set_buffer_offsets(ms_param_unit *unit)
 {
-    long next[2] = {0, 0}, next_byte[2] = {0, 0};
+    long next[2] = {0, 0}, next_byte[2] = {0, 0}, next_message[2] = {0, 0};
     for (int i = 0; i < unit->num_segments; i++) {
         const ms_segment *segment = unit->segments[i];
         unit->buffer_first[i] = next[segment->is_expert];
         unit->buffer_byte[i] = next_byte[segment->is_expert];
+        unit->message_byte[i] = next_message[segment->is_expert];
         if (segment->num_shards <= 1)
             continue;
         next[segment->is_expert] += segment->count;
         next_byte[segment->is_expert] += ms_segment_whole_bytes(unit, segment);
+        if (ms_segment_is_quantized(segment))
+            next_message[segment->is_expert] +=
+                segment->num_shards * segment->shard_bytes;
     }
 }
 

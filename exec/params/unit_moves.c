@@ -130,6 +130,10 @@ static ms_status gather_segment(ms_unit_move *move, int segment)
     if (is_narrowed && whole == s->params)
         return gather_narrowed(move, s);
     ms_transfer transfer = gather_of(unit, s, whole);
+    if (ms_segment_is_quantized(s)) {
+        MS_TRY(ms_unit_quantize(move->rank, unit, segment, &transfer));
+        return ms_unit_start(move, s, transfer);
+    }
     if (is_narrowed)
         convert_own(move, s, whole);
     else
@@ -173,6 +177,7 @@ ms_status ms_unit_gather(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
     ms_unit_move move = {rank,  unit,      {predicted[0].seconds, predicted[1].seconds},
                          after, num_after, done};
     ms_status status = gather_segments(&move);
+    unit->is_quantized = true;
     unit->gathered = *done;
     return status;
 }

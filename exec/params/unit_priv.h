@@ -50,7 +50,7 @@ typedef struct ms_segment {
     /* elements stored between steps: all, or the rank's shard */
     ms_range kept_params, kept_grads;
     void *params, *grads, *master;
-    long shard_bytes; /* coded: bytes of each shard */
+    long shard_bytes; /* bytes of each shard, if it is coded or gathered in 8 or 4 bits */
     int num_runs;
     ms_code_run *runs; /* (num_runs), in ascending order of elements */
     int num_moments;
@@ -98,8 +98,11 @@ struct ms_param_unit {
     /* [segment] index of its first element in the shared buffers of gradients (dense or
      * expert), and of its first byte in those of parameters */
     long buffer_first[MS_MAX_SEGMENTS], buffer_byte[MS_MAX_SEGMENTS];
-    int num_users; /* current uses of the gathered parameters (ZeRO-3) */
-    int buffer;    /* index of the buffer with the gathered parameters */
+    /* [segment] index of its first byte in buffers of quantized parameters */
+    long message_byte[MS_MAX_SEGMENTS];
+    bool is_quantized; /* the gathered parameters are not restored yet */
+    int num_users;     /* current uses of the gathered parameters (ZeRO-3) */
+    int buffer;        /* index of the buffer with the gathered parameters */
     ms_event gathered;
     ms_event last; /* end of the last reduction of complete gradients */
 };
@@ -115,8 +118,10 @@ struct ms_unit_buffers {
     ms_param_unit **units; /* (num_units): all that share the buffers */
     /* bytes of the largest unit; elements of its gradients, and of one shard of these */
     long buffer_bytes[2], gradient_count[2], shard_count[2];
+    long message_bytes[2]; /* bytes of the largest unit in 8 or 4 bits */
     void *params[MS_MAX_BUFFERS]
                 [2]; /* buffers from MS_FIXED_BUFFERS on exist only while used */
+    void *messages[MS_MAX_BUFFERS][2]; /* quantized parameters beside each buffer */
     /* unit whose parameters are in the buffer; NULL if it is free */
     const ms_param_unit *holder[MS_MAX_BUFFERS];
     void *grads[2];
@@ -181,6 +186,18 @@ void ms_segment_write_codes(const ms_segment *segment, long first, const double 
                             long count);
 void ms_segment_read_codes(const ms_segment *segment, long first, double *values,
                            long count);
+
+/* ---- quantized gathers (unit_quantized.c) ---- */
+
+/* Whether a segment's parameters are gathered in 8 or 4 bits (ZeRO++). */
+bool ms_segment_is_quantized(const ms_segment *segment);
+/* Sets a segment's shard_bytes if the plan quantizes gathers. */
+void ms_segment_set_messages(const ms_rank *rank, const ms_param_unit *unit,
+                             ms_segment *segment);
+/* Quantizes the rank's shard into its place in the unit's buffer, and makes `transfer`
+ * gather all shards there. */
+ms_status ms_unit_quantize(const ms_rank *rank, const ms_param_unit *unit, int segment,
+                           ms_transfer *transfer);
 
 /* ---- optimizers ---- */
 

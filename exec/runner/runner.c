@@ -316,7 +316,8 @@ ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
             (i >= MS_CHOOSE_PACKING && i <= MS_CHOOSE_LENGTHS) ||
             i == MS_CHOOSE_SHARED_OVERLAP || i == MS_CHOOSE_STACK ||
             i == MS_CHOOSE_RANKS_PER_DOMAIN || i == MS_CHOOSE_PARTITION_ACTIVATIONS ||
-            i == MS_CHOOSE_OPTIMIZER || i == MS_CHOOSE_RECIPE || executes_type(plan, i) ||
+            i == MS_CHOOSE_OPTIMIZER || i == MS_CHOOSE_RECIPE ||
+            i == MS_CHOOSE_GATHER_BITS || executes_type(plan, i) ||
             (i >= MS_CHOOSE_OFFLOAD_ACTIVATIONS && i <= MS_CHOOSE_OFFLOAD_OPTIMIZER) ||
             (i == MS_CHOOSE_OPTIMIZER_DTYPE && executes_moments(plan)) ||
             (i == MS_CHOOSE_BUCKET_BYTES && plan->zero == 0);
@@ -388,6 +389,23 @@ static ms_status check_adapters(ms_ctx *cx, const ms_backend_job *job,
     return ms_hint(cx, "predict, simulate, explain and search support it");
 }
 
+/* Rejects quantized gathers but those of ZeRO-3 that reshards, on CPUs, of weights that are
+ * all trained. */
+static ms_status check_gathers(ms_ctx *cx, const ms_backend_job *job,
+                               const ms_planned *planned)
+{
+    const ms_plan *plan = planned->plan;
+    const char *where = job->backend->on_gpu             ? "on GPUs"
+                        : plan->lora_rank > 0            ? "beside adapters"
+                        : planned->sharding != MS_ZERO_3 ? "without ZeRO-3 that reshards"
+                                                         : NULL;
+    if (plan->gather_bits == MS_NOT_QUANTISED || where == NULL)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not execute --quantized-gathers %s %s",
+            ms_quantized_bits_names[plan->gather_bits], where);
+    return ms_hint(cx, "predict, simulate and search price it; --zero 3 on CPUs runs it");
+}
+
 /* Rejects what only backends on CPUs execute: optimizers and types of a plan, that others
  * have no kernels for, and tensors in host memory. */
 static ms_status check_choices(ms_ctx *cx, const ms_backend_job *job, const ms_plan *plan)
@@ -455,6 +473,7 @@ static ms_status check_job(ms_ctx *cx, const ms_backend_job *job,
     MS_TRY(check_buckets(cx, planned));
     MS_TRY(check_host_memory(cx, job, planned));
     MS_TRY(check_recipe(cx, job, planned->plan));
+    MS_TRY(check_gathers(cx, job, planned));
     return check_choices(cx, job, planned->plan);
 }
 

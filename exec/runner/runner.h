@@ -92,7 +92,7 @@ typedef struct ms_outcome {
 } ms_outcome;
 
 /* MS_EINPUT with the first choice of the plan that no run executes, such as quantized
- * communication. */
+ * reductions. */
 ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan);
 
 /* Runs a plan (opened by ms_planned_open) under the software stack's conventions, on a

@@ -138,6 +138,7 @@ static ms_status gather_for_block(ms_walk_run *w)
     if (w->r->rank.backend->has_values) {
         MS_TRY(wait_recorded(w, w->params, MS_STREAM_GATHER, MS_MOVE_GATHER));
         MS_TRY(ms_walk_run_wait_arrivals(w));
+        MS_TRY(ms_unit_restore(&w->r->rank, ms_walk_run_block(w, w->block)->unit));
     }
     if (!overlaps || w->block + 1 == w->stage->num_blocks)
         return MS_OK;

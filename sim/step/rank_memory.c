@@ -168,14 +168,16 @@ double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
 /* Bytes of whole parameters and gradients that exist besides the shards. ZeRO-3:
  * parameters of two units (the current and the prefetched one), gradients of one, and the
  * copy for backward of fewer shards (hpZ of ZeRO++, Wang et al. 2023, section 3.2). */
-static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
+static double gathered_bytes(const ms_workload *workload, const ms_rank_load *load,
                              ms_sharding sharding, const ms_shard_sizes *shards)
 {
-    /* quantized values exist beside those of 16 bits that they are made of, or become */
+    const ms_stack *stack = workload->stack;
+    double stored_bytes = ms_stored_bytes(workload->compute);
+    /* quantized values exist beside those that they are made of, or become */
     double param_bytes =
-        stack->param_comm_bytes.value + (stack->quantizes_gathers ? 2.0 : 0.0);
+        stack->param_comm_bytes.value + (stack->quantizes_gathers ? stored_bytes : 0.0);
     double grad_bytes =
-        stack->grad_comm_bytes.value + (stack->quantizes_reductions ? 2.0 : 0.0);
+        stack->grad_comm_bytes.value + (stack->quantizes_reductions ? stored_bytes : 0.0);
     const double units[2] = {load->unit_dense_params, load->unit_expert_params};
     const double whole[2] = {load->dense_params, load->expert_params};
     const double frozen[2] = {load->frozen.dense, load->frozen.expert};
@@ -192,8 +194,8 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
         if (sharding == MS_ZERO_3)
             total += 2.0 * ms_max(units[i] * param_bytes, load->unit_gathered_bytes[i]);
         else if (sharding == MS_ZERO_3_NO_RESHARD)
-            total +=
-                whole[i] * (stack->quantizes_gathers ? 2.0 : param_bytes) + frozen[i];
+            total += whole[i] * (stack->quantizes_gathers ? stored_bytes : param_bytes) +
+                     frozen[i];
     }
     return total;
 }
@@ -342,7 +344,7 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                                   stack->master_bytes.value + stack->moment_bytes.value);
     parts[MS_MEMORY_ACTIVATIONS] = load->activation_bytes;
     parts[MS_MEMORY_LOGITS] = load->logits_bytes;
-    parts[MS_MEMORY_GATHERED_PARAMS] = gathered_bytes(stack, load, sharding, shards);
+    parts[MS_MEMORY_GATHERED_PARAMS] = gathered_bytes(workload, load, sharding, shards);
     parts[MS_MEMORY_COMM_BUFFERS] = load->buffer_bytes;
     parts[MS_MEMORY_CONTEXT] = workspace_bytes(workload, load);
     double allocated = 0.0;

@@ -198,6 +198,44 @@ bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
     return ok;
 }
 
+/* Replaces values by multiples of 2^-8 up to `most` times that, which every third one is,
+ * and each of a vector: so that every shard, be it of two elements, has one. */
+static ms_safe_file representable(ms_arena *arena, const ms_safe_file *file, long most)
+{
+    ms_rng rng = ms_rng_seed(41);
+    ms_safe_tensor *tensors = MS_NEW_ARRAY(arena, file->num_tensors, ms_safe_tensor);
+    for (int t = 0; t < file->num_tensors; t++) {
+        double *values = MS_NEW_ARRAY(arena, file->tensors[t].count, double);
+        tensors[t] = file->tensors[t];
+        tensors[t].values = values;
+        for (long i = 0; i < tensors[t].count; i++) {
+            long code = (long)ms_rng_below(&rng, 2 * (uint64_t)most + 1) - most;
+            if (i % 3 == 0 || tensors[t].num_dims == 1)
+                code = code < 0 ? -most : most;
+            values[i] = ldexp((double)code, -8);
+        }
+    }
+    return (ms_safe_file){file->num_tensors, tensors};
+}
+
+bool ms_run_agrees_on_codes(ms_ctx *cx, const ms_run_case *c, const ms_run_tolerance *how)
+{
+    ms_run_case serial = serial_case(c);
+    const char *worst = "";
+    ms_outcome drawn = run(cx, &serial, how->type, false, NULL, &ms_backend_loop);
+    ms_safe_file load = representable(cx->arena, &drawn.weights,
+                                      c->plan.gather_bits == MS_QUANTISED_4 ? 7 : 127);
+    ms_outcome want = run(cx, &serial, how->type, false, &load, &ms_backend_loop);
+    ms_outcome got = run(cx, c, how->type, false, &load, &ms_backend_loop);
+    double loss = loss_difference(&got, &want, 0, 1);
+    double gradients = ms_run_difference(&got.gradients, &want.gradients, &worst);
+    bool ok = loss <= how->first_loss && gradients <= how->gradients;
+    if (!ok)
+        printf("%s, %s, %s: loss %.1e, gradient of %s %.1e\n", c->model->name, c->stack,
+               ms_plan_text(cx->arena, &c->plan), loss, worst, gradients);
+    return ok;
+}
+
 void ms_run_case_adapt(ms_run_case *c, long number)
 {
     static const char *const targets[] = {"all", "q,v", "attention", "o,gate,down"};
@@ -215,6 +253,13 @@ void ms_run_case_quantize_base(ms_run_case *c, long number)
 void ms_run_case_choose_recipe(ms_run_case *c, long number)
 {
     c->plan.recipe = (ms_recipe)(MS_RECIPE_DELAYED + number % 5);
+}
+
+bool ms_run_case_quantize_gathers(ms_run_case *c, long number)
+{
+    c->plan.gather_bits = number % 2 == 0 ? MS_QUANTISED_8 : MS_QUANTISED_4;
+    return c->plan.zero == 3 && c->plan.reshard_after_forward &&
+           ms_plan_sharding(&c->plan) == MS_ZERO_3;
 }
 
 void ms_run_case_choose_modules(ms_run_case *c, long number)

@@ -46,6 +46,12 @@ void ms_run_case_adapt(ms_run_case *c, long number);
 void ms_run_case_quantize_base(ms_run_case *c, long number);
 /* Gives a case one of the recipes in 8 bits. */
 void ms_run_case_choose_recipe(ms_run_case *c, long number);
+/* Gathers a case's parameters in 8 or 4 bits; false if it does not shard and reshard them. */
+bool ms_run_case_quantize_gathers(ms_run_case *c, long number);
+/* Whether the first step of a case that quantizes gathers, from weights that its codes
+ * represent exactly, is within `how` of one rank's; prints differences beyond. */
+bool ms_run_agrees_on_codes(ms_ctx *cx, const ms_run_case *c,
+                            const ms_run_tolerance *how);
 /* Makes a case recompute a set of its model's modules, set by `number`, and in every
  * second case overlap shared experts, if there are any and their tokens are exchanged. */
 void ms_run_case_choose_modules(ms_run_case *c, long number);
