@@ -184,12 +184,13 @@ static bool has_no_pipeline(const ms_plan *plan)
 
 ms_schedule_shape ms_plan_shape(const ms_plan *plan)
 {
-    return (ms_schedule_shape){.kind = has_no_pipeline(plan) ? MS_1F1B : plan->schedule,
+    bool plain = has_no_pipeline(plan);
+    return (ms_schedule_shape){.kind = plain ? MS_1F1B : plan->schedule,
                                .num_ranks = (int)plan->size[MS_PP],
                                .num_microbatches = (int)ms_plan_microbatches(plan),
                                .virtual_stages = (int)plan->virtual_stages,
-                               .group = (int)plan->microbatch_group,
-                               .memory_limit = plan->memory_limit,
+                               .group = plain ? 0 : (int)plan->microbatch_group,
+                               .memory_limit = plain ? 0.0 : plan->memory_limit,
                                .table = plan->schedule_table};
 }
 

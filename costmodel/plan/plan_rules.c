@@ -144,7 +144,10 @@ static bool schedule_runs(const ms_plan *plan, const char **why)
         return false;
     }
     ms_schedule_shape shape = ms_plan_shape(plan);
-    shape.kind = plan->schedule; /* refused even where it has no effect */
+    /* refused even where it has no effect */
+    shape.kind = plan->schedule;
+    shape.group = (int)plan->microbatch_group;
+    shape.memory_limit = plan->memory_limit;
     return ms_schedule_allows(&shape, why);
 }
 
