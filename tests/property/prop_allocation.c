@@ -128,7 +128,7 @@ static const case_plan cases[] = {
 
 static ms_workload *open_workload(ms_ctx *cx, const case_plan *c, ms_plan *plan)
 {
-    ms_workload_inputs in;
+    ms_workload_inputs in = {0};
     ms_workload *workload;
     *plan = ms_plan_default(c->on.gpus);
     plan->model = "8b";

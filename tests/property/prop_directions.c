@@ -89,7 +89,7 @@ static step_times times_with(const ms_workload *workload, const ms_plan *plan,
     ms_workload *scaled;
     ASSERT_OK(ms_workload_make(&cx,
                                &(ms_workload_inputs){workload->model, &cluster, &profile,
-                                                     workload->stack},
+                                                     workload->stack, NULL},
                                plan, &scaled),
               &cx);
     ms_planned planned;

@@ -154,7 +154,7 @@ static bench open_bench(const hardware_case *c)
     ms_workload *workload;
     ASSERT_OK(ms_workload_open(b.cx, &b.plan, &workload), b.cx);
     b.inputs = (ms_workload_inputs){workload->model, workload->cluster, workload->profile,
-                                    workload->stack};
+                                    workload->stack, workload->group_profiles};
     ms_planned planned;
     ms_planned_open(b.cx, workload, &b.plan, &planned);
     int num_stages = planned.pipeline.split->num_stages;

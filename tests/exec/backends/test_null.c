@@ -204,7 +204,7 @@ typedef struct subject {
 static subject open_subject(const char *name, const char *stack, const ms_plan *base)
 {
     subject s = {.cx = test_cx(), .base = *base};
-    ms_workload_inputs inputs;
+    ms_workload_inputs inputs = {0};
     const ms_model *loaded;
     ASSERT_OK(ms_model_load(s.cx, name, &loaded), s.cx);
     ms_model *model = MS_NEW(s.cx->arena, ms_model);
