@@ -60,7 +60,7 @@ typedef factors find_factors(const ms_narrow *format, float largest, float of_ma
 
 static float not_too_small(float largest)
 {
-    const float least = 0x1p-100F; /* Its inverse is finite. */
+    const float least = 0x1p-100F; /* so that its inverse is finite */
     return largest < least ? least : largest;
 }
 
@@ -106,8 +106,8 @@ static factors two_levels(const ms_narrow *format, float largest, float of_matri
 
 typedef struct rule {
     const ms_narrow *format, *of_gradients;
-    long terms;             /* of a block */
-    long rows, weight_rows; /* of a block; of a block of a weight */
+    long terms;             /* size of a block along the sum */
+    long rows, weight_rows; /* sizes of a block, and of a weight's, across it */
     find_factors *find;
 } rule;
 

@@ -3,7 +3,7 @@
 #ifndef MS_EXEC_CPU_QUANTIZE_H
 #define MS_EXEC_CPU_QUANTIZE_H
 
-#include "costmodel/profile/recipe.h"
+#include "exec/core/op_call.h"
 
 /* Format of small numbers with a sign, an exponent and a fraction. Sources: Micikevicius
  * et al. 2022, "FP8 Formats for Deep Learning", table 1 (e4m3, e5m2); OCP Microscaling

@@ -37,6 +37,10 @@ typedef enum engine {
     NUM_ENGINES
 } engine;
 static const char *const engine_names[] = {"actions", "nodes", "events"};
+/* Most by which a step may get longer. Which tasks of an event simulation share a link
+ * changes with the quantities, so that single plans are inverted by up to 8e-4
+ * (docs/formulas 6.10); here none is by more than this. */
+static const double inversion_frac[] = {ROUNDING, ROUNDING, 1e-5};
 
 typedef struct step_times {
     double s[NUM_ENGINES];
@@ -112,7 +116,7 @@ static void check_no_slower(const ms_plan *plan, const char *text, setting set,
                             const step_times *before, const step_times *after)
 {
     for (int i = 0; i < NUM_ENGINES; i++)
-        if (after->s[i] > before->s[i] * (1.0 + ROUNDING))
+        if (after->s[i] > before->s[i] * (1.0 + inversion_frac[i]))
             fail_msg("%s on %s, %s, %s of level %d times %g: %s take %.9g s, before %.9g",
                      plan->model, plan->cluster, text, quantity_names[set.what],
                      set.level, set.factor, engine_names[i], after->s[i], before->s[i]);

@@ -41,9 +41,9 @@ static void check_parts(const ms_prediction *p)
     ASSERT_NEAR(parts_s, p->step_s, 1e-6);
 }
 
-/* The step time of a plan, and whether the replay of its nodes takes as long. */
-static double priced(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
-                     int *num_agreeing)
+/* The prediction of a plan, and whether the replay of its nodes takes as long. */
+static ms_prediction priced(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                            int *num_agreeing)
 {
     const ms_simulate_options options = {
         .engine = MS_ENGINE_REPLAY, .detail = MS_DETAIL_NODE, .unshared = true};
@@ -56,7 +56,7 @@ static double priced(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     ASSERT_OK(ms_simulate(cx, &planned, &options, &nodes), cx);
     double frac = fabs(nodes.step_s / nodes.predicted_step_s - 1.0);
     *num_agreeing += frac <= WITHIN_FRAC;
-    return prediction.step_s;
+    return prediction;
 }
 
 typedef struct subject {
@@ -79,13 +79,17 @@ static void open_subject(ms_ctx *cx, const ms_plan_subject *from, subject *out)
     }
 }
 
+/* All ways have the layers per stage of the first: other times divide them otherwise. */
 static void price_ways(ms_ctx *cx, subject *s, ms_plan plan)
 {
     double before_s = (double)INFINITY;
     for (size_t w = 0; w < NUM_WAYS; w++) {
         plan.compile = ways[w].compile;
         plan.cuda_graphs = ways[w].graphs;
-        double step_s = priced(cx, s->workload[w], &plan, &s->num_agreeing);
+        ms_prediction p = priced(cx, s->workload[w], &plan, &s->num_agreeing);
+        double step_s = p.step_s;
+        plan.num_stage_layers = p.num_stage_layers;
+        plan.layers_per_stage = p.layers_per_stage;
         s->num++;
         if (step_s > before_s * (1.0 + 1e-6))
             fail_msg("%s, %s: %.6g s after %.6g s", plan.model,

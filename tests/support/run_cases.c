@@ -27,6 +27,15 @@ const ms_choice ms_run_types[MS_NUM_RUN_TYPES] = {
     MS_CHOOSE_PARAM_DTYPE, MS_CHOOSE_GRAD_DTYPE, MS_CHOOSE_COMM_DTYPE,
     MS_CHOOSE_MASTER_DTYPE, MS_CHOOSE_OPTIMIZER_DTYPE};
 
+void ms_run_case_settle_moments(ms_run_case *c)
+{
+    bool has_codes = c->plan.optimizer_dtype == MS_STORE_INT8;
+    if (c->plan.optimizer == MS_OPTIMIZER_ADAM_8BIT
+            ? !has_codes
+            : c->plan.optimizer == MS_OPTIMIZER_ADAFACTOR && has_codes)
+        c->plan.optimizer_dtype = MS_STORE_DEFAULT;
+}
+
 void ms_run_case_choose_types(ms_run_case *c, ms_real_type type, ms_rng *rng)
 {
     static const ms_storage types[] = {MS_STORE_DEFAULT, MS_STORE_FP32, MS_STORE_BF16};
@@ -37,6 +46,7 @@ void ms_run_case_choose_types(ms_run_case *c, ms_real_type type, ms_rng *rng)
         c->plan.comm_dtype = types[ms_rng_below(rng, 3)];
         c->plan.optimizer_dtype = types[ms_rng_below(rng, 3)];
         c->plan.master_dtype = (ms_master_copy)ms_rng_below(rng, 4);
+        ms_run_case_settle_moments(c);
     } while (ms_plan_check_run_types(&apart, type, &c->plan) != MS_OK);
     ms_arena_close(apart.arena);
 }

@@ -61,6 +61,8 @@ void ms_run_case_offload(ms_run_case *c, long number);
 /* The types that a plan may state for a run. */
 #define MS_NUM_RUN_TYPES 5
 extern const ms_choice ms_run_types[MS_NUM_RUN_TYPES];
+/* Puts the default in place of moments in a type that no run of the optimizer has. */
+void ms_run_case_settle_moments(ms_run_case *c);
 /* Gives a case random ones that runs in `type` have, each stated or not. */
 void ms_run_case_choose_types(ms_run_case *c, ms_real_type type, ms_rng *rng);
 /* Whether a run of the case on the backend is within `how` of a run on one rank of the

@@ -64,7 +64,10 @@ static ms_status one_of_each(ms_ctx *cx, ms_device_rank *device, long rank, void
     x[0] = x[1] = 1;
     ms_local part = {.data = x, .num_dims = 1, .shape = {2}, .count = 2};
     ms_node node = {.op = MS_OP_ADD, .num_in = 2, .num_out = 1, .name = "residual"};
-    ms_op_call call = {.node = &node, .in = {&part, &part}, .out = {&part}};
+    ms_tensor tensor = {.role = MS_ROLE_ACTIVATION};
+    ms_program program = {.tensors = &tensor, .num_tensors = 1};
+    ms_op_call call = {
+        .program = &program, .node = &node, .in = {&part, &part}, .out = {&part}};
     ms_transfer t = {.kind = MS_TRANSFER_ALL_REDUCE,
                      .group = MS_TRAFFIC_TP,
                      .send = x,

@@ -107,13 +107,13 @@ static void expect_slow_error(const char *text, const char *message)
 static void wrong_slow_nodes_are_refused(void **state)
 {
     (void)state;
-    expect_slow_error("3", "write 3:0.8");
-    expect_slow_error("3:0", "write 3:0.8");
-    expect_slow_error("3:1.5", "write 3:0.8");
-    expect_slow_error("5-3:0.5", "write 3:0.8");
-    expect_slow_error("3:0.5,", "write 3:0.8");
-    expect_slow_error("-1:0.5", "write 3:0.8");
-    expect_slow_error("3:0.5,2-4:0.5", "node 3 is listed twice as slow");
+    expect_slow_error("3", "a speed is missing behind the nodes");
+    expect_slow_error("3:0", "\"0\" is no fraction from 0.01 to 1");
+    expect_slow_error("3:1.5", "\"1.5\" is no fraction from 0.01 to 1");
+    expect_slow_error("5-3:0.5", "\"5-3\" is no node and no range of nodes");
+    expect_slow_error("3:0.5,", "\"\" is no node and no range of nodes");
+    expect_slow_error("-1:0.5", "\"-1\" is no node and no range of nodes");
+    expect_slow_error("3:0.5,2-4:0.5", "node 3 is listed twice");
     expect_slow_error("1:0.5,2:0.6,3:0.7,4:0.8", "more than 4 kinds");
 }
 
@@ -148,7 +148,7 @@ static void wrong_mixed_files_are_refused_where_they_are_wrong(void **state)
     expect_file_error("test", "test", NULL);
     expect_file_error("\"nodes\": 1},", "\"nodes\": 0},", "m.json:2:53");
     expect_file_error("hgx-a100-80g", "hgx-a100-80", "hgx-a100-80g");
-    expect_file_error("hgx-a100-80g", "gb200-nvl72", "all groups need the same");
+    expect_file_error("hgx-a100-80g", "gb200-nvl72", "all groups need equal nodes");
     expect_file_error("hgx-a100-80g", "tpu-v5p", "needs NICs and a switch");
     expect_file_error("hgx-a100-80g", MIXED, "has devices of several kinds");
     expect_file_error("\"nodes\": [1]", "\"nodes\": [2]", "cluster \"m\" has 2 nodes");
