@@ -19,7 +19,7 @@ typedef struct ms_best_files {
     const ms_workload *others; /* open as long as questions are answered */
     const ms_cluster *cluster; /* whole, not as a job sees it */
     const ms_profile *profile;
-    const ms_profile *const *group_profiles; /* as in ms_workload_inputs */
+    const ms_profile *const *group_profiles; /* ms_workload_inputs.group_profiles */
 } ms_best_files;
 
 typedef struct ms_best_question {

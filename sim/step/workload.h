@@ -94,7 +94,7 @@ typedef struct ms_workload {
     const ms_model *model;
     const ms_cluster *cluster;
     const ms_profile *profile;
-    const ms_profile *const *group_profiles; /* as in ms_workload_inputs */
+    const ms_profile *const *group_profiles; /* ms_workload_inputs.group_profiles */
     /* prediction errors of published runs; NULL: none has the devices or profile */
     const ms_error_spread *spread, *peak_spread;
     ms_memory_limit memory; /* when plans fit; by default if their predicted peak does */
