@@ -277,6 +277,7 @@ ms_plan ms_run_reference_plan(const ms_plan *plan)
     for (ms_choice i = MS_CHOOSE_OFFLOAD_ACTIVATIONS; i <= MS_CHOOSE_OFFLOAD_OPTIMIZER;
          i++)
         ms_plan_reset(&out, i);
+    ms_plan_reset(&out, MS_CHOOSE_GATHER_BITS);
     out.gpus = 1;
     out.microbatch = plan->microbatch;
     out.lora_base = MS_BASE_IN_COMPUTE_TYPE;
