@@ -388,12 +388,14 @@ static ms_status check_needed(const resolver *r)
     static const ms_choice choices[] = {MS_CHOOSE_LORA_TARGETS, MS_CHOOSE_LORA_BASE,
                                         MS_CHOOSE_LENGTH_MEAN, MS_CHOOSE_LENGTH_DEVIATION,
                                         MS_CHOOSE_LENGTHS};
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         if (ms_plan_is_given(r->opts, choices[i]) &&
-            !ms_plan_matters(r->plan, choices[i]))
+            !ms_plan_matters(r->plan, choices[i])) {
             return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s has no effect without %s",
                            ms_plan_fields[choices[i]].flag,
                            ms_plan_fields[choices[i]].needs);
+        }
+    }
     return MS_OK;
 }
 
@@ -414,11 +416,13 @@ static bool is_stated(const resolver *r, ms_choice choice)
  * and the cluster are. */
 static void note_idle(const resolver *r)
 {
-    for (ms_choice choice = 0; choice < MS_NUM_CHOICES; choice++)
-        if (!ms_plan_matters(r->plan, choice) && is_stated(r, choice))
+    for (ms_choice choice = 0; choice < MS_NUM_CHOICES; choice++) {
+        if (!ms_plan_matters(r->plan, choice) && is_stated(r, choice)) {
             ms_note(r->cx, "%s %s has no effect without %s", ms_plan_fields[choice].flag,
                     ms_plan_value_text(r->cx->arena, r->plan, choice),
                     ms_plan_fields[choice].needs);
+        }
+    }
 }
 
 static ms_status resolve_rest(const resolver *r)

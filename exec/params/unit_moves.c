@@ -218,13 +218,13 @@ void ms_unit_bind(const ms_param_unit *unit, ms_local *cells)
         const ms_unit_tensor *t = &unit->tensors[i];
         const ms_segment *s = unit->segments[t->segment];
         void *params = ms_unit_whole_params(unit, t->segment);
-        if (s->is_coded)
+        bool as_stored = params == s->params;
+        ms_scalar type =
+            as_stored ? ms_segment_param_type(unit, s) : ms_segment_gather_type(unit, s);
+        if (s->is_coded) /* decoded for each product */
             bind(&cells[t->weight], precision->real, NULL, t->first);
         else
-            bind(&cells[t->weight],
-                 params == s->params ? ms_segment_param_type(unit, s)
-                                     : ms_segment_gather_type(unit, s),
-                 params, t->first);
+            bind(&cells[t->weight], type, params, t->first);
         if (t->gradient >= 0) {
             bind(&cells[t->gradient],
                  ms_segment_shares_gradients(unit, s) ? precision->comm

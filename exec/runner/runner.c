@@ -460,6 +460,15 @@ static ms_status check_recipe(ms_ctx *cx, const ms_backend_job *job, const ms_pl
     return ms_hint(cx, "it executes tensorwise; backends on CPUs execute all recipes");
 }
 
+/* Rejects choices of a plan that the backend does not execute. */
+static ms_status check_plan(ms_ctx *cx, const ms_backend_job *job, const ms_plan *plan)
+{
+    MS_TRY(ms_runner_check_plan(cx, plan));
+    MS_TRY(ms_plan_check_run_types(cx, job->type, plan));
+    MS_TRY(check_recipe(cx, job, plan));
+    return check_choices(cx, job, plan);
+}
+
 /* Rejects what a run of this job would leave out or carry out in another way. */
 static ms_status check_job(ms_ctx *cx, const ms_backend_job *job,
                            const ms_planned *planned)
@@ -468,13 +477,10 @@ static ms_status check_job(ms_ctx *cx, const ms_backend_job *job,
     MS_TRY(check_sync(cx, job, planned));
     MS_TRY(check_adapters(cx, job, planned));
     MS_TRY(check_packing(cx, job, planned));
-    MS_TRY(ms_runner_check_plan(cx, planned->plan));
-    MS_TRY(ms_plan_check_run_types(cx, job->type, planned->plan));
+    MS_TRY(check_plan(cx, job, planned->plan));
     MS_TRY(check_buckets(cx, planned));
     MS_TRY(check_host_memory(cx, job, planned));
-    MS_TRY(check_recipe(cx, job, planned->plan));
-    MS_TRY(check_gathers(cx, job, planned));
-    return check_choices(cx, job, planned->plan);
+    return check_gathers(cx, job, planned);
 }
 
 ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,

@@ -268,7 +268,8 @@ void ms_what_if_list_numbers(ms_what_if_study *study)
     listing l = {.study = study};
     ms_what_if *out = study->out;
     list_candidates(&l);
-    qsort(l.list, (size_t)l.num, sizeof *l.list, by_step_swing);
+    if (l.num > 1)
+        qsort(l.list, (size_t)l.num, sizeof *l.list, by_step_swing);
     out->num_numbers = l.num;
     out->numbers = MS_NEW_ARRAY(study->cx->arena, l.num, ms_what_if_number);
     for (int i = 0; i < l.num; i++) {

@@ -194,6 +194,15 @@ static void close_kinds(ms_workload *workload)
             ms_workload_close(workload->of_kinds[i]);
 }
 
+/* Refuses choices that device, stack or model do not have. */
+static ms_status check_choices(ms_ctx *cx, const ms_workload_inputs *inputs,
+                               const ms_plan *plan)
+{
+    MS_TRY(ms_plan_check_types(cx, plan, &inputs->cluster->device));
+    MS_TRY(ms_plan_check_host(cx, plan, inputs->stack, inputs->model));
+    return ms_plan_check_dispatcher(cx, plan);
+}
+
 ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
                            const ms_plan *plan, ms_workload **out)
 {
@@ -203,9 +212,7 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
                                    &workload->cluster));
     workload->profile = inputs->profile;
     workload->group_profiles = inputs->group_profiles;
-    MS_TRY(ms_plan_check_types(cx, plan, &inputs->cluster->device));
-    MS_TRY(ms_plan_check_host(cx, plan, inputs->stack, inputs->model));
-    MS_TRY(ms_plan_check_dispatcher(cx, plan));
+    MS_TRY(check_choices(cx, inputs, plan));
     ms_stack *stack = MS_NEW(cx->arena, ms_stack);
     *stack = ms_stack_of_plan(inputs->stack, plan);
     workload->stack = stack;
