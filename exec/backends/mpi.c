@@ -128,6 +128,8 @@ static ms_status find_max_tag(ms_ctx *cx, ms_device_rank *device)
     return MS_OK;
 }
 
+/* NOLINTBEGIN(readability-non-const-parameter): MPI_User_function has these types */
+
 /* Every addition is rounded to bf16, as in NCCL. */
 static void add_bf16(void *from, void *to, int *count, MPI_Datatype *type)
 {
@@ -140,6 +142,8 @@ static void maximum_bf16(void *from, void *to, int *count, MPI_Datatype *type)
     (void)type;
     ms_cpu_kernels(MS_REAL_BF16)->maximum(to, from, *count);
 }
+
+/* NOLINTEND(readability-non-const-parameter) */
 
 static ms_status make_reductions(ms_ctx *cx, ms_device_rank *device)
 {

@@ -205,11 +205,12 @@ ms_status ms_chunk_write(const ms_chunk *chunk)
     ms_scalar scalar;
     void *weights = weights_at(chunk, &scalar);
     MS_TRY(arrays->write(rank->cx, rank->device, scalar, weights, e->weight, e->count));
-    if (precision->has_master)
+    if (precision->has_master) {
         MS_TRY(arrays->write(rank->cx, rank->device,
                              ms_segment_param_type(chunk->unit, chunk->segment),
                              ms_segment_param(chunk->unit, chunk->segment, chunk->first),
                              e->weight, e->count));
+    }
     for (int i = 0; i < chunk->num_moments; i++)
         MS_TRY(move_moment(chunk, i, true));
     return MS_OK;
