@@ -164,7 +164,7 @@ const ms_hf_key ms_hf_shared_keys[] = {
     {0},
 };
 
-/* Which layers have experts. */
+/* Keys that say which layers have experts. */
 const ms_hf_key ms_hf_sparse_keys[] = {
     COUNT("first_k_dense_replace|moe_layer_start_index", first_k_dense),
     KEY("moe_layer_end_index", SIZE, false, -1, last_sparse),
