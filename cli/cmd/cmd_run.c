@@ -305,6 +305,7 @@ static ms_status check_against(request *r, const ms_plan *plan, ms_workload *wor
         ms_run_check_tolerance_of(rounds_as(r), other_kernels);
     if (ms_plan_has_moment_blocks(&r->plan)) /* they end where shards do */
         tolerance.later_loss = tolerance.weight = INFINITY;
+    how.grouped_as = &r->plan;
     how.orthogonal_shares[0] = r->plan.size[MS_TP];
     how.orthogonal_shares[1] = r->plan.etp;
     how.weights_in_bf16 = checks_in_fp32(r);

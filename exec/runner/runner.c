@@ -313,6 +313,7 @@ ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
     for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++) {
         bool is_executed =
             (i >= MS_CHOOSE_LORA_RANK && i <= MS_CHOOSE_LORA_BASE) ||
+            i == MS_CHOOSE_EXPERT_CAPACITY || i == MS_CHOOSE_PAD_EXPERTS ||
             (i >= MS_CHOOSE_PACKING && i <= MS_CHOOSE_LENGTHS) ||
             i == MS_CHOOSE_SHARED_OVERLAP || i == MS_CHOOSE_STACK ||
             i == MS_CHOOSE_RANKS_PER_DOMAIN || i == MS_CHOOSE_PARTITION_ACTIVATIONS ||
@@ -415,7 +416,8 @@ static ms_status check_choices(ms_ctx *cx, const ms_backend_job *job, const ms_p
         MS_CHOOSE_PARAM_DTYPE,         MS_CHOOSE_GRAD_DTYPE,
         MS_CHOOSE_COMM_DTYPE,          MS_CHOOSE_MASTER_DTYPE,
         MS_CHOOSE_OFFLOAD_ACTIVATIONS, MS_CHOOSE_OFFLOAD_LAYER_INPUTS,
-        MS_CHOOSE_OFFLOAD_OPTIMIZER};
+        MS_CHOOSE_OFFLOAD_OPTIMIZER,   MS_CHOOSE_EXPERT_CAPACITY,
+        MS_CHOOSE_PAD_EXPERTS};
     const int num = sizeof choices / sizeof *choices;
     const ms_array_ops *arrays = job->backend->arrays;
     for (int i = 0; i < num && arrays != NULL && arrays->orthogonalize == NULL; i++) {

@@ -30,6 +30,9 @@ typedef struct ms_runner_options {
     ms_adamw optimizer;
     double clip_norm; /* largest norm of all gradients; 0: no clipping */
     bool balanced_routing;
+    /* a reference of a run whose experts drop copies: its plan, by whose ranks tokens are
+     * grouped (ms_capacity); NULL: the plan itself */
+    const ms_plan *grouped_as;
     /* ms_rank.orthogonal_shares: a reference of a run with tp needs its tp and etp */
     long orthogonal_shares[2];
     /* whether to round initial weights to bf16: an fp32 reference of a bf16 run needs

@@ -277,7 +277,7 @@ static bool agrees(ms_ctx *cx, const ms_run_case *c, const habits *how, int *num
                       .states_only = how->states_only,
                       .is_bf16 = how->type >= MS_REAL_BF16,
                       .even = (how->balanced && is_even(model, &c->plan)) ||
-                              model->moe.num_experts == 0,
+                              c->plan.pad_experts || model->moe.num_experts == 0,
                       .beside_bytes = beside_bytes(model, &c->plan),
                       .block_host_bytes = block_host_bytes(model, opened.planned)};
     *num_compared += !all.padded;
@@ -482,6 +482,42 @@ static void quantized_gathers_hold_what_was_predicted(void **state)
     assert_true(20 * num_run > NUM_CASES);
 }
 
+/* Gives experts room for a whole number of rows of each rank's tokens, as many as more or
+ * fewer copies than the mean; false if there are none. */
+static bool pad_experts(ms_run_case *c, long number)
+{
+    ms_plan *plan = &c->plan;
+    double rows = (double)(1 + number % 5);
+    double copies =
+        (double)(plan->microbatch * plan->sequence_length /
+                 (plan->size[MS_CP] * plan->size[MS_TP]) * c->model->moe.top_k);
+    plan->pad_experts = true;
+    plan->expert_capacity = rows * (double)c->model->moe.num_experts / copies;
+    return c->model->moe.num_experts > 0;
+}
+
+/* Padded experts have as many rows as predicted, wherever the router sends tokens. */
+static void padded_experts_hold_what_was_predicted(void **state)
+{
+    (void)state;
+    int num_wrong = 0, num_run = 0, num_compared = 0;
+    for (long i = 0; i < 2 * NUM_CASES; i++) {
+        ms_ctx cx = {.arena = ms_arena_open()};
+        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 26, i, 0);
+        const habits how = {&ms_backend_loop, MS_REAL_FP32, false, false};
+        if (pad_experts(&c, i)) {
+            num_run++;
+            if (!agrees(&cx, &c, &how, &num_compared)) {
+                printf("that was case %ld\n", i);
+                num_wrong++;
+            }
+        }
+        ms_arena_close(cx.arena);
+    }
+    ASSERT_INT(num_wrong, 0);
+    assert_true(2 * num_run > NUM_CASES && 2 * num_compared > num_run);
+}
+
 /* Every optimizer's moments in all types, sums and scales; with adapters now and then, and
  * now and then in host memory. */
 static void every_optimizer_keeps_what_was_predicted(void **state)
@@ -551,6 +587,7 @@ int main(void)
         cmocka_unit_test(bases_in_nf4_keep_what_was_predicted),
         cmocka_unit_test(whole_groups_of_nf4_are_predicted_to_the_byte),
         cmocka_unit_test(quantized_gathers_hold_what_was_predicted),
+        cmocka_unit_test(padded_experts_hold_what_was_predicted),
         cmocka_unit_test(every_optimizer_keeps_what_was_predicted),
         cmocka_unit_test(types_of_a_plan_take_what_was_predicted)};
     return cmocka_run_group_tests(tests, NULL, NULL);

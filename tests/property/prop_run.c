@@ -64,6 +64,28 @@ static void bases_in_nf4_equal_their_restored_weights(void **state)
     check_changed(&ms_run_fp64, ms_run_case_quantize_base, "a base in NF4");
 }
 
+/* Experts that drop copies beyond their capacity drop the same ones on one rank, which
+ * groups tokens as the ranks of the plan do; rows of zeros that fill experts change nothing. */
+static void limited_experts_equal_those_of_one_rank(void **state)
+{
+    (void)state;
+    int num_wrong = 0, num_run = 0;
+    for (long i = 0; i < 2 * NUM_PLANS; i++) {
+        ms_ctx cx = {.arena = ms_arena_open()};
+        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 16, i, 0);
+        if (ms_run_case_limit_experts(&c, i)) {
+            num_run++;
+            if (!ms_run_agrees(&cx, &c, &ms_backend_loop, &ms_run_fp64)) {
+                printf("that was case %ld\n", i);
+                num_wrong++;
+            }
+        }
+        ms_arena_close(cx.arena);
+    }
+    ASSERT_INT(num_wrong, 0);
+    assert_true(2 * num_run > NUM_PLANS);
+}
+
 /* Weights that codes of 8 or 4 bits represent come back as they were from their gathers. */
 static void quantized_gathers_keep_what_codes_represent(void **state)
 {
@@ -128,6 +150,7 @@ int main(void)
         cmocka_unit_test(random_plans_in_fp8_are_near_one_rank_in_fp32),
         cmocka_unit_test(adapters_equal_those_of_one_rank),
         cmocka_unit_test(bases_in_nf4_equal_their_restored_weights),
+        cmocka_unit_test(limited_experts_equal_those_of_one_rank),
         cmocka_unit_test(quantized_gathers_keep_what_codes_represent),
         cmocka_unit_test(modules_equal_saved_activations),
     };

@@ -136,6 +136,11 @@ static ms_run_case serial_case(const ms_run_case *c)
     serial.plan.lora_targets = c->plan.lora_targets;
     serial.plan.optimizer = c->plan.optimizer;
     serial.plan.optimizer_dtype = c->plan.optimizer_dtype;
+    if (c->plan.expert_capacity > 0.0) { /* of the tokens of a rank in a micro-batch */
+        serial.plan.microbatch = c->plan.microbatch;
+        serial.plan.expert_capacity = c->plan.expert_capacity;
+        serial.grouped_as = &c->plan;
+    }
     serial.shares[0] = c->plan.size[MS_TP];
     serial.shares[1] = c->plan.etp;
     return serial;
@@ -157,6 +162,7 @@ static ms_outcome run(ms_ctx *cx, const ms_run_case *c, ms_real_type type,
     options.balanced_routing = c->balanced;
     options.weights_in_bf16 = weights_in_bf16;
     options.load = load;
+    options.grouped_as = c->grouped_as;
     memcpy(options.orthogonal_shares, c->shares, sizeof c->shares);
     ASSERT_OK(ms_run_plan(cx, c->model, &typed, c->stack, backend, &options, &out), cx);
     return out;
@@ -290,6 +296,14 @@ void ms_run_case_choose_modules(ms_run_case *c, long number)
     c->plan.recompute_layers = 0;
     c->plan.recompute_budget_frac = -1.0;
     c->plan.recompute_modules = modules;
+}
+
+bool ms_run_case_limit_experts(ms_run_case *c, long number)
+{
+    static const double capacities[] = {0.5, 1.0, 0.8, 1.5};
+    c->plan.expert_capacity = capacities[number / 2 % 4];
+    c->plan.pad_experts = number % 2 == 1;
+    return c->model->moe.num_experts > 0;
 }
 
 void ms_run_case_offload(ms_run_case *c, long number)
