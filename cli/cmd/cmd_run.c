@@ -271,18 +271,21 @@ static bool checks_in_fp32(const request *r)
            (r->how.type == MS_REAL_BF16 || r->how.type == MS_REAL_FP8);
 }
 
-/* The type of runs whose values are rounded about as much as by types and gathers of the
- * plan. */
+/* The type of runs whose values are rounded about as much as by types, gathers and
+ * reductions of the plan. */
 static ms_real_type rounds_as(const request *r)
 {
-    static const ms_real_type of_gathers[] = {[MS_NOT_QUANTISED] = MS_REAL_FP32,
-                                              [MS_QUANTISED_8] = MS_REAL_FP8,
-                                              [MS_QUANTISED_4] = MS_REAL_FP4};
+    static const ms_real_type of_bits[] = {[MS_NOT_QUANTISED] = MS_REAL_FP32,
+                                           [MS_QUANTISED_8] = MS_REAL_FP8,
+                                           [MS_QUANTISED_4] = MS_REAL_FP4};
+    const ms_plan *plan = &r->plan;
     bool narrows = ms_plan_narrows(r->how.type, &r->plan);
     ms_real_type by_types =
                      narrows && r->how.type < MS_REAL_BF16 ? MS_REAL_BF16 : r->how.type,
-                 by_gathers = of_gathers[r->plan.gather_bits];
-    return by_gathers > by_types ? by_gathers : by_types;
+                 by_bits =
+                     of_bits[plan->gather_bits > plan->reduce_bits ? plan->gather_bits
+                                                                   : plan->reduce_bits];
+    return by_bits > by_types ? by_bits : by_types;
 }
 
 /* Trains the same model on one rank of this process (backend loop) and compares the run

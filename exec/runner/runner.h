@@ -94,8 +94,8 @@ typedef struct ms_outcome {
     ms_safe_file weights, gradients, updated;
 } ms_outcome;
 
-/* MS_EINPUT with the first choice of the plan that no run executes, such as quantized
- * reductions. */
+/* MS_EINPUT with the first choice of the plan that no run executes, such as CUDA
+ * graphs. */
 ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan);
 
 /* Runs a plan (opened by ms_planned_open) under the software stack's conventions, on a

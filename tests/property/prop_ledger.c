@@ -278,6 +278,7 @@ static bool agrees(ms_ctx *cx, const ms_run_case *c, const habits *how, int *num
                       .padded = !all_divide(model, opened.planned) ||
                                 code_bytes(model, &c->plan) > 0.0 ||
                                 c->plan.gather_bits != MS_NOT_QUANTISED ||
+                                c->plan.reduce_bits != MS_NOT_QUANTISED ||
                                 has_rounded_states(&c->plan, opened.planned),
                       .states_only = how->states_only,
                       .is_bf16 = how->type >= MS_REAL_BF16,
@@ -465,17 +466,18 @@ static void whole_groups_of_nf4_are_predicted_to_the_byte(void **state)
     }
 }
 
-/* Gathers in 8 and 4 bits: buffers have both forms. Scales of begun blocks are rounded
- * up, 4 bytes in each shard of a segment. */
-static void quantized_gathers_hold_what_was_predicted(void **state)
+/* Buffers of what is quantized have both forms. Scales of begun blocks are rounded up, 4
+ * bytes in each shard of a segment. */
+static void check_quantized(uint64_t seed, ms_real_type type,
+                            bool (*quantize)(ms_run_case *, long))
 {
-    (void)state;
     int num_wrong = 0, num_run = 0, num_compared = 0;
     for (long i = 0; i < NUM_CASES; i++) {
         ms_ctx cx = {.arena = ms_arena_open()};
-        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 25, i, 0);
-        const habits how = {&ms_backend_loop, MS_REAL_FP32, true, false};
-        if (ms_run_case_quantize_gathers(&c, i)) {
+        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, seed, i, 0);
+        const habits how = {&ms_backend_loop, type, true, false};
+        c.plan.compute = ms_measure_dtype(type);
+        if (quantize(&c, i)) {
             num_run++;
             if (!agrees(&cx, &c, &how, &num_compared)) {
                 printf("that was case %ld\n", i);
@@ -486,6 +488,20 @@ static void quantized_gathers_hold_what_was_predicted(void **state)
     }
     ASSERT_INT(num_wrong, 0);
     assert_true(20 * num_run > NUM_CASES);
+}
+
+static void quantized_gathers_hold_what_was_predicted(void **state)
+{
+    (void)state;
+    check_quantized(25, MS_REAL_FP32, ms_run_case_quantize_gathers);
+}
+
+/* Gradients are summed in fp32 beside the type of computation, in which they are sent. */
+static void quantized_reductions_hold_what_was_predicted(void **state)
+{
+    (void)state;
+    check_quantized(27, MS_REAL_FP32, ms_run_case_quantize_reductions);
+    check_quantized(28, MS_REAL_BF16, ms_run_case_quantize_reductions);
 }
 
 /* Gives experts room for a whole number of rows of each rank's tokens, as many as more or
@@ -593,6 +609,7 @@ int main(void)
         cmocka_unit_test(bases_in_nf4_keep_what_was_predicted),
         cmocka_unit_test(whole_groups_of_nf4_are_predicted_to_the_byte),
         cmocka_unit_test(quantized_gathers_hold_what_was_predicted),
+        cmocka_unit_test(quantized_reductions_hold_what_was_predicted),
         cmocka_unit_test(padded_experts_hold_what_was_predicted),
         cmocka_unit_test(every_optimizer_keeps_what_was_predicted),
         cmocka_unit_test(types_of_a_plan_take_what_was_predicted)};

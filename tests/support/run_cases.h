@@ -53,6 +53,13 @@ bool ms_run_case_quantize_gathers(ms_run_case *c, long number);
  * represent exactly, is within `how` of one rank's; prints differences beyond. */
 bool ms_run_agrees_on_codes(ms_ctx *cx, const ms_run_case *c,
                             const ms_run_tolerance *how);
+/* Reduces a case's gradients in 8 or 4 bits; false if it does not reduce them to shards in
+ * each micro-batch, or over replicas too. */
+bool ms_run_case_quantize_reductions(ms_run_case *c, long number);
+/* Whether in the first step of a case that reduces gradients in 8 bits the loss is that of
+ * one rank, gradients are off by what rounding of their blocks explains, and with 4 bits by
+ * as much more as codes are coarser; prints what is not. */
+bool ms_run_agrees_within_codes(ms_ctx *cx, const ms_run_case *c);
 /* Makes a case recompute a set of its model's modules, set by `number`, and in every
  * second case overlap shared experts, if there are any and their tokens are exchanged. */
 void ms_run_case_choose_modules(ms_run_case *c, long number);
