@@ -44,12 +44,13 @@ void MS_TYPED(ms_cpu_permute)(const ms_op_call *call)
     row_order o = begin_rows(call, call->in[1], ms_local_last(call->in[0]));
     const ms_real *x = ms_cpu_in(call, 0);
     ms_real *rows = ms_cpu_out(call, 0);
-    for (long token = 0; token < o.num_tokens; token++)
+    for (long token = 0; token < o.num_tokens; token++) {
         for (long slot = 0; slot < o.num_chosen; slot++) {
             long row = next_row(&o, token, slot);
             if (row >= 0)
                 memcpy(rows + row, x + token * o.width, (size_t)o.width * sizeof *rows);
         }
+    }
 }
 
 void MS_TYPED(ms_cpu_permute_grad)(const ms_op_call *call)
@@ -80,12 +81,13 @@ void MS_TYPED(ms_cpu_unpermute)(const ms_op_call *call)
     const ms_real *rows = ms_cpu_in(call, 0), *weight = ms_cpu_in(call, 1);
     ms_real *y = ms_cpu_out(call, 0);
     memset(y, 0, (size_t)call->out[0]->count * sizeof *y);
-    for (long token = 0; token < o.num_tokens; token++, y += o.width)
+    for (long token = 0; token < o.num_tokens; token++, y += o.width) {
         for (long slot = 0; slot < o.num_chosen; slot++) {
             long row = next_row(&o, token, slot);
             if (row >= 0)
                 add_scaled(y, rows + row, weight[token * o.num_chosen + slot], o.width);
         }
+    }
 }
 
 MS_WIDE static double scale_and_dot(ms_real *restrict to, const ms_real *restrict g,

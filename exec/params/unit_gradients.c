@@ -161,15 +161,16 @@ ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit)
         ms_segment *s = unit->segments[i];
         if (!ms_segment_has_gradient_shards(s) || s->grads == NULL)
             continue;
-        if (ms_segment_sent_bytes(rank, s) > 0)
+        if (ms_segment_sent_bytes(rank, s) > 0) {
             MS_TRY(ms_unit_add_quantized(rank, unit, i));
-        else
+        } else {
             ms_unit_convert(rank, &(ms_conversion){.to_scalar = precision->gradient,
                                                    .from_scalar = precision->comm,
                                                    .to = s->grads,
                                                    .from = reduced_buffer(unit, i),
                                                    .adds = !s->is_shard_empty,
                                                    .count = ms_range_length(s->own)});
+        }
         s->is_shard_empty = false;
     }
     unit->buffers->gradient_holder = NULL;

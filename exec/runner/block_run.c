@@ -25,7 +25,7 @@ const ms_local *ms_block_shapes(const ms_rank *rank, const ms_program *program)
         shapes[t] = ms_world_local(rank->world, program, t, rank->place);
         shapes[t].scalar = (unsigned char)ms_rank_scalar(rank, program, t);
         shapes[t].bytes = (double)shapes[t].count * element_bytes(rank, program, t);
-        if (program->tensors[t].received) /* with values: of as many rows as arrive */
+        if (program->tensors[t].received)
             shapes[t].bytes *= 1.0 + program->key.expert_excess_frac;
     }
     return shapes;

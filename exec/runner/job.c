@@ -76,8 +76,8 @@ static const long *make_positions(ms_arena *arena, const ms_plan *plan)
     return positions;
 }
 
-/* What experts keep of the tokens of each rank of the plan; of those of another plan's ranks
- * in a run on one rank, which stores them in order. NULL: all. */
+/* Makes the limit of what experts keep of the tokens of each rank of the plan, or of another
+ * plan's ranks in a run on one rank, which stores them in order. NULL: there is none. */
 static const ms_capacity *make_capacity(ms_arena *arena, const ms_plan *plan,
                                         const ms_plan *grouped_as)
 {

@@ -413,24 +413,6 @@ static void host_memory_holds_what_was_predicted(void **state)
     check_cases(NUM_CASES, MS_REAL_FP32, true, offload_and_recompute);
 }
 
-static void bases_in_nf4_keep_what_was_predicted(void **state)
-{
-    (void)state;
-    int num_wrong = 0, num_compared = 0;
-    for (long i = 0; i < NUM_CASES / 2; i++) {
-        ms_ctx cx = {.arena = ms_arena_open()};
-        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 24, i, 0);
-        const habits how = {&ms_backend_loop, MS_REAL_FP32, false, false};
-        ms_run_case_quantize_base(&c, i);
-        if (!agrees(&cx, &c, &how, &num_compared)) {
-            printf("that was case %ld\n", i);
-            num_wrong++;
-        }
-        ms_arena_close(cx.arena);
-    }
-    ASSERT_INT(num_wrong, 0);
-}
-
 /* Matrices of whole groups of 16384 elements on every rank: no byte is rounded, and peaks
  * contain the copy of the matrix in use. */
 static void whole_groups_of_nf4_are_predicted_to_the_byte(void **state)
@@ -466,20 +448,18 @@ static void whole_groups_of_nf4_are_predicted_to_the_byte(void **state)
     }
 }
 
-/* Buffers of what is quantized have both forms. Scales of begun blocks are rounded up, 4
- * bytes in each shard of a segment. */
-static void check_quantized(uint64_t seed, ms_real_type type,
-                            bool (*quantize)(ms_run_case *, long))
+/* Cases that `change` can be made to; returns the number that were compared to the byte. */
+static int check_some(uint64_t seed, long num, const habits *how,
+                      bool (*change)(ms_run_case *, long))
 {
     int num_wrong = 0, num_run = 0, num_compared = 0;
-    for (long i = 0; i < NUM_CASES; i++) {
+    for (long i = 0; i < num; i++) {
         ms_ctx cx = {.arena = ms_arena_open()};
         ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, seed, i, 0);
-        const habits how = {&ms_backend_loop, type, true, false};
-        c.plan.compute = ms_measure_dtype(type);
-        if (quantize(&c, i)) {
+        c.plan.compute = ms_measure_dtype(how->type);
+        if (change(&c, i)) {
             num_run++;
-            if (!agrees(&cx, &c, &how, &num_compared)) {
+            if (!agrees(&cx, &c, how, &num_compared)) {
                 printf("that was case %ld\n", i);
                 num_wrong++;
             }
@@ -487,9 +467,32 @@ static void check_quantized(uint64_t seed, ms_real_type type,
         ms_arena_close(cx.arena);
     }
     ASSERT_INT(num_wrong, 0);
-    assert_true(20 * num_run > NUM_CASES);
+    assert_true(20 * num_run > num);
+    return num_compared;
 }
 
+static bool quantize_base(ms_run_case *c, long number)
+{
+    ms_run_case_quantize_base(c, number);
+    return true;
+}
+
+static void bases_in_nf4_keep_what_was_predicted(void **state)
+{
+    (void)state;
+    const habits how = {&ms_backend_loop, MS_REAL_FP32, false, false};
+    (void)check_some(24, NUM_CASES / 2, &how, quantize_base);
+}
+
+static void check_quantized(uint64_t seed, ms_real_type type,
+                            bool (*quantize)(ms_run_case *, long))
+{
+    const habits how = {&ms_backend_loop, type, true, false};
+    (void)check_some(seed, NUM_CASES, &how, quantize);
+}
+
+/* Buffers of what is quantized have both forms. Scales of begun blocks are rounded up, 4
+ * bytes in each shard of a segment. */
 static void quantized_gathers_hold_what_was_predicted(void **state)
 {
     (void)state;
@@ -522,52 +525,31 @@ static bool pad_experts(ms_run_case *c, long number)
 static void padded_experts_hold_what_was_predicted(void **state)
 {
     (void)state;
-    int num_wrong = 0, num_run = 0, num_compared = 0;
-    for (long i = 0; i < 2 * NUM_CASES; i++) {
-        ms_ctx cx = {.arena = ms_arena_open()};
-        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 26, i, 0);
-        const habits how = {&ms_backend_loop, MS_REAL_FP32, false, false};
-        if (pad_experts(&c, i)) {
-            num_run++;
-            if (!agrees(&cx, &c, &how, &num_compared)) {
-                printf("that was case %ld\n", i);
-                num_wrong++;
-            }
-        }
-        ms_arena_close(cx.arena);
-    }
-    ASSERT_INT(num_wrong, 0);
-    assert_true(2 * num_run > NUM_CASES && 2 * num_compared > num_run);
+    const habits how = {&ms_backend_loop, MS_REAL_FP32, false, false};
+    assert_true(4 * check_some(26, 2 * NUM_CASES, &how, pad_experts) > NUM_CASES);
 }
 
 /* Every optimizer's moments in all types, sums and scales; with adapters now and then, and
  * now and then in host memory. */
+static bool choose_optimizer(ms_run_case *c, long number)
+{
+    static const ms_storage stored[] = {MS_STORE_DEFAULT, MS_STORE_BF16, MS_STORE_INT8,
+                                        MS_STORE_FP32};
+    c->plan.optimizer = (ms_optimizer)(number % MS_NUM_OPTIMIZERS);
+    c->plan.optimizer_dtype = stored[number / MS_NUM_OPTIMIZERS % 4];
+    ms_run_case_settle_moments(c);
+    if (number % 7 == 0)
+        ms_run_case_adapt(c, number);
+    if (number % 5 == 0)
+        ms_run_case_offload(c, number);
+    return true;
+}
+
 static void every_optimizer_keeps_what_was_predicted(void **state)
 {
     (void)state;
-    static const ms_storage stored[] = {MS_STORE_DEFAULT, MS_STORE_BF16, MS_STORE_INT8,
-                                        MS_STORE_FP32};
-    int num_wrong = 0, num_compared = 0;
-    for (long i = 0; i < NUM_CASES; i++) {
-        ms_ctx cx = {.arena = ms_arena_open()};
-        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 23, i, 0);
-        const habits how = {&ms_backend_loop, MS_REAL_FP32, true, true};
-        c.plan.optimizer = (ms_optimizer)(i % MS_NUM_OPTIMIZERS);
-        c.plan.optimizer_dtype = stored[i / MS_NUM_OPTIMIZERS % 4];
-        ms_run_case_settle_moments(&c);
-        if (i % 7 == 0)
-            ms_run_case_adapt(&c, i);
-        if (i % 5 == 0)
-            ms_run_case_offload(&c, i);
-        if (!agrees(&cx, &c, &how, &num_compared)) {
-            printf("that was case %ld with %s\n", i,
-                   ms_optimizer_names[c.plan.optimizer]);
-            num_wrong++;
-        }
-        ms_arena_close(cx.arena);
-    }
-    ASSERT_INT(num_wrong, 0);
-    assert_true(4 * num_compared > NUM_CASES);
+    const habits how = {&ms_backend_loop, MS_REAL_FP32, true, true};
+    assert_true(4 * check_some(23, NUM_CASES, &how, choose_optimizer) > NUM_CASES);
 }
 
 /* Weights, gradients, messages and states in types of the plan's own. */

@@ -136,7 +136,7 @@ static ms_run_case serial_case(const ms_run_case *c)
     serial.plan.lora_targets = c->plan.lora_targets;
     serial.plan.optimizer = c->plan.optimizer;
     serial.plan.optimizer_dtype = c->plan.optimizer_dtype;
-    if (c->plan.expert_capacity > 0.0) { /* of the tokens of a rank in a micro-batch */
+    if (c->plan.expert_capacity > 0.0) {
         serial.plan.microbatch = c->plan.microbatch;
         serial.plan.expert_capacity = c->plan.expert_capacity;
         serial.grouped_as = &c->plan;
