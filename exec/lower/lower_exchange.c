@@ -236,7 +236,7 @@ ms_status ms_lower_exchange(ms_rank *rank, const ms_op_call *call)
     const ms_routing *routing = call->routing;
     bool inverse = call->node->inverse;
     char *rows = inverse ? call->out[0]->data : call->in[0]->data, *spaced;
-    if (routing->kept == routing->sent || !rank->backend->has_values)
+    if (!rank->backend->has_values || routing->kept == routing->sent)
         return exchange(rank, call, rows);
     long num = 0;
     for (long i = 0; i < routing->num_sources * routing->num_experts; i++)
