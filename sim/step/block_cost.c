@@ -430,6 +430,17 @@ static const ms_bill *layer_of(const ms_bill_set *bills, unsigned modes)
     return bills->layer[0][mode];
 }
 
+/* Bytes of the mask of attention that Megatron-LM's data loader makes unless told
+ * otherwise, whether or not a kernel reads it: a rank keeps the part of its queries.
+ * Source: megatron/training/utils.py, get_batch_on_this_tp_rank, get_batch_on_this_cp_rank;
+ * --no-create-attention-mask-in-dataloader (from memory). */
+static double mask_bytes(const ms_workload *workload, const ms_plan *plan)
+{
+    double keys = (double)workload->sequence_length;
+    double queries = keys * (double)plan->microbatch / (double)plan->size[MS_CP];
+    return workload->stack->makes_mask ? keys * queries : 0.0;
+}
+
 void ms_block_costs_price(const ms_workload *workload, const ms_bill_set *bills,
                           const ms_links *links, const ms_plan *plan, unsigned modes,
                           ms_block_costs *out)
@@ -455,5 +466,6 @@ void ms_block_costs_price(const ms_workload *workload, const ms_bill_set *bills,
         }
     }
     out->head_params = bills->head.head_params;
+    out->mask_bytes = mask_bytes(workload, plan);
     ms_message_price(workload, bills, links, out);
 }

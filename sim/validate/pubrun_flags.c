@@ -30,8 +30,11 @@ static void take_switch(const char *flag, const char *name, bool *is_on)
 static const char *take_flag(ms_arena *arena, const char *flag, ms_pubrun_cells *c)
 {
     const char *value;
-    if (has_value(flag, "attention-backend", &value) && c->flash_attention < 0)
-        c->flash_attention = begins(value, "unfused") ? 0 : 1;
+    if (has_value(flag, "attention-backend", &value)) {
+        c->names_flash_attention = begins(value, "flash");
+        if (c->flash_attention < 0)
+            c->flash_attention = begins(value, "unfused") ? 0 : 1;
+    }
     if (has_value(flag, "transformer-impl", &value)) {
         /* the implementation without Transformer Engine has no fused attention; its
          * experts may be Transformer Engine's, as a test's name then says */
@@ -81,8 +84,8 @@ const char *ms_pubrun_take_flags(ms_arena *arena, ms_pubrun_cells *cells)
         return NULL;
     /* defaults of Megatron-LM's flags; a test's name tells the other choice of the mask */
     cells->lacks_grouping = strstr(at, "moe-grouped-gemm=True") == NULL;
-    cells->makes_mask =
-        cells->model == NULL || strstr(cells->model, "no_create_attention_mask") == NULL;
+    cells->lacks_mask =
+        cells->model != NULL && strstr(cells->model, "no_create_attention_mask") != NULL;
     for (at += strlen("flags: "); *at != '\0' && reason == NULL;) {
         reason = take_flag(arena, at, cells);
         at += strcspn(at, ";");
