@@ -51,7 +51,7 @@ static recomputed make_recomputed(ms_explore_level *l, ms_layer_mode mode,
                                     num_microbatches) +
             ms_held_output_bytes(stack, r.stages, run, num_microbatches);
         ms_rank_load_states(r.stages, run, buffer_bytes, &r.loads[i]);
-        r.loads[i].mask_bytes = l->priced->blocks.mask_bytes;
+        r.loads[i].held_bytes = l->priced->blocks.held_bytes;
         r.loads[i].is_only_backward = num_microbatches == 1;
     }
     return r;

@@ -53,7 +53,7 @@ typedef struct ms_rank_load {
     double logits_bytes;     /* logits at the peak */
     double head_grad_bytes;  /* gradient of the head's matrix at the peak */
     double buffer_bytes;     /* buffers of pipeline messages */
-    double mask_bytes;       /* mask of attention, ms_block_costs.mask_bytes */
+    double held_bytes;       /* buffers that outlive layers, ms_block_costs.held_bytes */
     double host_bytes;       /* most bytes of activations in host memory */
     bool is_only_backward;   /* the step has one micro-batch: no gradients before it */
 } ms_rank_load;

@@ -49,6 +49,8 @@ static const char *take_flag(ms_arena *arena, const char *flag, ms_pubrun_cells 
         c->last_rank_layers = strtol(value, NULL, 10);
     if (has_value(flag, "num-distributed-optimizer-instances", &value))
         c->optimizer_instances = strtol(value, NULL, 10);
+    if (has_value(flag, "moe-token-dispatcher-type", &value))
+        c->gathers_tokens = begins(value, "allgather");
     take_switch(flag, "cross-entropy-loss-fusion", &c->fuses_loss);
     take_switch(flag, "deterministic-mode", &c->is_deterministic);
     take_switch(flag, "qk-layernorm", &c->qk_norm);
@@ -84,6 +86,7 @@ const char *ms_pubrun_take_flags(ms_arena *arena, ms_pubrun_cells *cells)
         return NULL;
     /* defaults of Megatron-LM's flags; a test's name tells the other choice of the mask */
     cells->lacks_grouping = strstr(at, "moe-grouped-gemm=True") == NULL;
+    cells->gathers_tokens = cells->experts > 1;
     cells->lacks_mask =
         cells->model != NULL && strstr(cells->model, "no_create_attention_mask") != NULL;
     for (at += strlen("flags: "); *at != '\0' && reason == NULL;) {

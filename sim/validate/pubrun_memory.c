@@ -106,6 +106,8 @@ const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *
     ms_stack changed = *run->stack;
     const char *reason = NULL;
     set_libraries(cells, &changed);
+    if (cells->gathers_tokens)
+        run->plan.dispatcher = MS_DISPATCH_ALL_GATHER;
     /* Megatron Core's fused_cross_entropy.py: bf16 logits, their fp32 copy less the
      * largest, and its exponentials are alive at once */
     /* torchtune's modules/loss/ce_chunked_output_loss.py: all logits in 16 bits, their

@@ -29,6 +29,7 @@ typedef struct ms_pubrun_cells {
     bool names_flash_attention;    /* FlashAttention itself, not any fused kernel */
     bool lacks_engine;             /* no layer is Transformer Engine's */
     bool lacks_grouping;           /* products of experts are not grouped */
+    bool gathers_tokens;           /* experts' tokens come by an all-gather */
     bool lacks_mask;               /* the data loader makes no mask of attention */
     long expert_tensor;            /* tp ranks that share an expert */
     const char *recompute_modules; /* names of modules (ms_module_names); NULL: none */
