@@ -87,8 +87,8 @@ const char *ms_pubrun_take_flags(ms_arena *arena, ms_pubrun_cells *cells)
     /* defaults of Megatron-LM's flags; a test's name tells the other choice of the mask */
     cells->lacks_grouping = strstr(at, "moe-grouped-gemm=True") == NULL;
     cells->gathers_tokens = cells->experts > 1;
-    cells->lacks_mask =
-        cells->model != NULL && strstr(cells->model, "no_create_attention_mask") != NULL;
+    cells->makes_mask =
+        cells->model == NULL || strstr(cells->model, "no_create_attention_mask") == NULL;
     for (at += strlen("flags: "); *at != '\0' && reason == NULL;) {
         reason = take_flag(arena, at, cells);
         at += strcspn(at, ";");

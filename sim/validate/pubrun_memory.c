@@ -83,7 +83,7 @@ bool ms_pubrun_times_offload(const ms_pubrun *run)
 static void set_libraries(const ms_pubrun_cells *cells, ms_stack *stack)
 {
     stack->deterministic = cells->is_deterministic;
-    stack->makes_mask = stack->makes_mask && !cells->lacks_mask;
+    stack->makes_mask = stack->makes_mask || cells->makes_mask;
     if (cells->names_flash_attention)
         stack->attention = MS_ATTENTION_FA2;
     if (cells->lacks_engine)
@@ -98,8 +98,8 @@ const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *
     const char *flags = ms_plain_text(notes->arena, cells->compile);
     bool chunks_loss = strstr(flags, "chunkedcrossentropy") != NULL;
     bool has_libraries = cells->is_deterministic || cells->lacks_engine ||
-                         cells->lacks_grouping || cells->lacks_mask ||
-                         cells->names_flash_attention;
+                         cells->lacks_grouping || cells->makes_mask ||
+                         cells->gathers_tokens || cells->names_flash_attention;
     if (cells->optimizer == NULL && cells->offload == NULL && !cells->fuses_loss &&
         !chunks_loss && !has_libraries)
         return NULL;
@@ -130,7 +130,7 @@ const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *
         notes->arena, "%s/%d/%d/%d/%d/%d/%d/%d",
         cells->optimizer != NULL ? cells->optimizer : "", cells->fuses_loss, chunks_loss,
         cells->is_deterministic, cells->lacks_engine, cells->lacks_grouping,
-        cells->lacks_mask, cells->names_flash_attention);
+        cells->makes_mask, cells->names_flash_attention);
     run->stack = ms_pubrun_store_variant(store, run->stack, change, &changed);
     return reason;
 }

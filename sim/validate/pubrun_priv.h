@@ -30,7 +30,7 @@ typedef struct ms_pubrun_cells {
     bool lacks_engine;             /* no layer is Transformer Engine's */
     bool lacks_grouping;           /* products of experts are not grouped */
     bool gathers_tokens;           /* experts' tokens come by an all-gather */
-    bool lacks_mask;               /* the data loader makes no mask of attention */
+    bool makes_mask;               /* the data loader makes the mask of attention */
     long expert_tensor;            /* tp ranks that share an expert */
     const char *recompute_modules; /* names of modules (ms_module_names); NULL: none */
     /* notes on counts that were read from words: "tp \"TP4\" read as 4"; NULL if none */
