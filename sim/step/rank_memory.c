@@ -348,7 +348,7 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
     parts[MS_MEMORY_LOGITS] = load->logits_bytes;
     parts[MS_MEMORY_GATHERED_PARAMS] = gathered_bytes(workload, load, sharding, shards);
     parts[MS_MEMORY_COMM_BUFFERS] = load->buffer_bytes;
-    parts[MS_MEMORY_CONTEXT] = workspace_bytes(workload, load) + load->held_bytes;
+    parts[MS_MEMORY_CONTEXT] = workspace_bytes(workload, load);
     double allocated = 0.0;
     for (int i = 0; i <= MS_MEMORY_CONTEXT; i++)
         allocated += parts[i];

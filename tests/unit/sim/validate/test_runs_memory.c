@@ -242,6 +242,17 @@ static void kernels_keep_copies(void **state)
                 0);
 }
 
+/* 2048 tokens of each of 4 ranks, 512 values, once for all layers. */
+static void gathered_tokens_have_one_buffer(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_pubrun *sends = changed_row(
+        cx, "mct-280", "flags: ", "flags: moe-token-dispatcher-type=alltoall; ");
+    ASSERT_NEAR(peak_bytes(memory_row(cx, "mct-280")) - peak_bytes(sends),
+                4 * 2048 * 512 * 2.0, 0);
+}
+
 static void norms_of_queries_and_keys_are_read(void **state)
 {
     (void)state;
@@ -316,6 +327,7 @@ int main(void)
         cmocka_unit_test(flags_tell_which_libraries_take_memory),
         cmocka_unit_test(the_mask_of_the_data_loader_is_counted),
         cmocka_unit_test(kernels_keep_copies),
+        cmocka_unit_test(gathered_tokens_have_one_buffer),
         cmocka_unit_test(norms_of_queries_and_keys_are_read),
         cmocka_unit_test(modules_in_flags_are_read),
         cmocka_unit_test(unknown_states_leave_the_time),
