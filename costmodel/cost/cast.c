@@ -340,7 +340,7 @@ static bool is_weighed_apart(const ms_program *program, int tensor)
            strchr(program->tensors[tensor].dims, MS_DIM_ROWS) != NULL;
 }
 
-/* What is saved of experts' results beside their weighted activations, as a share of the
+/* Experts' results that are saved beside their weighted activations, as a share of the
  * rows that come back to their tokens' rank: with deterministic algorithms index_add adds
  * rows to tokens, and autograd saves the rows that it adds (Megatron Core, moe_utils.py,
  * unpermute; torch/csrc/autograd, IndexAddBackward0; from memory). Where tokens are

@@ -223,7 +223,7 @@ static double bytes_of_switch(const ms_pubrun *run, size_t offset)
     return peak_bytes(run) - peak_bytes(&changed);
 }
 
-/* With FlashAttention 12 layers keep results of 4096 tokens and 512 values twice: on A100,
+/* FlashAttention makes 12 layers keep results of 4096 tokens and 512 values twice: on A100,
  * but not with cuDNN's kernel on H100. Deterministic algorithms keep as many rows of
  * experts a layer, gathered for two ranks that share them; on A100 the workspaces of
  * cuBLAS are those of Hopper, too. */
