@@ -389,6 +389,7 @@ static void frozen_weights_have_no_states(void **state)
 {
     (void)state;
     check_cases(NUM_CASES / 2, MS_REAL_FP32, false, ms_run_case_adapt);
+    check_cases(NUM_CASES / 2, MS_REAL_BF16, false, ms_run_case_adapt);
 }
 
 /* Host memory has what was predicted, and the device what is left: with recomputation of
@@ -460,15 +461,20 @@ static void whole_groups_of_nf4_are_predicted_to_the_byte(void **state)
 }
 
 /* Gathers in 8 and 4 bits: buffers have both forms. Scales of begun blocks are rounded
- * up, 4 bytes in each shard of a segment. */
+ * up, 4 bytes in each shard of a segment. Half of the cases state types. */
 static void quantized_gathers_hold_what_was_predicted(void **state)
 {
     (void)state;
     int num_wrong = 0, num_run = 0, num_compared = 0;
     for (long i = 0; i < NUM_CASES; i++) {
         ms_ctx cx = {.arena = ms_arena_open()};
+        ms_rng rng = ms_rng_split(ms_rng_seed(26), (uint64_t)i);
         ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 25, i, 0);
-        const habits how = {&ms_backend_loop, MS_REAL_FP32, true, false};
+        const habits how = {&ms_backend_loop, i % 8 < 4 ? MS_REAL_FP32 : MS_REAL_BF16,
+                            true, false};
+        c.plan.compute = ms_measure_dtype(how.type);
+        if (i % 4 < 2)
+            ms_run_case_choose_types(&c, how.type, &rng);
         if (ms_run_case_quantize_gathers(&c, i)) {
             num_run++;
             if (!agrees(&cx, &c, &how, &num_compared)) {
