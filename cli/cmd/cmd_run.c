@@ -304,8 +304,8 @@ static ms_status check_against(request *r, const ms_plan *plan, ms_workload *wor
     how.first_recorded_step = how.num_steps; /* the reference run records no times */
     const ms_backend *backend = ms_backend_find("loop");
     bool other_kernels = r->choice.backend->on_gpu;
-    ms_run_check_tolerance tolerance =
-        ms_run_check_tolerance_of(rounds_as(r), other_kernels);
+    ms_run_check_tolerance tolerance = ms_run_check_tolerance_of(
+        rounds_as(r), other_kernels, workload->model->num_layers);
     if (ms_plan_has_moment_blocks(&r->plan)) /* they end where shards do */
         tolerance.later_loss = tolerance.weight = INFINITY;
     how.grouped_as = &r->plan;

@@ -334,10 +334,6 @@ static void note_no_effect(ms_ctx *cx, const ms_run_flags *f, const ms_model *mo
 {
     if (f->balanced_routing && model->moe.num_experts == 0)
         ms_note(cx, "--balanced-routing has no effect: %s has no experts", model->name);
-    if (f->seed.given && f->tokens != NULL && f->load_weights != NULL)
-        ms_note(cx, "--seed has no effect: tokens and weights are from files");
-    if (f->deviation.given && f->load_weights != NULL)
-        ms_note(cx, "--init-std has no effect: weights are from %s", f->load_weights);
 }
 
 ms_status ms_run_flags_options(ms_ctx *cx, const ms_run_flags *f, const ms_plan *plan,

@@ -5,6 +5,7 @@
 #include "costmodel/plan/plan_field.h"
 #include "exec/core/plan_types.h"
 #include "exec/cpu/gemm.h"
+#include "exec/runner/loaded_weights.h"
 #include "exec/runner/model_features.h"
 #include "exec/runner/outcome_collect.h"
 #include "exec/runner/whole_weights.h"
@@ -16,6 +17,7 @@
 
 typedef struct run {
     ms_job job;
+    const ms_safe_file *load; /* initial weights; NULL: random ones */
     ms_outcome *out;
     ms_collection weights, gradients, updated;
     bool *carried; /* (ranks): whether this process runs the rank */
@@ -60,7 +62,7 @@ static void store_outcome(run *state, ms_rank_run *r)
 static ms_status initialise(const run *state, ms_rank_run *r)
 {
     const ms_runner_options *options = state->job.options;
-    const ms_safe_file *load = options->load;
+    const ms_safe_file *load = state->load;
     for (int i = 0; i < r->num_blocks && r->rank.backend->has_values; i++) {
         ms_param_unit *unit = r->blocks[i]->unit;
         MS_TRY(ms_rank_run_go_on(r));
@@ -522,6 +524,7 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
     MS_TRY(ms_job_check_records(cx, &state.job));
     make_collections(cx, &state);
     open_outcome(cx, &state, out);
+    MS_TRY(ms_loaded_weights_make(cx, &state.job, out, &state.load));
     job->interrupted = options->interrupted;
     ms_status status = job->backend->run(cx, job, rank_main, &state);
     out->broken_off = status == MS_EINTERRUPTED;

@@ -42,7 +42,8 @@ typedef struct ms_runner_options {
         /* which whole tensors the outcome shall contain: initial weights, first step's
          * gradients, weights after the last step */
         wants_updated;
-    const ms_safe_file *load; /* initial weights; NULL: random ones */
+    /* initial weights; NULL: random ones, those of adapters too if the file has none */
+    const ms_safe_file *load;
     /* index of the first measured and recorded step; earlier ones are warm-up */
     long first_recorded_step;
     bool replays; /* the backend carries one rank alone: the outcome has its actions */
@@ -72,6 +73,13 @@ enum {
     MS_NUM_STEP_ENDS
 };
 
+/* How a file of initial weights (ms_runner_options.load) differs from the run's weights. */
+typedef struct ms_loaded_weights {
+    int num_drawn;            /* tensors of adapters that it lacks: all of them, or 0 */
+    int num_unread;           /* tensors that are no weight of the run */
+    const char *first_unread; /* the first one's name; NULL: none */
+} ms_loaded_weights;
+
 typedef struct ms_outcome {
     /* steps finished by all ranks of this process; fewer than num_steps if interrupted */
     long steps_done;
@@ -92,6 +100,7 @@ typedef struct ms_outcome {
     double *action_s;
     /* whole tensors that were wanted, in the process of rank 0 */
     ms_safe_file weights, gradients, updated;
+    ms_loaded_weights loaded;
 } ms_outcome;
 
 /* MS_EINPUT with the first choice of the plan that no run executes, such as CUDA

@@ -396,6 +396,7 @@ static void frozen_weights_have_no_states(void **state)
 {
     (void)state;
     check_cases(NUM_CASES / 2, MS_REAL_FP32, false, ms_run_case_adapt);
+    check_cases(NUM_CASES / 2, MS_REAL_BF16, false, ms_run_case_adapt);
 }
 
 /* Host memory has what was predicted, and the device what is left: with recomputation of
@@ -491,12 +492,20 @@ static void check_quantized(uint64_t seed, ms_real_type type,
     (void)check_some(seed, NUM_CASES, &how, quantize);
 }
 
+/* Half of the cases have weights in bf16. */
+static bool quantize_gathers(ms_run_case *c, long number)
+{
+    if (number / 2 % 2 == 0)
+        c->plan.param_dtype = MS_STORE_BF16;
+    return ms_run_case_quantize_gathers(c, number);
+}
+
 /* Buffers of what is quantized have both forms. Scales of begun blocks are rounded up, 4
  * bytes in each shard of a segment. */
 static void quantized_gathers_hold_what_was_predicted(void **state)
 {
     (void)state;
-    check_quantized(25, MS_REAL_FP32, ms_run_case_quantize_gathers);
+    check_quantized(25, MS_REAL_FP32, quantize_gathers);
 }
 
 /* Gradients are summed in fp32 beside the type of computation, in which they are sent. */
@@ -507,26 +516,13 @@ static void quantized_reductions_hold_what_was_predicted(void **state)
     check_quantized(28, MS_REAL_BF16, ms_run_case_quantize_reductions);
 }
 
-/* Gives experts room for a whole number of rows of each rank's tokens, as many as more or
- * fewer copies than the mean; false if there are none. */
-static bool pad_experts(ms_run_case *c, long number)
-{
-    ms_plan *plan = &c->plan;
-    double rows = (double)(1 + number % 5);
-    double copies =
-        (double)(plan->microbatch * plan->sequence_length /
-                 (plan->size[MS_CP] * plan->size[MS_TP]) * c->model->moe.top_k);
-    plan->pad_experts = true;
-    plan->expert_capacity = rows * (double)c->model->moe.num_experts / copies;
-    return c->model->moe.num_experts > 0;
-}
-
 /* Padded experts have as many rows as predicted, wherever the router sends tokens. */
 static void padded_experts_hold_what_was_predicted(void **state)
 {
     (void)state;
     const habits how = {&ms_backend_loop, MS_REAL_FP32, false, false};
-    assert_true(4 * check_some(26, 2 * NUM_CASES, &how, pad_experts) > NUM_CASES);
+    assert_true(4 * check_some(26, 2 * NUM_CASES, &how, ms_run_case_fill_experts) >
+                NUM_CASES);
 }
 
 /* Every optimizer's moments in all types, sums and scales; with adapters now and then, and

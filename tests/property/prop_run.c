@@ -57,6 +57,12 @@ static void adapters_equal_those_of_one_rank(void **state)
     check_changed(&ms_run_fp64, ms_run_case_adapt, "adapters");
 }
 
+static void adapters_in_bf16_are_near_one_rank_in_fp32(void **state)
+{
+    (void)state;
+    check_changed(&ms_run_bf16, ms_run_case_adapt, "adapters in bf16");
+}
+
 /* QLoRA: a base in NF4 is what its restored values are in a run on one rank. */
 static void bases_in_nf4_equal_their_restored_weights(void **state)
 {
@@ -171,6 +177,7 @@ int main(void)
         cmocka_unit_test(random_plans_in_bf16_are_near_one_rank_in_fp32),
         cmocka_unit_test(random_plans_in_fp8_are_near_one_rank_in_fp32),
         cmocka_unit_test(adapters_equal_those_of_one_rank),
+        cmocka_unit_test(adapters_in_bf16_are_near_one_rank_in_fp32),
         cmocka_unit_test(bases_in_nf4_equal_their_restored_weights),
         cmocka_unit_test(limited_experts_equal_those_of_one_rank),
         cmocka_unit_test(quantized_gathers_keep_what_codes_represent),

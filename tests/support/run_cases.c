@@ -306,6 +306,18 @@ bool ms_run_agrees_within_codes(ms_ctx *cx, const ms_run_case *c)
     return ok;
 }
 
+bool ms_run_case_fill_experts(ms_run_case *c, long number)
+{
+    ms_plan *plan = &c->plan;
+    double rows = (double)(1 + number % 5);
+    double copies =
+        (double)(plan->microbatch * plan->sequence_length /
+                 (plan->size[MS_CP] * plan->size[MS_TP]) * c->model->moe.top_k);
+    plan->pad_experts = true;
+    plan->expert_capacity = rows * (double)c->model->moe.num_experts / copies;
+    return c->model->moe.num_experts > 0;
+}
+
 void ms_run_case_choose_modules(ms_run_case *c, long number)
 {
     const ms_model *model = c->model;
