@@ -36,6 +36,8 @@ static const op_type types[] = {
     {MS_OP_NORM, "bsgd,gd>bsgd", "..>. b.>b s.>s", ""},
     {MS_OP_NORM_GRAD, "bsnd,nd,bsnd>bsnd,nd", "...>.. b.b>b+ s.s>s+ ..+>++", ""},
     {MS_OP_NORM_GRAD, "bsgd,gd,bsgd>bsgd,gd", "...>.. b.b>b+ s.s>s+ ..+>++", ""},
+    {MS_OP_NORM_GRAD, "bsnd,nd,bsnd>bsnd", "...>. b.b>b s.s>s ..+>+", ""},
+    {MS_OP_NORM_GRAD, "bsgd,gd,bsgd>bsgd", "...>. b.b>b s.s>s ..+>+", ""},
     {MS_OP_NORM_GRAD, "_,$,=>=,$|,$", "...>..|. #.#>#+|+ ..+>++|+", ""},
     {MS_OP_NORM_GRAD, "_,$,=>=", "...>. #.#># ..+>+", ""},
     {MS_OP_ROTARY, "_>=", ".>. #># +>+", ""},

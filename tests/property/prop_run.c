@@ -5,6 +5,8 @@
 #include "tests/support/wide_plans.h"
 #include "tests/test.h"
 
+#include <math.h>
+
 #define NUM_PLANS TEST_CASES(150, 24) /* random plans in each of fp64 and fp32 */
 
 static void random_plans_equal_one_rank_in_fp64(void **state)
@@ -57,10 +59,14 @@ static void adapters_equal_those_of_one_rank(void **state)
     check_changed(&ms_run_fp64, ms_run_case_adapt, "adapters");
 }
 
+/* Beside the 11 results that are rounded on a way through a layer (docs/formulas 12.8), its
+ * four linear layers have three more each: of A, of B, and the sum. */
 static void adapters_in_bf16_are_near_one_rank_in_fp32(void **state)
 {
     (void)state;
-    check_changed(&ms_run_bf16, ms_run_case_adapt, "adapters in bf16");
+    ms_run_tolerance how = ms_run_bf16;
+    how.gradients *= sqrt((11.0 + 4.0 * 3.0) / 11.0);
+    check_changed(&how, ms_run_case_adapt, "adapters in bf16");
 }
 
 /* QLoRA: a base in NF4 is what its restored values are in a run on one rank. */

@@ -186,7 +186,7 @@ static ms_outcome first_step(ms_ctx *cx, const ms_model *model, ms_real_type typ
     return out;
 }
 
-/* What tp changes in bf16 is rounding: one rank is as far from fp32. */
+/* The effect of tp in bf16 is rounding: one rank is as far from fp32. */
 static void ranks_in_bf16_are_as_far_from_fp32_as_one(void **state)
 {
     (void)state;
