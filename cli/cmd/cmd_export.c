@@ -13,7 +13,7 @@ typedef struct export_options {
 
 static const ms_option export_table[] = {
     MS_OPT_TEXT(export_options, format, "--format", "NAME",
-                "framework whose words the plan takes: megatron (required)"),
+                "framework whose words the plan takes: megatron, torchtitan (required)"),
     MS_OPT_CHOICE(
         export_options, launcher, "--launcher", ms_port_launchers,
         "what starts the processes; none: the settings alone (default torchrun)"),
@@ -39,13 +39,11 @@ static ms_status take_stack(ms_ctx *cx, const ms_port_format *format, ms_plan *p
     return MS_OK;
 }
 
-/* States the layers of stages where the stack's own split is neither even nor one layer
- * less at both ends, which frameworks know without a list. */
-static void state_layers(ms_ctx *cx, ms_workload *workload, ms_plan *plan)
+/* States the layers of stages, the stack's own, where the format needs them. */
+static void state_layers(ms_ctx *cx, const ms_port_format *format, ms_workload *workload,
+                         ms_plan *plan)
 {
-    long stages = plan->size[MS_PP] * plan->virtual_stages;
-    long layers = workload->model->num_layers;
-    if (plan->num_stage_layers > 0 || layers % stages == 0 || (layers + 2) % stages == 0)
+    if (!ms_port_needs_layers(format, plan, workload->model))
         return;
     ms_bill_key key = ms_plan_bill_key(workload, plan);
     ms_bill_set *bills = ms_workload_bills(workload, &key);
@@ -94,7 +92,7 @@ static ms_status export_plan(ms_ctx *cx, const ms_args *args,
                              ms_workload *workload, ms_plan *plan)
 {
     MS_TRY(ms_plan_fit_recompute(cx, workload, plan));
-    state_layers(cx, workload, plan);
+    state_layers(cx, format, workload, plan);
     ms_port_exported exported;
     MS_TRY(ms_port_export(cx, format, plan, workload->model, workload->stack,
                           &workload->rules, options->lossy, &exported));

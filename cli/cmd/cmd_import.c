@@ -14,7 +14,7 @@ typedef struct import_options {
 
 static const ms_option import_table[] = {
     MS_OPT_TEXT(import_options, from, "--from", "NAME",
-                "framework that the file is of: megatron (required)"),
+                "framework that the file is of: megatron, torchtitan (required)"),
     MS_OPT_INTEGER(import_options, gpus, "--gpus", "N", 1, 16777216,
                    "number of GPUs (default: as many as the file's launcher starts)"),
     MS_OPT_TEXT(import_options, model, "--model", "NAME|FILE",
@@ -81,8 +81,10 @@ static ms_status import_file(ms_ctx *cx, const ms_args *args,
     MS_TRY(ms_port_import(cx, format, text.text, text.length, options, &imported));
     MS_TRY(ms_port_find_model(cx, format, options, &imported, &model));
     MS_TRY(check(cx, options->name, &imported.plan, model));
-    note_texts(cx, "ignored", &imported.ignored);
-    note_texts(cx, "assumed", &imported.assumed);
+    if (!args->common.json) {
+        note_texts(cx, "ignored", &imported.ignored);
+        note_texts(cx, "assumed", &imported.assumed);
+    }
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json)

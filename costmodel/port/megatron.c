@@ -471,6 +471,13 @@ static ms_status finish(ms_port *port)
     return MS_OK;
 }
 
+/* Even stages need no list, nor do stages of which both ends have a layer less. */
+static bool needs_layers(const ms_plan *plan, const ms_model *model)
+{
+    long stages = plan->size[MS_PP] * plan->virtual_stages;
+    return model->num_layers % stages != 0 && (model->num_layers + 2) % stages != 0;
+}
+
 /* Arguments whose names have reserved parts, and that change no plan. */
 static const char *const ignored[] = {
     "--data-parallel-sharding-strategy", /* without FSDP */
@@ -522,4 +529,5 @@ const ms_port_format ms_port_megatron = {
     .read = ms_megatron_read,
     .finish = finish,
     .write = ms_megatron_write,
+    .needs_layers = needs_layers,
 };

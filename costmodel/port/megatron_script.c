@@ -215,25 +215,6 @@ ms_status ms_megatron_ranks(ms_port *port, long *ranks)
 
 /* ---- writing ---- */
 
-static void write_launcher(FILE *out, const ms_plan *plan,
-                           const ms_port_export_options *options)
-{
-    long per_node =
-        plan->gpus < options->gpus_per_node ? plan->gpus : options->gpus_per_node;
-    long nodes = (plan->gpus + per_node - 1) / per_node;
-    if (options->launcher == MS_PORT_SRUN) {
-        ms_print(out,
-                 "HEAD_NODE=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head "
-                 "-n 1)\n");
-        ms_print(out, "srun --nodes %ld --ntasks-per-node 1 \\\n    ", nodes);
-    }
-    ms_print(out, "torchrun --nnodes %ld --nproc-per-node %ld", nodes, per_node);
-    if (nodes > 1)
-        ms_print(out,
-                 " \\\n    --rdzv-backend c10d --rdzv-endpoint \"$HEAD_NODE:29500\"");
-    ms_print(out, " \\\n    pretrain_gpt.py");
-}
-
 void ms_megatron_write(FILE *out, ms_arena *arena, const ms_plan *plan,
                        const ms_port_exported *exported,
                        const ms_port_export_options *options)
@@ -247,7 +228,7 @@ void ms_megatron_write(FILE *out, ms_arena *arena, const ms_plan *plan,
                       "checkpoints\n");
         if (plan->size[MS_TP] * plan->size[MS_CP] > 1 && plan->zero < 2)
             ms_print(out, "export CUDA_DEVICE_MAX_CONNECTIONS=1\n");
-        write_launcher(out, plan, options);
+        ms_port_write_launcher(out, plan, options, "", "pretrain_gpt.py");
     }
     for (int i = 0; i < exported->settings.num; i++) {
         const ms_port_setting *s = &exported->settings.rows[i];

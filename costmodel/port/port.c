@@ -11,9 +11,9 @@ const char *const ms_port_launchers[] = {"torchrun", "srun", "none", NULL};
 
 /* ---- formats ---- */
 
-static const ms_port_format *const formats[] = {&ms_port_megatron};
+static const ms_port_format *const formats[] = {&ms_port_megatron, &ms_port_torchtitan};
 #define NUM_FORMATS ((int)(sizeof formats / sizeof *formats))
-const char *const ms_port_format_names[] = {"megatron", NULL};
+const char *const ms_port_format_names[] = {"megatron", "torchtitan", NULL};
 
 ms_status ms_port_format_find(ms_ctx *cx, const char *name, const ms_port_format **out)
 {
@@ -43,6 +43,13 @@ const char *ms_port_format_stack(const ms_port_format *format, const char *name,
                    strncmp(stack->rules, format->rules, length) == 0 &&
                    (stack->rules[length] == '@' || stack->rules[length] == '\0');
     return is_same ? name : format->stack;
+}
+
+bool ms_port_needs_layers(const ms_port_format *format, const ms_plan *plan,
+                          const ms_model *model)
+{
+    return plan->num_stage_layers == 0 && plan->size[MS_PP] > 1 &&
+           format->needs_layers != NULL && format->needs_layers(plan, model);
 }
 
 /* ---- values of rows ---- */
@@ -186,6 +193,12 @@ ms_status ms_port_export(ms_ctx *cx, const ms_port_format *format, const ms_plan
                          const ms_model *model, const ms_stack *stack,
                          const ms_rule_set *rules, bool lossy, ms_port_exported *out)
 {
+    if (format->until != NULL && rules->version != NULL &&
+        strcmp(rules->version, format->until) == 0) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "version %s of %s has no such file",
+                rules->version, format->name);
+        return ms_hint(cx, "--stack %s", format->stack);
+    }
     ms_plan own = *plan;
     ms_model shapes = *model;
     *out = (ms_port_exported){0};
@@ -206,6 +219,31 @@ ms_status ms_port_export(ms_ctx *cx, const ms_port_format *format, const ms_plan
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "format %s cannot express %s", format->name,
                 out->left_out.texts[i]);
     return ms_hint(cx, "--lossy leaves it out, with a comment in its place");
+}
+
+void ms_port_write_launcher(FILE *out, const ms_plan *plan,
+                            const ms_port_export_options *options, const char *mark,
+                            const char *program)
+{
+    long per_node =
+        plan->gpus < options->gpus_per_node ? plan->gpus : options->gpus_per_node;
+    long nodes = (plan->gpus + per_node - 1) / per_node;
+    if (options->launcher == MS_PORT_SRUN) {
+        ms_print(out,
+                 "%sHEAD_NODE=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | "
+                 "head -n 1)\n",
+                 mark);
+        ms_print(out, "%ssrun --nodes %ld --ntasks-per-node 1 \\\n%s    ", mark, nodes,
+                 mark);
+    } else {
+        ms_print(out, "%s", mark);
+    }
+    ms_print(out, "torchrun --nnodes %ld --nproc-per-node %ld", nodes, per_node);
+    if (nodes > 1)
+        ms_print(out,
+                 " \\\n%s    --rdzv-backend c10d --rdzv-endpoint \"$HEAD_NODE:29500\"",
+                 mark);
+    ms_print(out, " \\\n%s    %s", mark, program);
 }
 
 void ms_port_write_head(FILE *out, ms_arena *arena, const char *mark, const ms_plan *plan,
@@ -463,10 +501,11 @@ ms_status ms_port_import(ms_ctx *cx, const ms_port_format *format, const char *t
                     .settings = &out->settings,
                     .assumed = &out->assumed,
                     .gpus = options->gpus};
+    MS_TRY(ms_stack_load(cx, out->plan.stack, &port.stack));
     MS_TRY(format->read(&port, options->name, text, length));
     MS_TRY(take_rows(&port, 0, 1));
     out->has_model = out->model.num_layers > 0;
-    MS_TRY(take_model(&port, options->model));
+    MS_TRY(take_model(&port, out->plan.model));
     MS_TRY(take_rows(&port, 1, 4));
     MS_TRY(format->finish(&port));
     assume_rows(&port);

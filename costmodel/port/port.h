@@ -52,6 +52,10 @@ const char *ms_port_format_stack(const ms_port_format *format, const char *name,
 
 /* ---- export ---- */
 
+/* Whether the format can express the plan only with layers_per_stage, which it lacks. */
+bool ms_port_needs_layers(const ms_port_format *format, const ms_plan *plan,
+                          const ms_model *model);
+
 typedef struct ms_port_export_options {
     ms_port_launcher launcher;
     long gpus_per_node;
@@ -84,7 +88,7 @@ typedef struct ms_port_import_options {
 } ms_port_import_options;
 
 typedef struct ms_port_imported {
-    ms_plan plan;   /* plan.model is NULL until ms_port_find_model */
+    ms_plan plan;   /* plan.model may be NULL until ms_port_find_model */
     ms_model model; /* the shapes that the file states, and the framework's defaults */
     bool has_model; /* the file states shapes */
     ms_port_settings settings;
@@ -98,7 +102,7 @@ typedef struct ms_port_imported {
 ms_status ms_port_import(ms_ctx *cx, const ms_port_format *format, const char *text,
                          size_t length, const ms_port_import_options *options,
                          ms_port_imported *out);
-/* Sets plan.model: options->model, or the model of configs/models whose shapes are those
+/* Sets plan.model, unless the user or the file names it: the model of configs/models whose shapes are those
  * of the file; differences that change no shape, and other models with equal shapes, are
  * added to `assumed`. `*match` is the model. MS_EINPUT: no model has these shapes. */
 ms_status ms_port_find_model(ms_ctx *cx, const ms_port_format *format,

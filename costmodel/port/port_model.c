@@ -140,8 +140,8 @@ ms_status ms_port_find_model(ms_ctx *cx, const ms_port_format *format,
     match best = {0};
     const char *others = "";
     int num_equal = 0;
-    if (options->model != NULL)
-        return take_named(cx, format, options->name, options->model, imported, out);
+    if (imported->plan.model != NULL)
+        return take_named(cx, format, options->name, imported->plan.model, imported, out);
     if (!imported->has_model) {
         ms_fail(cx, MS_EINPUT, (ms_loc){.file = options->name},
                 "the file does not say which model it trains");

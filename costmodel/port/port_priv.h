@@ -78,9 +78,12 @@ struct ms_port_format {
     void (*write)(FILE *out, ms_arena *arena, const ms_plan *plan,
                   const ms_port_exported *exported,
                   const ms_port_export_options *options);
+    /* whether a plan without layers_per_stage needs them to be said; NULL: none does */
+    bool (*needs_layers)(const ms_plan *plan, const ms_model *model);
+    const char *until; /* version of the framework that has no such file; NULL: none */
 };
 
-extern const ms_port_format ms_port_megatron;
+extern const ms_port_format ms_port_megatron, ms_port_torchtitan;
 
 /* ---- export ---- */
 
@@ -99,6 +102,10 @@ void ms_port_leave_out(ms_port *port, const char *format, ...)
 void ms_port_leave_choice(ms_port *port, ms_choice choice);
 /* Whether the framework's version is at least 0.MINOR. */
 bool ms_port_since(const ms_port *port, long minor);
+/* Writes the command that starts a program, with `mark` before its lines. */
+void ms_port_write_launcher(FILE *out, const ms_plan *plan,
+                            const ms_port_export_options *options, const char *mark,
+                            const char *program);
 /* The comments of an exported file, a line each after `mark`: the plan, what is left out. */
 void ms_port_write_head(FILE *out, ms_arena *arena, const char *mark, const ms_plan *plan,
                         const ms_port_exported *exported);

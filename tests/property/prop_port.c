@@ -5,8 +5,14 @@
 #include "costmodel/port/port.h"
 #include "tests/frameworks/frameworks.h"
 
-static const char *const models[] = {"llama-3.1-70b",   "llama-3.1-8b", "mixtral-8x7b",
-                                     "qwen3-235b-a22b", "deepseek-v3",  "llama-3.1-405b"};
+#define MODELS(experts)                                                                  \
+    {                                                                                    \
+        "llama-3.1-70b", "llama-3.1-8b", (experts), "qwen3-235b-a22b", "deepseek-v3",    \
+            "llama-3.1-405b"                                                             \
+    }
+static const char *const models[] = MODELS("mixtral-8x7b");
+/* those that torchtitan has */
+static const char *const flavors[] = MODELS("qwen3-30b-a3b");
 enum {
     NUM_MODELS = sizeof models / sizeof *models
 };
@@ -28,7 +34,7 @@ static bool once_in(ms_rng *rng, uint64_t times)
 
 /* Choices that random framework plans leave at their defaults; old versions have no CUDA
  * graph of a whole step. */
-static void draw_more(ms_rng *rng, const ms_model *model, bool old, ms_plan *plan)
+static void draw_megatron(ms_rng *rng, const ms_model *model, bool old, ms_plan *plan)
 {
     static const ms_optimizer optimizers[] = {MS_OPTIMIZER_ADAMW, MS_OPTIMIZER_SGD,
                                               MS_OPTIMIZER_MUON};
@@ -62,11 +68,38 @@ static void draw_more(ms_rng *rng, const ms_model *model, bool old, ms_plan *pla
         plan->partition_activations = true;
 }
 
-/* The stack's own split where it has no simple form stands as a list of layers. */
-static void state_layers(ms_arena *arena, const ms_model *model, ms_plan *plan)
+/* TOML cannot say that sequences are not balanced. */
+static void draw_torchtitan(ms_rng *rng, const ms_model *model, bool old, ms_plan *plan)
+{
+    (void)old;
+    plan->cp_balance = MS_CP_HEAD_TAIL;
+    if (once_in(rng, 3))
+        plan->param_dtype = MS_STORE_BF16;
+    if (once_in(rng, 3))
+        plan->comm_dtype = MS_STORE_BF16;
+    if (plan->compute == MS_FP8 && once_in(rng, 2)) {
+        static const ms_recipe recipes[] = {MS_RECIPE_TENSORWISE, MS_RECIPE_ROWWISE,
+                                            MS_RECIPE_MXFP8};
+        plan->recipe = recipes[ms_rng_below(rng, 3)];
+        if (plan->recipe == MS_RECIPE_TENSORWISE && once_in(rng, 2))
+            plan->comm_dtype = MS_STORE_FP8;
+    }
+    if (once_in(rng, 4))
+        plan->compile = once_in(rng, 2) ? MS_COMPILE_NONE : MS_COMPILE_REGIONAL;
+    if (model->moe.num_experts > 0 && once_in(rng, 2))
+        plan->dispatcher = once_in(rng, 2) ? MS_DISPATCH_DEEPEP : MS_DISPATCH_ALL_TO_ALL;
+    if (once_in(rng, 4))
+        plan->loss_parallel = false;
+    if (plan->recompute == MS_RECOMPUTE_AUTO)
+        plan->recompute_budget_frac = (double)ms_rng_below(rng, 11) / 10.0;
+}
+
+/* The stack's own split stands as a list of layers where the format needs one. */
+static void state_layers(ms_arena *arena, const ms_port_format *format,
+                         const ms_model *model, ms_plan *plan)
 {
     long stages = plan->size[MS_PP] * plan->virtual_stages, layers = model->num_layers;
-    if (plan->num_stage_layers > 0 || layers % stages == 0 || (layers + 2) % stages == 0)
+    if (!ms_port_needs_layers(format, plan, model))
         return;
     long *list = MS_NEW_ARRAY(arena, stages, long);
     for (long i = 0; i < stages; i++)
@@ -96,14 +129,9 @@ static void make_canonical(ms_plan *plan)
         (plan->size[MS_DP_SHARD] > 1 && place[MS_DP_SHARD] < place[MS_PP]) ||
         (plan->size[MS_DP_REPLICATE] > 1 && place[MS_DP_REPLICATE] < place[MS_PP]);
     memcpy(plan->order, outer && plan->size[MS_PP] > 1 ? mapped : listed, sizeof listed);
-    bool equal = true;
-    for (long i = 1; i < plan->num_stage_layers; i++)
-        equal = equal && plan->layers_per_stage[i] == plan->layers_per_stage[0];
-    if (equal || plan->size[MS_PP] == 1) {
+    if (plan->size[MS_PP] == 1) {
         plan->num_stage_layers = 0;
         plan->layers_per_stage = NULL;
-    }
-    if (plan->size[MS_PP] == 1) {
         plan->virtual_stages = 1;
         plan->microbatch_group = 0;
     }
@@ -113,6 +141,13 @@ static void make_canonical(ms_plan *plan)
  * all-to-alls are what is priced by default. */
 static void make_canonical_megatron(ms_plan *plan)
 {
+    bool equal = true;
+    for (long i = 1; i < plan->num_stage_layers; i++)
+        equal = equal && plan->layers_per_stage[i] == plan->layers_per_stage[0];
+    if (equal) {
+        plan->num_stage_layers = 0;
+        plan->layers_per_stage = NULL;
+    }
     bool needs = plan->optimizer_dtype != MS_STORE_DEFAULT ||
                  plan->offload_optimizer != MS_HOST_NO_OPTIMIZER;
     if (plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
@@ -153,12 +188,18 @@ typedef struct trip {
     ms_rule_set rules;
     const char *stack_name;
     void (*make_canonical)(ms_plan *plan);
+    const char *const *models; /* (NUM_MODELS) */
+    /* further choices; `old`: for a version before the present one */
+    void (*draw_more)(ms_rng *rng, const ms_model *model, bool old, ms_plan *plan);
 } trip;
 
 static trip open_trip(const char *format, const char *stack, void (*canonical)(ms_plan *))
 {
     ms_ctx *cx = test_cx();
-    trip t = {.stack_name = stack, .make_canonical = canonical};
+    trip t = {.stack_name = stack,
+              .make_canonical = canonical,
+              .models = models,
+              .draw_more = draw_megatron};
     ASSERT_OK(ms_port_format_find(cx, format, &t.format), cx);
     ASSERT_OK(ms_stack_load(cx, stack, &t.stack), cx);
     ASSERT_OK(ms_rule_set_load(cx, t.stack, &t.rules), cx);
@@ -168,7 +209,7 @@ static trip open_trip(const char *format, const char *stack, void (*canonical)(m
 static char *text_of(ms_ctx *cx, const trip *t, const ms_plan *plan,
                      const ms_port_exported *exported, size_t *length)
 {
-    char *text;
+    char *text = NULL;
     FILE *file = open_memstream(&text, length);
     assert_non_null(file);
     ms_port_export_options options = {.launcher = MS_PORT_TORCHRUN, .gpus_per_node = 1};
@@ -214,20 +255,18 @@ static bool obeys(const trip *t, const ms_plan *plan, const ms_model *model)
            ms_rule_broken(&t->rules, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES) == NULL;
 }
 
-/* A plan with further choices, if the framework takes them all, else without them. */
+/* A plan with further choices, all of which the framework takes. */
 static ms_plan draw_plan(const trip *t, ms_rng *rng, ms_ctx *cx, const ms_model *model)
 {
     for (;;) {
         ms_plan plan =
             ms_random_framework_plan(rng, cx->arena, t->stack_name, model, true);
         plan.stack = t->stack_name;
-        state_layers(cx->arena, model, &plan);
+        state_layers(cx->arena, t->format, model, &plan);
         ms_plan more = plan;
-        draw_more(rng, model, strchr(t->stack_name, '@') != NULL, &more);
+        t->draw_more(rng, model, strchr(t->stack_name, '@') != NULL, &more);
         if (obeys(t, &more, model))
             return more;
-        if (obeys(t, &plan, model))
-            return plan;
     }
 }
 
@@ -237,7 +276,7 @@ static void make_trips(const trip *t, int num_plans)
     int num_more = 0;
     for (int i = 0; i < num_plans; i++) {
         ms_ctx *cx = test_cx();
-        const ms_model *model = model_named(models[i % NUM_MODELS]);
+        const ms_model *model = model_named(t->models[i % NUM_MODELS]);
         ms_plan plan = draw_plan(t, &rng, cx, model);
         ms_port_exported exported;
         ASSERT_OK(ms_port_export(cx, t->format, &plan, model, t->stack, &t->rules, false,
@@ -246,7 +285,8 @@ static void make_trips(const trip *t, int num_plans)
         size_t length;
         char *text = text_of(cx, t, &plan, &exported, &length);
         import_back(t, &plan, model, text, length);
-        num_more += plan.cuda_graphs != MS_GRAPHS_NONE || plan.bucket_bytes > 0.0;
+        num_more += plan.cuda_graphs != MS_GRAPHS_NONE || plan.bucket_bytes > 0.0 ||
+                    plan.comm_dtype == MS_STORE_BF16;
         free(text);
     }
     assert_true(num_more > num_plans / 20);
@@ -270,11 +310,34 @@ static void plans_of_old_versions_return(void **state)
     }
 }
 
+/* torchtitan: types that follow from others, and the schedule's own group. */
+static void make_canonical_torchtitan(ms_plan *plan)
+{
+    if (plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
+        plan->zero = 0;
+    if (plan->zero < 3)
+        plan->reshard_after_forward = true;
+    plan->grad_dtype = plan->optimizer_dtype = MS_STORE_DEFAULT;
+    plan->microbatch_group = 0;
+    if (plan->compile == MS_COMPILE_REGIONAL)
+        plan->compile = MS_COMPILE_OF_STACK;
+}
+
+static void torchtitan_plans_return(void **state)
+{
+    (void)state;
+    trip t = open_trip("torchtitan", "torchtitan", make_canonical_torchtitan);
+    t.models = flavors;
+    t.draw_more = draw_torchtitan;
+    make_trips(&t, TEST_CASES(500, 60));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(megatron_plans_return),
         cmocka_unit_test(plans_of_old_versions_return),
+        cmocka_unit_test(torchtitan_plans_return),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
