@@ -94,8 +94,8 @@ static ms_status export_plan(ms_ctx *cx, const ms_args *args,
     MS_TRY(ms_plan_fit_recompute(cx, workload, plan));
     state_layers(cx, format, workload, plan);
     ms_port_exported exported;
-    MS_TRY(ms_port_export(cx, format, plan, workload->model, workload->stack,
-                          &workload->rules, options->lossy, &exported));
+    ms_port_subject subject = {plan, workload->model, workload->stack, &workload->rules};
+    MS_TRY(ms_port_export(cx, format, &subject, options->lossy, &exported));
     ms_port_export_options how = {.launcher = (ms_port_launcher)options->launcher.value,
                                   .gpus_per_node =
                                       launched_per_node(workload->cluster, plan->gpus)};

@@ -15,7 +15,7 @@ static bool has_context(const ms_port *port)
     return port->plan->size[MS_CP] > 1;
 }
 
-/* With a2a every rank sees whole sequences. */
+/* Sequences stay whole with a2a. */
 static bool cuts_sequences(const ms_port *port)
 {
     return has_context(port) && port->plan->cp_method != MS_CP_ULYSSES;
@@ -332,11 +332,12 @@ static ms_status take_full(ms_port *port)
         return ms_port_fail_missing(port, "--recompute-num-layers",
                                     "full recomputation needs it");
     port->plan->recompute_layers = block == 1 ? layers : 0;
-    if (block == 0 && layers > 1)
+    if (block == 0 && layers > 1) {
         ms_port_assume(port,
                        "--recompute-num-layers 1 in place of %ld: plans keep every "
                        "layer's input",
                        layers);
+    }
     return MS_OK;
 }
 

@@ -161,37 +161,44 @@ static long times_of(const char **text)
     return times;
 }
 
+static bool read_letters(const char **text, char end, layout *to);
+
+/* A group in parentheses, behind its "(", as often as "*n" behind it says. */
+static bool read_group(const char **text, layout *to)
+{
+    const char *group = *text;
+    const char *behind = strchr(group, ')');
+    if (behind == NULL)
+        return false;
+    behind++;
+    long times = times_of(&behind);
+    for (long i = 0; i < times && to->fits; i++) {
+        *text = group;
+        if (!read_letters(text, ')', to))
+            return false;
+    }
+    *text = behind;
+    return times > 0 && to->fits;
+}
+
+/* A letter with "*n" behind it, or a group, which groups do not contain. */
+static bool read_letter(const char **text, bool in_group, layout *to)
+{
+    char c = *(*text)++;
+    if (c == '(')
+        return !in_group && read_group(text, to);
+    long times = strchr("Etm|L", c) == NULL ? 0 : times_of(text);
+    add_letter(to, c, times);
+    return times > 0 && to->fits;
+}
+
 /* Reads letters up to `end`, or to the end of the text for '\0'; false: it is malformed. */
 static bool read_letters(const char **text, char end, layout *to)
 {
     while (**text != end) {
-        char c = *(*text)++;
-        if (c == '\0' || (c == '(' && end == ')'))
-            return false;
-        if (c == ',' || c == ' ')
-            continue;
-        if (c == '(') {
-            const char *group = *text;
-            const char *behind = strchr(group, ')');
-            if (behind == NULL)
-                return false;
-            behind++;
-            long times = times_of(&behind);
-            for (long i = 0; i < times && to->fits; i++) {
-                *text = group;
-                if (!read_letters(text, ')', to))
-                    return false;
-            }
-            if (times == 0 || !to->fits)
-                return false;
-            *text = behind;
-            continue;
-        }
-        long times = strchr("Etm|L", c) == NULL ? 0 : times_of(text);
-        if (times == 0)
-            return false;
-        add_letter(to, c, times);
-        if (!to->fits)
+        if (**text == ',' || **text == ' ')
+            (*text)++;
+        else if (**text == '\0' || !read_letter(text, end == ')', to))
             return false;
     }
     return true;
@@ -248,12 +255,13 @@ static ms_status take_virtual_stages(ms_port *port)
     if (of_chunk == 0)
         return MS_OK;
     long stages = counted / of_chunk;
-    if (counted == 0 || counted % of_chunk != 0 || stages % plan->size[MS_PP] != 0)
+    if (counted == 0 || counted % of_chunk != 0 || stages % plan->size[MS_PP] != 0) {
         return ms_port_fail(
             port, ms_port_find(port, CHUNK_SIZE),
             "%ld layers are no whole number of chunks of %ld for each of pp "
             "%ld ranks",
             counted, of_chunk, plan->size[MS_PP]);
+    }
     plan->virtual_stages = stages / plan->size[MS_PP];
     return MS_OK;
 }
@@ -277,12 +285,13 @@ static ms_status take_own_ends(ms_port *port)
     const ms_port_setting *setting = ms_port_find(port, first > 0 ? FIRST : LAST);
     long others = pp - (first > 0) - (last > 0), rest = all - first - last;
     if (others < 0 || rest < 0 || (others == 0) != (rest == 0) || first % v != 0 ||
-        last % v != 0 || (others > 0 && rest % (others * v) != 0))
+        last % v != 0 || (others > 0 && rest % (others * v) != 0)) {
         return ms_port_fail(
             port, setting,
             "%ld layers do not divide: first rank %ld, last %ld, %ld others "
             "with %ld chunks",
             all, first, last, others, v);
+    }
     long middle = others > 0 ? rest / others : 0;
     long *layers = new_layers(port, pp * v);
     for (long i = 0; i < pp * v; i++) {
@@ -295,7 +304,8 @@ static ms_status take_own_ends(ms_port *port)
     return MS_OK;
 }
 
-/* With both ends counted, where their layers do not divide, the stack's own split. */
+/* The stack's own split is that with both ends counted, where layers alone do not
+ * divide. */
 static ms_status take_short_ends(ms_port *port)
 {
     bool embedding = ms_port_has(port, EMBEDDING), loss = ms_port_has(port, LOSS);

@@ -357,11 +357,12 @@ static ms_status take_pattern(ms_port *port, const char *key, bool first, bool *
     const ms_port_setting *setting = ms_port_find(port, key);
     long num = port->model->num_layers;
     const char *text = setting == NULL || setting->value == NULL ? "" : setting->value;
-    if (setting != NULL && !ms_megatron_pattern_read(text, num, first, on))
+    if (setting != NULL && !ms_megatron_pattern_read(text, num, first, on)) {
         return ms_port_fail(port, setting,
                             "\"%s\" is neither a number nor a list of 0 and 1 "
                             "for %ld layers",
                             text, num);
+    }
     return MS_OK;
 }
 
@@ -472,7 +473,7 @@ static void put_expert_ffn(ms_port *port)
         ms_port_put_whole(port, "--moe-ffn-hidden-size", port->model->moe.ffn_hidden);
 }
 
-/* ---- what no argument states ---- */
+/* ---- parts that no argument states ---- */
 
 static void put_rest(ms_port *port)
 {

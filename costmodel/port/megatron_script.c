@@ -78,12 +78,13 @@ static ms_shell_command opened(ms_ctx *cx, const ms_shell_command *command)
 static ms_shell_command joined(ms_ctx *cx, const ms_shell_script *script)
 {
     ms_shell_command out = {0};
-    for (int i = 0; i < script->num; i++)
+    for (int i = 0; i < script->num; i++) {
         for (int w = 0; w < script->commands[i].num && !script->commands[i].is_directive;
              w++) {
             MS_MAKE_ROOM(cx->arena, out.words, out.num, out.capacity, 16);
             out.words[out.num++] = script->commands[i].words[w];
         }
+    }
     return out;
 }
 

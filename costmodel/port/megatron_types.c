@@ -168,11 +168,12 @@ static void put_states(ms_port *port)
     bool follows =
         plan->master_dtype == MS_MASTER_DEFAULT && plan->optimizer_dtype == MS_STORE_BF16;
     if (follows || plan->master_dtype == MS_MASTER_BF16 ||
-        plan->master_dtype == MS_MASTER_NONE)
+        plan->master_dtype == MS_MASTER_NONE) {
         ms_port_leave_out(port, "the optimizer's copy of parameters %s (master_dtype)",
                           follows ? "in the type of its states"
                           : plan->master_dtype == MS_MASTER_BF16 ? "in bf16"
                                                                  : "left out");
+    }
     if (host && !whole) {
         ms_port_put(port, "--optimizer-cpu-offload", NULL);
         ms_port_put(port, "--optimizer-offload-fraction", "1.0");
@@ -188,11 +189,12 @@ static ms_status take_host(ms_port *port)
     MS_TRY(ms_port_take_number(port, "--optimizer-offload-fraction", 0.0, 1.0, &share));
     if (!ms_port_has(port, "--optimizer-cpu-offload") || share == 0.0)
         return MS_OK;
-    if (share < 1.0)
+    if (share < 1.0) {
         return ms_port_fail(port, setting,
                             "plans keep all optimizer states in host memory "
                             "or none, not %g of them",
                             share);
+    }
     port->plan->offload_optimizer = MS_HOST_UPDATE;
     return MS_OK;
 }

@@ -7,7 +7,7 @@
 
 const char *const ms_port_launchers[] = {"torchrun", "srun", "none", NULL};
 
-#define MAX_COUNT 1e12 /* of any whole number in a file */
+#define MAX_COUNT 1e12 /* the largest number in a file */
 
 /* ---- formats ---- */
 
@@ -189,28 +189,28 @@ static void leave_rest(ms_port *port)
             ms_port_leave_choice(port, choice);
 }
 
-ms_status ms_port_export(ms_ctx *cx, const ms_port_format *format, const ms_plan *plan,
-                         const ms_model *model, const ms_stack *stack,
-                         const ms_rule_set *rules, bool lossy, ms_port_exported *out)
+ms_status ms_port_export(ms_ctx *cx, const ms_port_format *format,
+                         const ms_port_subject *subject, bool lossy,
+                         ms_port_exported *out)
 {
-    if (format->until != NULL && rules->version != NULL &&
-        strcmp(rules->version, format->until) == 0) {
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "version %s of %s has no such file",
-                rules->version, format->name);
+    const char *version = subject->rules->version;
+    if (format->until != NULL && version != NULL && strcmp(version, format->until) == 0) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "version %s of %s has no such file", version,
+                format->name);
         return ms_hint(cx, "--stack %s", format->stack);
     }
-    ms_plan own = *plan;
-    ms_model shapes = *model;
+    ms_plan own = *subject->plan;
+    ms_model shapes = *subject->model;
     *out = (ms_port_exported){0};
     ms_port port = {.cx = cx,
                     .format = format,
                     .plan = &own,
                     .model = &shapes,
-                    .stack = stack,
-                    .rules = rules,
+                    .stack = subject->stack,
+                    .rules = subject->rules,
                     .settings = &out->settings,
                     .left_out = &out->left_out,
-                    .moe = model->moe.num_experts > 0};
+                    .moe = shapes.moe.num_experts > 0};
     put_rows(&port);
     leave_rest(&port);
     if (lossy || out->left_out.num == 0)
@@ -357,25 +357,28 @@ static ms_status take_model(ms_port *port, const char *name)
 static ms_status take_rows(ms_port *port, int from, int to)
 {
     ms_status status = MS_OK;
-    for (int i = from; i < to && port->format->tables[i] != NULL; i++)
+    for (int i = from; i < to && port->format->tables[i] != NULL; i++) {
         for (const ms_port_row *row = port->format->tables[i]; row->kind != MS_PORT_END;
              row++) {
             ms_status taken = take_row(port, row);
             status = status == MS_OK ? taken : status;
         }
+    }
     return status;
 }
 
 static void assume_rows(ms_port *port)
 {
-    for (int i = 0; i < 4 && port->format->tables[i] != NULL; i++)
+    for (int i = 0; i < 4 && port->format->tables[i] != NULL; i++) {
         for (const ms_port_row *row = port->format->tables[i]; row->kind != MS_PORT_END;
-             row++)
+             row++) {
             if ((row->kind == MS_PORT_WHOLE || row->kind == MS_PORT_NUMBER ||
                  row->kind == MS_PORT_WORD) &&
                 !ms_port_has(port, row->key) &&
                 (row->alias == NULL || !ms_port_has(port, row->alias)))
                 assume_absent(port, row);
+        }
+    }
 }
 
 /* ---- keys that no row has read ---- */
@@ -401,7 +404,7 @@ static const char *nearest_key(const ms_port *port, const char *key)
 {
     ms_port_texts keys = {0};
     ms_arena *arena = port->cx->arena;
-    for (int i = 0; i < 4 && port->format->tables[i] != NULL; i++)
+    for (int i = 0; i < 4 && port->format->tables[i] != NULL; i++) {
         for (const ms_port_row *row = port->format->tables[i]; row->kind != MS_PORT_END;
              row++) {
             if (row->key != NULL)
@@ -409,6 +412,7 @@ static const char *nearest_key(const ms_port *port, const char *key)
             for (int k = 0; row->keys != NULL && row->keys[k] != NULL; k++)
                 ms_port_add_text(arena, &keys, row->keys[k]);
         }
+    }
     return ms_nearest(key, keys.texts, keys.num);
 }
 

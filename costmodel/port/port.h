@@ -12,7 +12,7 @@
 /* One setting of a file. */
 typedef struct ms_port_setting {
     const char *key;   /* "--seq-length", "parallelism.tensor_parallel_degree" */
-    const char *value; /* as text; NULL: a flag without value */
+    const char *value; /* text of the value; NULL: a flag without one */
     ms_loc loc;        /* place in the file; absent on export */
     bool quoted;       /* export: a text, which files with types put in quotes */
     bool used;         /* import: a row has read it */
@@ -32,7 +32,7 @@ typedef struct ms_port_texts {
 
 typedef struct ms_port_format ms_port_format;
 
-/* What starts the processes of an exported job. */
+/* Program that starts the processes of an exported job. */
 typedef enum ms_port_launcher {
     MS_PORT_TORCHRUN,
     MS_PORT_SRUN,
@@ -59,7 +59,6 @@ bool ms_port_needs_layers(const ms_port_format *format, const ms_plan *plan,
 typedef struct ms_port_export_options {
     ms_port_launcher launcher;
     long gpus_per_node;
-    bool lossy; /* choices that the format lacks become comments, not errors */
 } ms_port_export_options;
 
 typedef struct ms_port_exported {
@@ -67,12 +66,19 @@ typedef struct ms_port_exported {
     ms_port_texts left_out; /* "lora_rank 16": what the format cannot express */
 } ms_port_exported;
 
-/* The settings of a plan of `model` in a format, whose stack and rules are `stack` and
- * `rules`; the plan is legal and obeys the rules. Everything lives in cx->arena. MS_EINPUT:
- * choices or shapes that the format cannot express, unless `lossy`. */
-ms_status ms_port_export(ms_ctx *cx, const ms_port_format *format, const ms_plan *plan,
-                         const ms_model *model, const ms_stack *stack,
-                         const ms_rule_set *rules, bool lossy, ms_port_exported *out);
+/* A plan that is exported: legal for its model, and obeying the rules of its stack. */
+typedef struct ms_port_subject {
+    const ms_plan *plan;
+    const ms_model *model;
+    const ms_stack *stack;
+    const ms_rule_set *rules;
+} ms_port_subject;
+
+/* The settings of a plan in a format. Everything lives in cx->arena. MS_EINPUT: choices or
+ * shapes that the format cannot express, unless `lossy`; a version without such a file. */
+ms_status ms_port_export(ms_ctx *cx, const ms_port_format *format,
+                         const ms_port_subject *subject, bool lossy,
+                         ms_port_exported *out);
 /* Writes what ms_port_export made as the format's own text, with the plan in one line. */
 void ms_port_write(FILE *out, ms_arena *arena, const ms_port_format *format,
                    const ms_plan *plan, const ms_port_exported *exported,
@@ -104,9 +110,9 @@ ms_status ms_port_import(ms_ctx *cx, const ms_port_format *format, const char *t
                          ms_port_imported *out);
 /* Sets plan.model, unless the user or the file names it: the model of configs/models whose shapes are those
  * of the file; differences that change no shape, and other models with equal shapes, are
- * added to `assumed`. `*match` is the model. MS_EINPUT: no model has these shapes. */
+ * added to `assumed`. `*out` is the model. MS_EINPUT: no model has these shapes. */
 ms_status ms_port_find_model(ms_ctx *cx, const ms_port_format *format,
                              const ms_port_import_options *options,
-                             ms_port_imported *imported, const ms_model **match);
+                             ms_port_imported *imported, const ms_model **out);
 
 #endif

@@ -11,7 +11,7 @@
 typedef struct match {
     const ms_model *model;
     int num_equal;           /* settings about values that are as the file states */
-    ms_port_texts different; /* and those that are not */
+    ms_port_texts different; /* settings about values that are not */
 } match;
 
 /* The settings that one row writes for a model. */
@@ -68,12 +68,13 @@ static void compare_values(ms_ctx *cx, const ms_port_settings *own,
             continue;
         if (is_equal_value(mine->value, stated->value))
             out->num_equal++;
-        else
+        else {
             ms_port_add_text(cx->arena, &out->different,
                              ms_arena_printf(cx->arena, "%s%s%s of model %s, not %s",
                                              mine->key, mine->value == NULL ? "" : " ",
                                              mine->value == NULL ? "" : mine->value,
                                              out->model->name, stated->value));
+        }
     }
 }
 

@@ -49,7 +49,7 @@ typedef struct ms_port_row {
     int choice;    /* ms_choice; -1: none */
     size_t offset; /* in ms_model */
     const ms_port_word *words;
-    const char *value; /* of MS_PORT_ALSO */
+    const char *value; /* value of an MS_PORT_ALSO */
     double absent;     /* value that the framework takes where the key is absent */
     bool always;       /* written even if `absent`; import: required */
     bool soft;         /* changes values of a model, no shape */

@@ -227,10 +227,11 @@ ms_status ms_port_take_word(ms_port *port, const char *key, const ms_port_word *
     if (setting == NULL)
         return MS_OK;
     MS_TRY(check_settled(port, setting));
-    for (const ms_port_word *word = words; word->text != NULL; word++)
+    for (const ms_port_word *word = words; word->text != NULL; word++) {
         if (setting->value != NULL && strcasecmp(word->text, setting->value) == 0) {
             *out = word->value;
             return MS_OK;
         }
+    }
     return fail_word(port, setting, words);
 }

@@ -31,11 +31,12 @@ void ms_shell_fail(ms_shell *r, size_t offset, const char *message)
 
 static void find_lines(ms_shell *r)
 {
-    for (size_t i = 0; i <= r->length; i++)
+    for (size_t i = 0; i <= r->length; i++) {
         if (i == 0 || r->text[i - 1] == '\n') {
             MS_MAKE_ROOM(r->cx->arena, r->lines, r->num_lines, r->lines_capacity, 256);
             r->lines[r->num_lines++] = i;
         }
+    }
 }
 
 /* ---- words ---- */

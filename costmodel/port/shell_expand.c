@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_DEPTH 32 /* of expansions inside each other */
+#define MAX_DEPTH 32 /* defaults or brackets inside each other */
 
 static char peek(const ms_shell *r, size_t ahead)
 {

@@ -27,13 +27,13 @@ typedef struct ms_shell {
     size_t length, at;
     size_t *lines; /* (num_lines) offsets at which lines start */
     int num_lines, lines_capacity;
-    ms_map names;           /* of variables */
+    ms_map names;           /* names of variables */
     ms_shell_value *values; /* (names.num) */
     int values_capacity;
-    int nesting;      /* of defaults inside each other: ${A:-${B:-1}} */
+    int nesting;      /* defaults around: ${A:-${B:-1}} has two */
     int depth;        /* compound commands around: their words are unsettled */
     size_t expanded;  /* characters that expansions have made so far */
-    ms_status status; /* of the first error */
+    ms_status status; /* status of the first error */
     /* the word that is being read, and those before it in the command or array */
     ms_shell_text word;
     bool has_word;

@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#define MAX_DEPTH 32 /* of arrays and inline tables inside each other */
+#define MAX_DEPTH 32 /* arrays and inline tables inside each other */
 
 typedef struct reader {
     ms_ctx *cx;
@@ -125,7 +125,7 @@ static ms_status read_key(reader *r, const char **out)
     const char *key = "";
     for (;;) {
         skip(r, false);
-        const char *part;
+        const char *part = NULL;
         if (peek(r) == '"' || peek(r) == '\'') {
             MS_TRY(read_text(r, &part));
         } else {
@@ -174,7 +174,7 @@ static ms_status read_plain(reader *r, const char **out)
 
 static ms_status read_item(reader *r)
 {
-    const char *ignored;
+    const char *ignored = NULL;
     if (peek(r) == '[')
         return skip_array(r);
     if (peek(r) == '"' || peek(r) == '\'')
@@ -233,7 +233,7 @@ static ms_status add(reader *r, const char *key, const char *value, ms_loc loc)
 /* "key = value"; the keys of an inline table follow its own key. */
 static ms_status read_pair(reader *r, const char *prefix)
 {
-    const char *key, *value;
+    const char *key = NULL, *value = NULL;
     skip(r, false);
     ms_loc loc = loc_of(r);
     MS_TRY(read_key(r, &key));
@@ -259,7 +259,7 @@ static ms_status read_pair(reader *r, const char *prefix)
 /* "[section]" at the current place. */
 static ms_status read_section(reader *r)
 {
-    const char *key;
+    const char *key = NULL;
     next(r);
     if (peek(r) == '[')
         return fail(r, "arrays of tables are not read");
@@ -319,10 +319,11 @@ void ms_toml_write(FILE *out, ms_arena *arena, const ms_port_settings *settings)
         if (done[i])
             continue;
         ms_print(out, "\n[%s]\n", ms_arena_strndup(arena, key, section_length(key)));
-        for (int k = i; k < settings->num; k++)
+        for (int k = i; k < settings->num; k++) {
             if (!done[k] && same_section(key, settings->rows[k].key)) {
                 write_setting(out, &settings->rows[k]);
                 done[k] = true;
             }
+        }
     }
 }

@@ -11,7 +11,7 @@
             "llama-3.1-405b"                                                             \
     }
 static const char *const models[] = MODELS("mixtral-8x7b");
-/* those that torchtitan has */
+/* models that torchtitan has */
 static const char *const flavors[] = MODELS("qwen3-30b-a3b");
 enum {
     NUM_MODELS = sizeof models / sizeof *models
@@ -108,7 +108,7 @@ static void state_layers(ms_arena *arena, const ms_port_format *format,
     plan->layers_per_stage = list;
 }
 
-/* ---- what a format carries ---- */
+/* ---- choices that a format carries ---- */
 
 /* Choices without effect take their defaults; so do values that stand for the default. */
 static void make_canonical(ms_plan *plan)
@@ -279,9 +279,8 @@ static void make_trips(const trip *t, int num_plans)
         const ms_model *model = model_named(t->models[i % NUM_MODELS]);
         ms_plan plan = draw_plan(t, &rng, cx, model);
         ms_port_exported exported;
-        ASSERT_OK(ms_port_export(cx, t->format, &plan, model, t->stack, &t->rules, false,
-                                 &exported),
-                  cx);
+        ms_port_subject subject = {&plan, model, t->stack, &t->rules};
+        ASSERT_OK(ms_port_export(cx, t->format, &subject, false, &exported), cx);
         size_t length;
         char *text = text_of(cx, t, &plan, &exported, &length);
         import_back(t, &plan, model, text, length);

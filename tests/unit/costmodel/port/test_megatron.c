@@ -222,7 +222,8 @@ static ms_status export_plan(ms_ctx *cx, const ms_plan *plan, const ms_model *mo
     ms_rule_set rules;
     ASSERT_OK(ms_stack_load(cx, "megatron", &stack), cx);
     ASSERT_OK(ms_rule_set_load(cx, stack, &rules), cx);
-    return ms_port_export(cx, megatron(), plan, model, stack, &rules, lossy, out);
+    ms_port_subject subject = {plan, model, stack, &rules};
+    return ms_port_export(cx, megatron(), &subject, lossy, out);
 }
 
 static void what_cannot_be_said_is_named(void **state)
