@@ -11,9 +11,10 @@ const char *const ms_port_launchers[] = {"torchrun", "srun", "none", NULL};
 
 /* ---- formats ---- */
 
-static const ms_port_format *const formats[] = {&ms_port_megatron, &ms_port_torchtitan};
+static const ms_port_format *const formats[] = {&ms_port_megatron, &ms_port_torchtitan,
+                                                &ms_port_nanotron};
 #define NUM_FORMATS ((int)(sizeof formats / sizeof *formats))
-const char *const ms_port_format_names[] = {"megatron", "torchtitan", NULL};
+const char *const ms_port_format_names[] = {"megatron", "torchtitan", "nanotron", NULL};
 
 ms_status ms_port_format_find(ms_ctx *cx, const char *name, const ms_port_format **out)
 {
@@ -335,7 +336,7 @@ static ms_status take_row(ms_port *port, const ms_port_row *row)
     if (ms_port_has(port, key)) {
         MS_TRY(take_value(port, row, key, &value));
         MS_TRY(check_range(port, row, key, value));
-    } else if (row->always && row->of == MS_OF_PLAN && row->absent == 0.0) {
+    } else if (row->required) {
         return ms_port_fail_missing(port, row->key, "the framework requires it");
     }
     set(port, row, value);

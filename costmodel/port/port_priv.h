@@ -51,7 +51,8 @@ typedef struct ms_port_row {
     const ms_port_word *words;
     const char *value; /* value of an MS_PORT_ALSO */
     double absent;     /* value that the framework takes where the key is absent */
-    bool always;       /* written even if `absent`; import: required */
+    bool always;       /* written even if `absent` */
+    bool required;     /* the framework has no default */
     bool soft;         /* changes values of a model, no shape */
     bool (*when)(const ms_port *port); /* whether it has effect; NULL: always */
     /* MS_PORT_OWN: writes the settings of a plan; reads them. `keys`: those besides `key`;
@@ -83,7 +84,7 @@ struct ms_port_format {
     const char *until; /* version of the framework that has no such file; NULL: none */
 };
 
-extern const ms_port_format ms_port_megatron, ms_port_torchtitan;
+extern const ms_port_format ms_port_megatron, ms_port_torchtitan, ms_port_nanotron;
 
 /* ---- export ---- */
 

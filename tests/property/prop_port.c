@@ -285,7 +285,7 @@ static void make_trips(const trip *t, int num_plans)
         char *text = text_of(cx, t, &plan, &exported, &length);
         import_back(t, &plan, model, text, length);
         num_more += plan.cuda_graphs != MS_GRAPHS_NONE || plan.bucket_bytes > 0.0 ||
-                    plan.comm_dtype == MS_STORE_BF16;
+                    plan.comm_dtype == MS_STORE_BF16 || plan.grad_dtype == MS_STORE_BF16;
         free(text);
     }
     assert_true(num_more > num_plans / 20);
@@ -331,12 +331,46 @@ static void torchtitan_plans_return(void **state)
     make_trips(&t, TEST_CASES(500, 60));
 }
 
+static const char *const llamas[] = {"llama-3.1-70b", "llama-3.1-8b", "llama-2-7b",
+                                     "llama-2-70b",   "llama-13b",    "llama-3.1-405b"};
+
+static void draw_nanotron(ms_rng *rng, const ms_model *model, bool old, ms_plan *plan)
+{
+    (void)model;
+    (void)old;
+    if (once_in(rng, 3))
+        plan->grad_dtype = MS_STORE_BF16;
+    if (once_in(rng, 3))
+        plan->optimizer = MS_OPTIMIZER_SGD;
+    plan->num_stage_layers = 0;
+}
+
+/* nanotron: all data-parallel ranks are one axis. */
+static void make_canonical_nanotron(ms_plan *plan)
+{
+    if (plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
+        plan->zero = 0;
+    plan->size[MS_DP_SHARD] *= plan->size[MS_DP_REPLICATE];
+    plan->size[MS_DP_REPLICATE] = 1;
+    plan->reshard_after_forward = true;
+}
+
+static void nanotron_plans_return(void **state)
+{
+    (void)state;
+    trip t = open_trip("nanotron", "nanotron", make_canonical_nanotron);
+    t.models = llamas;
+    t.draw_more = draw_nanotron;
+    make_trips(&t, TEST_CASES(500, 60));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(megatron_plans_return),
         cmocka_unit_test(plans_of_old_versions_return),
         cmocka_unit_test(torchtitan_plans_return),
+        cmocka_unit_test(nanotron_plans_return),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
