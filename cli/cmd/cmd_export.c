@@ -12,8 +12,9 @@ typedef struct export_options {
 } export_options;
 
 static const ms_option export_table[] = {
-    MS_OPT_TEXT(export_options, format, "--format", "NAME",
-                "framework whose words the plan takes: megatron, torchtitan, nanotron (required)"),
+    MS_OPT_TEXT(
+        export_options, format, "--format", "NAME",
+        "framework whose words the plan takes: megatron, torchtitan, nanotron (required)"),
     MS_OPT_CHOICE(
         export_options, launcher, "--launcher", ms_port_launchers,
         "what starts the processes; none: the settings alone (default torchrun)"),

@@ -13,8 +13,9 @@ typedef struct import_options {
 } import_options;
 
 static const ms_option import_table[] = {
-    MS_OPT_TEXT(import_options, from, "--from", "NAME",
-                "framework that the file is of: megatron, torchtitan, nanotron (required)"),
+    MS_OPT_TEXT(
+        import_options, from, "--from", "NAME",
+        "framework that the file is of: megatron, torchtitan, nanotron (required)"),
     MS_OPT_INTEGER(import_options, gpus, "--gpus", "N", 1, 16777216,
                    "number of GPUs (default: as many as the file's launcher starts)"),
     MS_OPT_TEXT(import_options, model, "--model", "NAME|FILE",
