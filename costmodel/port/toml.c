@@ -125,7 +125,7 @@ static ms_status read_key(reader *r, const char **out)
     const char *key = "";
     for (;;) {
         skip(r, false);
-        const char *part = NULL;
+        const char *part = "";
         if (peek(r) == '"' || peek(r) == '\'') {
             MS_TRY(read_text(r, &part));
         } else {
@@ -174,7 +174,7 @@ static ms_status read_plain(reader *r, const char **out)
 
 static ms_status read_item(reader *r)
 {
-    const char *ignored = NULL;
+    const char *ignored = "";
     if (peek(r) == '[')
         return skip_array(r);
     if (peek(r) == '"' || peek(r) == '\'')
@@ -233,7 +233,7 @@ static ms_status add(reader *r, const char *key, const char *value, ms_loc loc)
 /* "key = value"; the keys of an inline table follow its own key. */
 static ms_status read_pair(reader *r, const char *prefix)
 {
-    const char *key = NULL, *value = NULL;
+    const char *key = "", *value = "";
     skip(r, false);
     ms_loc loc = loc_of(r);
     MS_TRY(read_key(r, &key));
@@ -259,7 +259,7 @@ static ms_status read_pair(reader *r, const char *prefix)
 /* "[section]" at the current place. */
 static ms_status read_section(reader *r)
 {
-    const char *key = NULL;
+    const char *key = "";
     next(r);
     if (peek(r) == '[')
         return fail(r, "arrays of tables are not read");
