@@ -284,7 +284,7 @@ static void write_yaml(FILE *out, ms_arena *arena, const ms_plan *plan,
                                "run_train.py --config-file THIS.yaml");
         ms_print(out, "\n");
     }
-    ms_yaml_write(out, &exported->settings);
+    ms_yaml_write(out, arena, &exported->settings);
 }
 
 static const char *const ignored[] = {"parallelism.tp_recompute_allgather", NULL};

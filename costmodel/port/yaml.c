@@ -58,6 +58,12 @@ static bool is_null(const yaml_event_t *event)
     return plain && found;
 }
 
+/* A level's key with a dot behind it; "" for the outermost mapping. */
+static const char *prefix_of(const level *l)
+{
+    return l->prefix == NULL ? "" : l->prefix;
+}
+
 /* The level that is open; NULL: outside of all. */
 static level *top(reader *r)
 {
@@ -77,10 +83,12 @@ static ms_status take_scalar(reader *r, const yaml_event_t *event)
         l->num_items++;
         return MS_OK;
     }
+    if (l->key == NULL && text[0] == '\0')
+        return fail(r, event->start_mark, "a key is empty");
     if (l->key == NULL) {
-        if (strlen(l->prefix) + strlen(text) > 1024)
+        if (strlen(prefix_of(l)) + strlen(text) > 1024)
             return fail(r, event->start_mark, "a key of more than 1024 characters");
-        l->key = ms_arena_printf(r->cx->arena, "%s%s", l->prefix, text);
+        l->key = ms_arena_printf(r->cx->arena, "%s%s", prefix_of(l), text);
         return MS_OK;
     }
     const char *key = l->key;
@@ -104,20 +112,23 @@ static ms_status open_level(reader *r, bool is_list, yaml_mark_t mark)
     const char *key =
         l == NULL  ? ""
         : !in_list ? l->key
-                   : ms_arena_printf(r->cx->arena, "%s%ld", l->prefix, l->num_items++);
+                   : ms_arena_printf(r->cx->arena, "%s%ld", prefix_of(l), l->num_items++);
     if (l != NULL)
         l->key = NULL;
-    r->levels[r->depth++] = (level){
-        .is_list = is_list,
-        .prefix = key[0] == '\0' ? "" : ms_arena_printf(r->cx->arena, "%s.", key)};
+    int num = r->keys.num;
+    const char *whole = ms_arena_printf(r->cx->arena, "%s.", key);
+    if (ms_map_add(&r->keys, whole, strlen(whole)) < num)
+        return ms_fail(r->cx, MS_EINPUT, loc_of(r, mark), "%s stands twice", key);
+    r->levels[r->depth++] =
+        (level){.is_list = is_list, .prefix = key[0] == '\0' ? "" : whole};
     return MS_OK;
 }
 
 static ms_status close_list(reader *r, yaml_mark_t mark)
 {
     const level *l = &r->levels[--r->depth];
-    size_t length = strlen(l->prefix);
-    const char *key = ms_arena_strndup(r->cx->arena, l->prefix, length - 1);
+    size_t length = strlen(prefix_of(l));
+    const char *key = ms_arena_strndup(r->cx->arena, prefix_of(l), length - 1);
     return add(r, key, ms_arena_printf(r->cx->arena, "[%ld items]", l->num_items), mark);
 }
 
@@ -176,36 +187,44 @@ ms_status ms_yaml_read(ms_ctx *cx, const char *name, const char *text, size_t le
 
 /* ---- writing ---- */
 
-/* The number of characters up to and with the last dot that two keys have in common. */
-static size_t common(const char *a, const char *b)
+static void indent(FILE *out, int depth)
 {
-    size_t dot = 0;
-    for (size_t i = 0; a[i] != '\0' && a[i] == b[i]; i++)
-        if (a[i] == '.')
-            dot = i + 1;
-    return dot;
+    for (int i = 0; i < depth; i++)
+        ms_print(out, "  ");
 }
 
-static void indent(FILE *out, const char *key, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        if (key[i] == '.')
-            ms_print(out, "  ");
-}
+typedef struct writer {
+    FILE *out;
+    ms_arena *arena;
+    const ms_port_settings *settings;
+    bool *done; /* (settings->num) whether a setting is written */
+} writer;
 
-void ms_yaml_write(FILE *out, const ms_port_settings *settings)
+/* Writes the settings whose keys begin as that of row `first` does up to `from`, all of one
+ * mapping together. */
+static void write_level(writer *w, int first, size_t from, int depth)
 {
-    const char *before = "";
-    for (int i = 0; i < settings->num; i++) {
-        const ms_port_setting *s = &settings->rows[i];
-        size_t at = common(before, s->key);
-        for (const char *dot; (dot = strchr(s->key + at, '.')) != NULL;) {
-            indent(out, s->key, at);
-            fprintf(out, "%.*s:\n", (int)(dot - s->key - (long)at), s->key + at);
-            at = (size_t)(dot - s->key) + 1;
+    const char *prefix = w->settings->rows[first].key;
+    for (int i = first; i < w->settings->num; i++) {
+        const ms_port_setting *s = &w->settings->rows[i];
+        if (w->done[i] || strncmp(s->key, prefix, from) != 0)
+            continue;
+        size_t length = strcspn(s->key + from, ".");
+        indent(w->out, depth);
+        ms_print(w->out, "%s:", ms_arena_strndup(w->arena, s->key + from, length));
+        if (s->key[from + length] == '\0') {
+            ms_print(w->out, " %s\n", s->value == NULL ? "true" : s->value);
+            w->done[i] = true;
+        } else {
+            ms_print(w->out, "\n");
+            write_level(w, i, from + length + 1, depth + 1);
         }
-        indent(out, s->key, at);
-        ms_print(out, "%s: %s\n", s->key + at, s->value == NULL ? "true" : s->value);
-        before = s->key;
     }
+}
+
+void ms_yaml_write(FILE *out, ms_arena *arena, const ms_port_settings *settings)
+{
+    writer w = {out, arena, settings, MS_NEW_ARRAY(arena, settings->num + 1, bool)};
+    if (settings->num > 0)
+        write_level(&w, 0, 0, 0);
 }

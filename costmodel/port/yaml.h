@@ -11,7 +11,7 @@
 ms_status ms_yaml_read(ms_ctx *cx, const char *name, const char *text, size_t length,
                        ms_port_settings *out);
 
-/* Writes settings as nested mappings; those under one key must follow each other. */
-void ms_yaml_write(FILE *out, const ms_port_settings *settings);
+/* Writes settings as nested mappings; those of one mapping stand together. */
+void ms_yaml_write(FILE *out, ms_arena *arena, const ms_port_settings *settings);
 
 #endif

@@ -47,6 +47,8 @@ static void malformed_files_are_refused(void **state)
     refuse("a: &x 1\nb: *x", "job.yaml:2:4: error: aliases are not read");
     refuse("a: 1\n---\nb: 2", "only one document");
     refuse("a: 1\nb: 2\na: 3", "job.yaml:3:4: error: a stands twice");
+    refuse("a:\n  b: 1\nc: 2\na:\n  d: 1", "job.yaml:5:3: error: a stands twice");
+    refuse("'': [1]", "job.yaml:1:1: error: a key is empty");
     refuse("- a", "job.yaml:1:1: error: a mapping is expected");
     refuse("a", "a mapping is expected");
     refuse("? [a]\n: b", "a key is expected");
@@ -61,13 +63,14 @@ static void settings_are_written_as_they_are_read(void **state)
     ms_port_setting rows[] = {{.key = "a.b.c", .value = "1"},
                               {.key = "a.b.d", .value = "x"},
                               {.key = "a.e", .value = "2"},
-                              {.key = "f.g"}};
+                              {.key = "f.g"},
+                              {.key = "a.b.h", .value = "3"}};
     FILE *file = tmpfile();
     assert_non_null(file);
-    ms_yaml_write(file, &(ms_port_settings){.rows = rows, .num = 4});
+    ms_yaml_write(file, cx->arena, &(ms_port_settings){.rows = rows, .num = 5});
     const char *text = test_read_back(cx->arena, file);
-    ASSERT_TEXT(text, "a:\n  b:\n    c: 1\n    d: x\n  e: 2\nf:\n  g: true\n");
-    ASSERT_TEXT(settings_of(text), "a.b.c=1\na.b.d=x\na.e=2\nf.g=true");
+    ASSERT_TEXT(text, "a:\n  b:\n    c: 1\n    d: x\n    h: 3\n  e: 2\nf:\n  g: true\n");
+    ASSERT_TEXT(settings_of(text), "a.b.c=1\na.b.d=x\na.b.h=3\na.e=2\nf.g=true");
 }
 
 static void framework_defaults_are_taken(void **state)
