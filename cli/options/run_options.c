@@ -278,6 +278,8 @@ ms_plan ms_run_reference_plan(const ms_plan *plan)
          i++)
         ms_plan_reset(&out, i);
     ms_plan_reset(&out, MS_CHOOSE_GATHER_BITS);
+    ms_plan_reset(&out, MS_CHOOSE_REDUCE_BITS);
+    ms_plan_reset(&out, MS_CHOOSE_PAD_EXPERTS);
     out.gpus = 1;
     out.microbatch = plan->microbatch;
     out.lora_base = MS_BASE_IN_COMPUTE_TYPE;

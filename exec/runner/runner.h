@@ -30,6 +30,9 @@ typedef struct ms_runner_options {
     ms_adamw optimizer;
     double clip_norm; /* largest norm of all gradients; 0: no clipping */
     bool balanced_routing;
+    /* a reference of a run whose experts drop copies: its plan, by whose ranks tokens are
+     * grouped (ms_capacity); NULL: the plan itself */
+    const ms_plan *grouped_as;
     /* ms_rank.orthogonal_shares: a reference of a run with tp needs its tp and etp */
     long orthogonal_shares[2];
     /* whether to round initial weights to bf16: an fp32 reference of a bf16 run needs
@@ -91,8 +94,8 @@ typedef struct ms_outcome {
     ms_safe_file weights, gradients, updated;
 } ms_outcome;
 
-/* MS_EINPUT with the first choice of the plan that no run executes, such as quantized
- * reductions. */
+/* MS_EINPUT with the first choice of the plan that no run executes, such as CUDA
+ * graphs. */
 ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan);
 
 /* Runs a plan (opened by ms_planned_open) under the software stack's conventions, on a
