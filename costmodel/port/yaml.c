@@ -200,6 +200,15 @@ typedef struct writer {
     bool *done; /* (settings->num) whether a setting is written */
 } writer;
 
+/* A value as YAML 1.1 reads it: "1e-05" is a number with a point only, "1.0e-05". */
+static const char *value_text(ms_arena *arena, const char *value)
+{
+    size_t digits = value == NULL ? 0 : strspn(value, "0123456789");
+    if (digits == 0 || value[digits] != 'e')
+        return value == NULL ? "true" : value;
+    return ms_arena_printf(arena, "%.*s.0%s", (int)digits, value, value + digits);
+}
+
 /* Writes the settings whose keys begin as that of row `first` does up to `from`, all of one
  * mapping together. */
 static void write_level(writer *w, int first, size_t from, int depth)
@@ -213,7 +222,7 @@ static void write_level(writer *w, int first, size_t from, int depth)
         indent(w->out, depth);
         ms_print(w->out, "%s:", ms_arena_strndup(w->arena, s->key + from, length));
         if (s->key[from + length] == '\0') {
-            ms_print(w->out, " %s\n", s->value == NULL ? "true" : s->value);
+            ms_print(w->out, " %s\n", value_text(w->arena, s->value));
             w->done[i] = true;
         } else {
             ms_print(w->out, "\n");

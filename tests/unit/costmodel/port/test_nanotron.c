@@ -62,15 +62,16 @@ static void settings_are_written_as_they_are_read(void **state)
     ms_ctx *cx = test_cx();
     ms_port_setting rows[] = {{.key = "a.b.c", .value = "1"},
                               {.key = "a.b.d", .value = "x"},
-                              {.key = "a.e", .value = "2"},
+                              {.key = "a.e", .value = "2e-05"},
                               {.key = "f.g"},
                               {.key = "a.b.h", .value = "3"}};
     FILE *file = tmpfile();
     assert_non_null(file);
     ms_yaml_write(file, cx->arena, &(ms_port_settings){.rows = rows, .num = 5});
     const char *text = test_read_back(cx->arena, file);
-    ASSERT_TEXT(text, "a:\n  b:\n    c: 1\n    d: x\n    h: 3\n  e: 2\nf:\n  g: true\n");
-    ASSERT_TEXT(settings_of(text), "a.b.c=1\na.b.d=x\na.b.h=3\na.e=2\nf.g=true");
+    ASSERT_TEXT(text,
+                "a:\n  b:\n    c: 1\n    d: x\n    h: 3\n  e: 2.0e-05\nf:\n  g: true\n");
+    ASSERT_TEXT(settings_of(text), "a.b.c=1\na.b.d=x\na.b.h=3\na.e=2.0e-05\nf.g=true");
 }
 
 static void framework_defaults_are_taken(void **state)
