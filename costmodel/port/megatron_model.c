@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- which parts a model has ---- */
-
 static bool has_latents(const ms_port *port)
 {
     return port->model->attention == MS_ATTENTION_MLA;
