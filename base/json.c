@@ -162,11 +162,9 @@ static ms_status check_repeated(ms_ctx *cx, const ms_jdoc *doc, const cJSON *nod
 
 static void *allocate(size_t size)
 {
-    void *memory = calloc(1, size);
-    if (memory == NULL) {
-        fprintf(stderr, "meshsim: out of memory while allocating %zu bytes\n", size);
-        abort();
-    }
+    void *memory;
+    while ((memory = calloc(1, size)) == NULL)
+        ms_memory_exhausted(size);
     return memory;
 }
 

@@ -3,7 +3,7 @@
 #include "tests/test.h"
 
 #include "base/paths.h"
-#include "cli/options/plan_options.h"
+#include "sim/request/plan_options.h"
 #include "costmodel/plan/stack_rules.h"
 
 /* The bits of the choices that the test gives: sizes of axes, and what follows. */

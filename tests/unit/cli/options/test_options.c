@@ -2,8 +2,8 @@
  * message names the mistake and a remedy. */
 #include "tests/test.h"
 
+#include "base/options.h"
 #include "cli/options/commands.h"
-#include "cli/options/options.h"
 
 static const char *const colours[] = {"red", "green", "blue", NULL};
 

@@ -5,8 +5,8 @@
 
 #include "base/paths.h"
 #include "cli/options/plan_command.h"
-#include "cli/options/plan_options.h"
 #include "costmodel/schedule/schedule_csv.h"
+#include "sim/request/plan_options.h"
 #include "sim/step/prediction.h"
 
 #define MAX_ARGUMENTS 24
