@@ -83,8 +83,7 @@ const ms_option ms_campaign_jobs_option_table[] = {
 
 static ms_status refuse_alone(ms_ctx *cx, const ms_campaign_options *options)
 {
-    const char *name =
-        ms_options_given_in(ms_campaign_option_table, options, "--tokens");
+    const char *name = ms_options_given_in(ms_campaign_option_table, options, "--tokens");
     if (name == NULL)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,

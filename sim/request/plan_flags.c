@@ -28,12 +28,19 @@ static ms_option option_of(ms_choice choice)
                        .help = row->help};
 }
 
+#define IGNORE_RULES_HELP                                                                \
+    "predict, simulate: price a plan that the stack's framework refuses, and list the "  \
+    "rules that it breaks"
+
+const ms_option ms_ignore_rules_table[] = {
+    {.kind = MS_OPTION_FLAG, .name = "--ignore-rules", .help = IGNORE_RULES_HELP},
+    {0},
+};
+
 static const ms_option others[] = {
     MS_OPT_TEXT(ms_plan_options, plan_file, "--plan", "FILE",
                 "plan to start from (meshsim.plan/1); flags override it"),
-    MS_OPT_FLAG(ms_plan_options, ignore_rules, "--ignore-rules",
-                "predict, simulate: price a plan that the stack's framework refuses, "
-                "and list the rules that it breaks"),
+    MS_OPT_FLAG(ms_plan_options, ignore_rules, "--ignore-rules", IGNORE_RULES_HELP),
     MS_OPT_MISTAKE("--dp", "--dp-shard N is data parallelism (plain with --zero 0); "
                            "--dp-replicate N adds replicas"),
     MS_OPT_MISTAKE("--fsdp", "did you mean --dp-shard?"),

@@ -114,14 +114,26 @@ static void pick_text(const resolver *r, ms_choice choice, const char **out)
 
 /* ---- names ---- */
 
+static ms_status read_text(ms_ctx *cx, const char *text, ms_plan *out)
+{
+    ms_jdoc *doc;
+    ms_jval root;
+    MS_TRY(ms_json_parse(cx, "plan", text, strlen(text), &doc, &root));
+    ms_status status = ms_plan_read(cx, root, out);
+    ms_json_close(doc);
+    return status;
+}
+
 static ms_status start(resolver *r)
 {
     const ms_plan_options *opts = r->opts;
     ms_plan *plan = r->plan;
     *plan = ms_plan_default(ms_plan_given_or(opts, MS_CHOOSE_GPUS, 1));
-    if (opts->plan_file != NULL)
+    if (opts->plan_text != NULL)
+        MS_TRY(read_text(r->cx, opts->plan_text, plan));
+    else if (opts->plan_file != NULL)
         MS_TRY(ms_plan_load(r->cx, opts->plan_file, plan));
-    r->from_file = opts->plan_file != NULL;
+    r->from_file = opts->plan_text != NULL || opts->plan_file != NULL;
     r->file = *plan;
     if (ms_plan_is_given(opts, MS_CHOOSE_MODEL))
         plan->model = opts->of[MS_CHOOSE_MODEL].text;

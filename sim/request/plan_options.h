@@ -19,6 +19,7 @@ typedef union ms_plan_option {
 
 typedef struct ms_plan_options {
     const char *plan_file; /* path of the plan file; "-": standard input */
+    const char *plan_text; /* a plan as JSON, in place of the file; NULL: none */
     bool ignore_rules;     /* take plans that break rules of their stack */
     ms_plan_option of[MS_NUM_CHOICES];
 } ms_plan_options;
@@ -30,6 +31,8 @@ long ms_plan_given_or(const ms_plan_options *opts, ms_choice choice, long otherw
 void ms_plan_give(ms_plan_options *opts, ms_choice choice, long value);
 
 const ms_option *ms_plan_option_table(void);
+/* --ignore-rules alone, which fills a bool. */
+extern const ms_option ms_ignore_rules_table[];
 
 /* Sets the plan file from an argument of the command line (NULL: none); MS_EINPUT when
  * --plan is given too. */

@@ -322,7 +322,7 @@ ms_status ms_search_ask(ms_ctx *cx, ms_search_inputs *inputs,
     *out = (ms_search_answer){0};
     MS_TRY(ms_search_fix_kept(cx, &flags->fix, plan));
     MS_TRY(ms_search_read_sizes(cx, flags->gpus, plan, &sizes));
-    if (plan->plan_file != NULL)
+    if (plan->plan_file != NULL || plan->plan_text != NULL)
         ms_note(cx,
                 "the plan file sets model, cluster, stack, GPUs and batch; the search "
                 "replaces its other choices");
