@@ -79,7 +79,7 @@ endif
 
 # Rules below have prerequisites that need the stem.
 .SECONDEXPANSION:
-include base/make/library.mk base/make/static.mk tests/make/tests.mk tests/make/documents.mk tests/make/lint.mk
+include base/make/library.mk base/make/install.mk base/make/static.mk tests/make/tests.mk tests/make/documents.mk tests/make/lint.mk
 
 # ---- the rest
 
@@ -95,16 +95,6 @@ compile_commands.json: $(filter %Makefile %.mk,$(MAKEFILE_LIST)) $(SRCS) $(ALL_T
 .PHONY: deps
 deps: ## install what the build and the tests need (Debian, Ubuntu)
 	@tests/install_deps.sh
-
-.PHONY: install
-install: all ## into PREFIX (/usr/local), DESTDIR honoured
-ifeq ($(CLI_SRCS),)
-	$(error cli/ has no sources: nothing to install)
-endif
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/meshsim
-	install -m 755 build/opt/meshsim $(DESTDIR)$(PREFIX)/bin/meshsim
-	cp -r configs $(DESTDIR)$(PREFIX)/share/meshsim/
-	@for f in plots/*.gp; do [ -e "$$f" ] || continue; install -D -m 644 "$$f" $(DESTDIR)$(PREFIX)/share/meshsim/"$$f"; done
 
 .PHONY: clean
 clean: ## remove build/

@@ -3,7 +3,7 @@
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_command.h"
-#include "costmodel/model/model.h"
+#include "sim/request/model_options.h"
 
 static ms_status write_model(ms_ctx *cx, const ms_args *args,
                              const ms_model_options *options)
