@@ -1,4 +1,4 @@
-/* What the library computes: the answers of the program's commands, as JSON. */
+/* The answers of the program's commands, as JSON, of the library. */
 #include "api/context.h"
 
 #include "base/note.h"

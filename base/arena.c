@@ -40,7 +40,7 @@ struct ms_arena {
     /* the largest block freed by a rewind, so that loops of save and rewind reuse it */
     block *spare;
     size_t next_capacity;
-    ms_memory_guard *guard;   /* of the thread that opened it; NULL: none */
+    ms_memory_guard *guard;   /* guard of the thread that opened it; NULL: none */
     ms_arena *before, *after; /* in the list of the guard */
 };
 
@@ -52,8 +52,8 @@ struct ms_memory_guard {
     ms_arena *opened; /* arenas that the guarded thread has opened and not closed */
 };
 
-static _Thread_local ms_memory_guard *guard; /* of the calling thread; NULL: none */
-static _Thread_local bool must_stay;         /* it works beside other threads */
+static _Thread_local ms_memory_guard *guard; /* guard of the calling thread; NULL: none */
+static _Thread_local bool must_stay;         /* the thread works beside others */
 
 static _Thread_local const char *user_name; /* name of the calling thread; NULL: none */
 

@@ -3,6 +3,7 @@
 # the header, the C example compiles against the installed header with the shared and the static library, manual pages and
 # completion are sound, and uninstalling leaves no file.
 set -euo pipefail
+echo "[ RUN      ] an installation works where it was moved"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 fail() { echo "install: $*" >&2; exit 1; }
@@ -58,4 +59,4 @@ mkdir -p "$scratch/staged" && mv "$root" "$scratch/staged/usr"
 make -s uninstall DESTDIR="$scratch/staged" PREFIX=/usr >/dev/null
 left=$(find "$scratch/staged" -not -type d)
 [ -z "$left" ] || fail "uninstalling leaves $left"
-echo "installed, moved, used and removed"
+echo "[       OK ] an installation works where it was moved"

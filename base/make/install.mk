@@ -48,6 +48,11 @@ install: $(install_parts) ## into PREFIX (/usr/local), DESTDIR honoured: program
 	$(put) $(PAGES)/meshsim.fish $(at)/share/fish/vendor_completions.d/meshsim.fish
 	@for f in api/examples/*.*; do $(put) "$$f" $(at)/share/doc/meshsim/examples/"$${f##*/}" || exit 1; done
 
+.PHONY: wheel
+wheel: ## build/meshsim-VERSION-py3-none-any.whl, the Python package; it needs no network, and libmeshsim where it is used
+	@mkdir -p build
+	@python3 -B api/python/wheel_builder.py build
+
 uninstall: ## removes what install has put into PREFIX
 	rm -rf $(installed_folders)
 	rm -f $(installed_files)

@@ -20,7 +20,7 @@ typedef struct ms_explain_inputs {
 extern const ms_option ms_explain_option_table[];
 
 typedef struct ms_explain_result {
-    bool is_complete; /* it can be written, whatever the status */
+    bool is_complete; /* the answer can be written, whatever the status */
     ms_workload *workload;
     ms_plan plan;
     ms_explain_view view;

@@ -21,9 +21,9 @@ int ms_predict_option_sets(ms_predict_inputs *inputs,
                            ms_option_set sets[MS_NUM_PREDICT_SETS]);
 
 typedef struct ms_predict_answer {
-    bool is_complete; /* it can be written, whatever the status */
+    bool is_complete; /* the answer can be written, whatever the status */
     ms_workload *workload;
-    ms_plan plan; /* as it was priced, its recomputation fitted */
+    ms_plan plan; /* the plan as it was priced, its recomputation fitted */
     ms_prediction prediction;
     ms_broken_rules broken; /* rules that the plan breaks, with ignore_rules */
     bool lists_rules;

@@ -18,15 +18,15 @@ typedef struct ms_search_inputs {
 int ms_search_option_sets(ms_ctx *cx, ms_search_inputs *inputs,
                           ms_option_set sets[MS_NUM_SEARCH_SETS]);
 
-/* What a search found. It refers to its inputs and to cx->arena. */
+/* The result of a search. It refers to its inputs and to cx->arena. */
 typedef struct ms_search_answer {
-    bool is_complete; /* it can be written, whatever the status */
+    bool is_complete; /* the answer can be written, whatever the status */
     /* several stacks, with no other member set; NULL: one stack */
     ms_stacks_answer *stacks;
     /* the search; report.result is NULL if an objective takes no number of GPUs */
     ms_search_report report;
     const ms_objective_answer *objective; /* NULL: none was asked for */
-    const ms_campaign_answer *campaign;   /* of the first plan; NULL: none */
+    const ms_campaign_answer *campaign;   /* campaign of the first plan; NULL: none */
     ms_workload *workload;
 } ms_search_answer;
 

@@ -6,7 +6,7 @@
 #include "sim/request/simulate_options.h"
 
 typedef struct ms_simulate_answer {
-    bool is_complete; /* it can be written, whatever the status */
+    bool is_complete; /* the answer can be written, whatever the status */
     ms_workload *workload;
     ms_plan plan;
     ms_planned planned;

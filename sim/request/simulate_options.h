@@ -19,7 +19,7 @@ typedef struct ms_simulate_flags {
     const char *trace;
     const char *ranks; /* ranks to show: "0,5", "stages" or "all" */
     bool no_gantt;
-    bool ignore_rules; /* as of the plan: price one that its framework refuses */
+    bool ignore_rules; /* --ignore-rules, an option of plans */
     bool unfolded, unshared, rendezvous, first_step;
     ms_opt_list slow;
     ms_opt_quantity jitter_frac;
