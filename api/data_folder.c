@@ -1,5 +1,6 @@
 /* The data of an installed library lies beside it, wherever it was moved. */
-#define _GNU_SOURCE 1 /* dladdr */
+/* dladdr, NOLINTNEXTLINE(cert-dcl37-c,readability-identifier-naming) */
+#define _GNU_SOURCE 1
 #include "api/context.h"
 
 #include <dlfcn.h>
@@ -17,7 +18,7 @@ static char *folder_beside(const char *library, const char *below)
     if (path == NULL)
         return NULL;
     memcpy(path, library, length);
-    strcpy(path + length, below);
+    memcpy(path + length, below, strlen(below) + 1);
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return path;
     free(path);

@@ -46,7 +46,7 @@ struct ms_arena {
 
 struct ms_memory_guard {
     jmp_buf escape;
-    atomic_uintptr_t reserve; /* memory for the first exhaustion; 0: released */
+    void *_Atomic reserve; /* memory for the first exhaustion; NULL: released */
     atomic_bool exhausted;
     volatile int *stop;
     ms_arena *opened; /* arenas that the guarded thread has opened and not closed */
@@ -75,12 +75,19 @@ void ms_memory_exhausted(size_t size)
         out_of_memory(size);
     atomic_store(&guard->exhausted, true);
     __atomic_store_n(guard->stop, 1, __ATOMIC_RELAXED);
-    void *reserve = (void *)atomic_exchange(&guard->reserve, 0);
+    void *reserve = atomic_exchange(&guard->reserve, NULL);
     if (reserve == NULL && must_stay)
         out_of_memory(size);
     if (reserve == NULL)
         longjmp(guard->escape, 1);
     free(reserve);
+}
+
+/* Deals with a size that no heap has. */
+static _Noreturn void refuse(size_t size)
+{
+    for (;;)
+        ms_memory_exhausted(size);
 }
 
 /* Bytes of the blocks of all arenas, now and at most so far. */
@@ -186,24 +193,24 @@ bool ms_memory_guard_join(ms_memory_guard *shared, bool stays)
 bool ms_memory_guard_run(void (*work)(void *payload), void *payload, volatile int *stop)
 {
     ms_memory_guard *outer = guard;
-    ms_memory_guard own = {.stop = stop};
+    ms_memory_guard own = {0};
     void *reserve = malloc(MS_MEMORY_RESERVE_BYTES);
     if (reserve == NULL)
         return false;
-    atomic_store(&own.reserve, (uintptr_t)reserve);
+    own.stop = stop;
+    atomic_store(&own.reserve, reserve);
     guard = &own;
     bool escaped = setjmp(own.escape) != 0;
     if (!escaped)
         work(payload);
-    while (own.opened != NULL) {
-        ms_arena *arena = own.opened;
+    for (ms_arena *arena = own.opened, *after; arena != NULL; arena = after) {
+        after = arena->after;
+        arena->guard = NULL;
         if (escaped)
             ms_arena_close(arena);
-        else
-            leave_guard(arena);
     }
     guard = outer;
-    free((void *)atomic_load(&own.reserve));
+    free(atomic_load(&own.reserve));
     return !atomic_load(&own.exhausted);
 }
 
@@ -230,8 +237,8 @@ static void push_block(ms_arena *arena, size_t size)
 void *ms_arena_take(ms_arena *arena, size_t size)
 {
     assert(arena != NULL);
-    while (size > SIZE_MAX / 2)
-        ms_memory_exhausted(size);
+    if (size > SIZE_MAX / 2)
+        refuse(size);
     size_t wanted = size == 0 ? 1 : size;
     block *top = arena->top;
     size_t start = top == NULL ? 0 : (top->used + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -252,8 +259,8 @@ void *ms_arena_alloc(ms_arena *arena, size_t size)
 
 void *ms_arena_array(ms_arena *arena, size_t count, size_t item_size)
 {
-    while (item_size != 0 && count > SIZE_MAX / item_size)
-        ms_memory_exhausted(SIZE_MAX);
+    if (item_size != 0 && count > SIZE_MAX / item_size)
+        refuse(SIZE_MAX);
     return ms_arena_alloc(arena, count * item_size);
 }
 

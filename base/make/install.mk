@@ -53,6 +53,11 @@ wheel: ## build/meshsim-VERSION-py3-none-any.whl, the Python package; it needs n
 	@mkdir -p build
 	@python3 -B api/python/wheel_builder.py build
 
+.PHONY: dist
+dist: ## build/meshsim-VERSION.tar.gz, the committed sources
+	@mkdir -p build
+	git archive --format=tar --prefix=meshsim-$(VERSION)/ HEAD | gzip -n >build/meshsim-$(VERSION).tar.gz
+
 uninstall: ## removes what install has put into PREFIX
 	rm -rf $(installed_folders)
 	rm -f $(installed_files)
