@@ -49,6 +49,9 @@ static ms_status predict(ms_ctx *cx, const ms_predict_inputs *inputs,
     for (int i = 0; i < 2; i++)
         if (intervals[i] != NULL)
             ms_note_default(cx, "%s", intervals[i]);
+    if (plan->cuda_graphs != MS_GRAPHS_NONE)
+        ms_note(cx, "the memory of CUDA graphs, their pools and static tensors, is not "
+                    "counted");
     if (out->asks_campaign)
         MS_TRY(ms_campaign_options_apply(cx, &inputs->campaign, workload, plan,
                                          prediction, &out->campaign));

@@ -49,7 +49,8 @@ static recomputed make_recomputed(ms_explore_level *l, ms_layer_mode mode,
         double buffer_bytes =
             ms_message_buffer_bytes(stack, &run->sides, l->priced->blocks.send_bytes,
                                     num_microbatches) +
-            ms_held_output_bytes(stack, r.stages, run, num_microbatches);
+            ms_held_output_bytes(stack, r.stages, run, num_microbatches) +
+            l->priced->blocks.held_bytes;
         ms_rank_load_states(r.stages, run, buffer_bytes, &r.loads[i]);
         r.loads[i].is_only_backward = num_microbatches == 1;
     }

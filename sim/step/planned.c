@@ -82,7 +82,8 @@ static ms_rank_load load_of(ms_ctx *cx, const ms_planned *p, int rank, int num_r
     ms_rank_sides sides = ms_split_sides(split, rank);
     double buffer_bytes =
         ms_message_buffer_bytes(stack, &sides, p->blocks.send_bytes, num_microbatches);
-    buffer_bytes += ms_held_output_bytes(stack, p->stages, run, num_microbatches);
+    buffer_bytes += ms_held_output_bytes(stack, p->stages, run, num_microbatches) +
+                    p->blocks.held_bytes;
     ms_rank_load_make(p->stages, &live, buffer_bytes, &load);
     load.is_only_backward = num_microbatches == 1;
     return load;
