@@ -2,6 +2,7 @@
  * flags on top of a plan file, axis orders. */
 #include "tests/test.h"
 
+#include "cli/options/plan_command.h"
 #include "sim/request/plan_options.h"
 
 #define MAX_ARGUMENTS 24
