@@ -178,6 +178,7 @@ ms_status ms_args_read(ms_ctx *cx, ms_args *args, const ms_option_set *sets, int
         ms_hint(cx, "drop one of them");
     }
     limit_width(args);
+    cx->num_threads = ms_args_threads(args);
     cx->verbosity = args->common.quiet ? -1 : args->common.verbose ? 1 : 0;
     const char *ignored = ms_config_ignored();
     if (ignored != NULL)

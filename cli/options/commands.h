@@ -1,11 +1,13 @@
-/* The commands of the program: one row each in the table of commands.c, one file each. */
+/* Folder cli/options: the command line: commands, options, output files; commands are in
+ * cli/cmd, tables and drawings of results in cli/report.
+ *
+ * The commands of the program: one row each in the table of commands.c, one file each. */
 #ifndef MS_CLI_OPTIONS_COMMANDS_H
 #define MS_CLI_OPTIONS_COMMANDS_H
 
-#include "cli/options/options.h"
+#include "base/options.h"
+#include "base/version.h"
 #include "cli/options/output.h"
-
-#define MS_VERSION "0.1.0"
 
 struct ms_args;
 
