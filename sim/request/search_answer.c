@@ -198,7 +198,7 @@ static ms_status find(const ms_search_request *r, const ms_search_options *optio
     MS_TRY(begin_why(r, options, workload, &why));
     ms_search_state *begun = ms_search_begin(r->cx, workload, r->space, options);
     MS_TRY(ms_search_finish(r, options, workload, begun, report));
-    ms_search_find_gains(workload, report);
+    ms_search_find_gains(workload, r->search->allow, report);
     return finish_why(r, options, workload, why, report);
 }
 
