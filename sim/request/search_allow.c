@@ -87,7 +87,7 @@ static char *flag_of(ms_arena *arena, const combination *c, int i)
 static ms_status refuse_given(ms_ctx *cx, const combination *c,
                               const ms_plan_options *plan)
 {
-    for (int i = 0; i < c->num; i++)
+    for (int i = 0; i < c->num; i++) {
         for (int at = c->first[i]; at < MS_NUM_ALLOWANCES; at++) {
             ms_choice choice = ms_allowances[at].choice;
             const char *flag = ms_plan_fields[choice].flag;
@@ -98,6 +98,7 @@ static ms_status refuse_given(ms_ctx *cx, const combination *c,
                     name_of(at), flag);
             return ms_hint(cx, "leave out one of them");
         }
+    }
     return MS_OK;
 }
 

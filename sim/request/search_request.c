@@ -191,14 +191,16 @@ static ms_status narrow_space(ms_search_request *r)
 static void note_tensor_choices(const ms_search_request *r)
 {
     static const ms_choice choices[] = {MS_CHOOSE_SEQUENCE_PARALLEL, MS_CHOOSE_ASYNC_TP};
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         if (!ms_space_allows(r->space, choices[i], 0) &&
-            ms_space_allows(r->space, MS_CHOOSE_TP, 1))
+            ms_space_allows(r->space, MS_CHOOSE_TP, 1)) {
             ms_note(
                 r->cx,
                 "%s=on has no effect on plans with tp 1, which are listed without it; "
                 "--limit 'tp>=2' leaves them out",
                 ms_plan_fields[choices[i]].name);
+        }
+    }
 }
 
 ms_status ms_search_request_space(ms_search_request *r)

@@ -310,9 +310,9 @@ bool ms_run_case_fill_experts(ms_run_case *c, long number)
 {
     ms_plan *plan = &c->plan;
     double rows = (double)(1 + number % 5);
-    double copies =
-        (double)(plan->microbatch * plan->sequence_length /
-                 (plan->size[MS_CP] * plan->size[MS_TP]) * c->model->moe.top_k);
+    long tokens = plan->microbatch * plan->sequence_length /
+                  (plan->size[MS_CP] * plan->size[MS_TP]);
+    double copies = (double)(tokens * c->model->moe.top_k);
     plan->pad_experts = true;
     plan->expert_capacity = rows * (double)c->model->moe.num_experts / copies;
     return c->model->moe.num_experts > 0;

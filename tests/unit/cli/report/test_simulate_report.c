@@ -1,5 +1,6 @@
 /* Printed reports of simulations (text, diagram and JSON), for simulations made by
  * hand. */
+#include "cli/report/simulate_report.h"
 #include "sim/request/simulate_options.h"
 
 #include "tests/support/hand_simulation.h"
