@@ -78,8 +78,14 @@ static const ms_option collectives_table[] = {
 
 static ms_status read_target(ms_plot_request *r)
 {
-    if (r->args->common.json)
+    if (r->args->common.json) {
+        const char *idle = r->options.format.given ? "--format"
+                           : r->options.keep       ? "--keep"
+                                                   : NULL;
+        if (idle != NULL)
+            ms_note(r->cx, "%s has no effect with --json: nothing is drawn", idle);
         return MS_OK;
+    }
     int format = r->options.format.given ? r->options.format.value : -1;
     return ms_plot_target_read(r->cx, r->kind, r->args->common.output, format,
                                r->options.keep, &r->target);

@@ -187,9 +187,24 @@ static ms_status narrow_space(ms_search_request *r)
     return limit_each(r, &r->search->limit, "--limit", false);
 }
 
+/* Says that choices which share out tp hold for plans with tp above 1 only. */
+static void note_tensor_choices(const ms_search_request *r)
+{
+    static const ms_choice choices[] = {MS_CHOOSE_SEQUENCE_PARALLEL, MS_CHOOSE_ASYNC_TP};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (!ms_space_allows(r->space, choices[i], 0) &&
+            ms_space_allows(r->space, MS_CHOOSE_TP, 1))
+            ms_note(
+                r->cx,
+                "%s=on has no effect on plans with tp 1, which are listed without it; "
+                "--limit 'tp>=2' leaves them out",
+                ms_plan_fields[choices[i]].name);
+}
+
 ms_status ms_search_request_space(ms_search_request *r)
 {
     MS_TRY(narrow_space(r));
+    note_tensor_choices(r);
     widen(r, "--max-virtual-stages", &r->space->max_virtual_stages,
           r->search->max_virtual_stages, r->space->low[MS_CHOOSE_VIRTUAL_STAGES]);
     widen(r, "--max-microbatch", &r->space->max_microbatch, r->search->max_microbatch,

@@ -277,6 +277,13 @@ static const char *take_value(parser *p, const ms_option *option, const char *eq
     return NULL;
 }
 
+/* Skips the argument behind an unknown option: more likely its value than a word. */
+static void skip_value(parser *p, const char *equals)
+{
+    if (equals == NULL && p->next < p->argc && p->argv[p->next][0] != '-')
+        p->next++;
+}
+
 static void parse_option(parser *p, const char *argument)
 {
     const char *equals = strncmp(argument, "--", 2) == 0 ? strchr(argument, '=') : NULL;
@@ -285,10 +292,14 @@ static void parse_option(parser *p, const char *argument)
     const ms_option *option = find_option(p, argument, length, &target);
     if (option == NULL) {
         refuse_unknown(p, ms_arena_strndup(p->cx->arena, argument, length));
-        /* skips the argument behind an unknown option: more likely its value than a
-         * word */
-        if (equals == NULL && p->next < p->argc && p->argv[p->next][0] != '-')
-            p->next++;
+        skip_value(p, equals);
+        return;
+    }
+    if (option->kind == MS_OPTION_MISTAKE) {
+        p->status =
+            ms_fail(p->cx, MS_EINPUT, MS_NOWHERE, "unknown option \"%s\"", option->name);
+        ms_hint(p->cx, "%s", option->help);
+        skip_value(p, equals);
         return;
     }
     if (option->kind == MS_OPTION_FLAG && equals != NULL) {
@@ -303,11 +314,7 @@ static void parse_option(parser *p, const char *argument)
         if (text == NULL)
             return;
     }
-    if (option->kind == MS_OPTION_MISTAKE) {
-        p->status =
-            ms_fail(p->cx, MS_EINPUT, MS_NOWHERE, "unknown option \"%s\"", option->name);
-        ms_hint(p->cx, "%s", option->help);
-    } else if (option->kind != MS_OPTION_LIST && is_given(option, target)) {
+    if (option->kind != MS_OPTION_LIST && is_given(option, target)) {
         p->status =
             ms_fail(p->cx, MS_EINPUT, MS_NOWHERE, "%s is given twice", option->name);
     } else if (option->kind == MS_OPTION_FLAG) {

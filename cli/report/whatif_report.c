@@ -194,7 +194,7 @@ static void print_number(ms_table *table, ms_arena *arena, const ms_what_if *w,
 static ms_table *number_table(ms_arena *arena, const ms_what_if *w)
 {
     double percent = 100.0 * w->change_frac;
-    const char *titles[13] = {"number", "of", "value"};
+    const char *titles[13] = {"number", "file", "value"};
     const char *words[] = {"kept", "best", NULL, "days", "cost"};
     int num = 3;
     int num_words = knows_cost(w) ? 5 : w->kept.has_campaign ? 4 : 3;
