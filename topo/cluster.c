@@ -70,6 +70,8 @@ static const ms_field device_fields[] = {
      .help = "streaming multiprocessors"},
     {MS_FIELD_NUMBER, "tdp_w", AT(tdp_w), .nullable = true, .low = 1, .high = 1e5,
      .help = "power limit in watts"},
+    {MS_FIELD_NUMBER, "compute_capability", AT(compute_capability), .nullable = true,
+     .low = 1, .high = 99, .help = "NVIDIA's compute capability, as 8.9"},
     {0}};
 
 #undef AT
@@ -187,6 +189,7 @@ static ms_status check_bandwidth(ms_ctx *cx, ms_jval object, const char *key,
 static ms_status read_device(ms_ctx *cx, ms_jval value, ms_device *device)
 {
     device->tdp_w = NAN;
+    device->compute_capability = NAN;
     MS_TRY(ms_json_read(cx, value, device_fields, device));
     MS_TRY(check_positive(cx, value, "memory", device->memory_bytes));
     MS_TRY(check_bandwidth(cx, value, "hbm", device->hbm_bytes_per_s));

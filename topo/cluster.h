@@ -37,6 +37,8 @@ typedef struct ms_device {
     ms_loc peak_loc; /* where the file states the peaks */
     long num_sms;    /* streaming multiprocessors */
     double tdp_w;    /* power limit; NaN: unknown */
+    /* NVIDIA's compute capability (developer.nvidia.com/cuda-gpus): 8.9; NaN: not stated */
+    double compute_capability;
     /* speed of every kernel / that of a device as listed: below 1 in slow nodes; 0: 1 */
     double compute_frac;
 } ms_device;

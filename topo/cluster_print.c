@@ -29,6 +29,8 @@ static void print_device(FILE *out, const ms_device *device)
     ms_print(out, "  %-18s %ld\n", "multiprocessors", device->num_sms);
     if (!isnan(device->tdp_w))
         ms_print(out, "  %-18s %.0f W\n", "power limit", device->tdp_w);
+    if (!isnan(device->compute_capability))
+        ms_print(out, "  %-18s %.1f\n", "compute capability", device->compute_capability);
 }
 
 static void print_host(FILE *out, const ms_host_link *host)
@@ -149,6 +151,7 @@ static void write_device(ms_jout *out, const ms_device *device)
     ms_jout_end_object(out);
     ms_jout_number_field(out, "num_sms", (double)device->num_sms);
     ms_jout_number_field(out, "tdp_w", device->tdp_w);
+    ms_jout_number_field(out, "compute_capability", device->compute_capability);
     ms_jout_end_object(out);
 }
 

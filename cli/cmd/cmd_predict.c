@@ -91,6 +91,9 @@ static ms_status predict(request *r, ms_workload *workload, const ms_plan *plan)
     for (int i = 0; i < 2; i++)
         if (intervals[i] != NULL)
             ms_note_default(cx, "%s", intervals[i]);
+    if (plan->cuda_graphs != MS_GRAPHS_NONE)
+        ms_note(cx, "the memory of CUDA graphs, their pools and static tensors, is not "
+                    "counted");
     if (r->asks_campaign)
         MS_TRY(ms_campaign_options_apply(cx, &r->how->campaign, workload, plan,
                                          &prediction, &r->campaign));

@@ -11,7 +11,8 @@
 /* Names of --allow in the order of the table, and for each the allowance that is taken. */
 typedef struct combination {
     int num;
-    int first[MS_NUM_ALLOWANCES]; /* the first allowance of each name */
+    bool is_possible[MS_NUM_ALLOWANCES]; /* whether some plan with it was found */
+    int first[MS_NUM_ALLOWANCES];        /* the first allowance of each name */
     int taken[MS_NUM_ALLOWANCES]; /* 0: none; else 1 + the number after the first */
 } combination;
 
@@ -83,6 +84,24 @@ static char *flag_of(ms_arena *arena, const combination *c, int i)
     return c->taken[i] == 0 ? NULL : ms_allowance_flag(arena, &ms_allowances[at]);
 }
 
+/* Refuses names that allow a choice which a flag has made. */
+static ms_status refuse_given(ms_ctx *cx, const combination *c,
+                              const ms_plan_options *plan)
+{
+    for (int i = 0; i < c->num; i++)
+        for (int at = c->first[i]; at < MS_NUM_ALLOWANCES; at++) {
+            ms_choice choice = ms_allowances[at].choice;
+            const char *flag = ms_plan_fields[choice].flag;
+            if (strcmp(name_of(at), name_of(c->first[i])) != 0 ||
+                !ms_plan_is_given(plan, choice))
+                continue;
+            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--allow %s is about %s, which is given",
+                    name_of(at), flag);
+            return ms_hint(cx, "leave out one of them");
+        }
+    return MS_OK;
+}
+
 static ms_status set_flags(ms_ctx *cx, const combination *c, ms_plan_options *plan)
 {
     const ms_option_set set = {"plan", ms_plan_option_table(), plan};
@@ -137,13 +156,14 @@ static ms_status step_of(const ms_search_request *r, const ms_search_options *op
     return status == MS_EINPUT ? MS_OK : status;
 }
 
-/* "fp8, offload" */
-static const char *names_of(ms_arena *arena, const combination *c)
+/* Text of all names, or of those that no plan can have: "fp8, offload" */
+static const char *names_of(ms_arena *arena, const combination *c, bool impossible)
 {
     const char *text = "";
     for (int i = 0; i < c->num; i++)
-        text = ms_arena_printf(arena, "%s%s%s", text, i == 0 ? "" : ", ",
-                               name_of(c->first[i]));
+        if (!impossible || !c->is_possible[i])
+            text = ms_arena_printf(arena, "%s%s%s", text, text[0] == '\0' ? "" : ", ",
+                                   name_of(c->first[i]));
     return text;
 }
 
@@ -175,14 +195,17 @@ ms_status ms_search_allow(ms_search_request *r, const ms_args *args, const char 
     combination at, best;
     double step_s, without_s = INFINITY, best_s = INFINITY;
     MS_TRY(read_list(r->cx, list, &at));
+    MS_TRY(refuse_given(r->cx, &at, plan));
     best = at;
     do {
         ms_plan_options changed = *plan;
         MS_TRY(set_flags(r->cx, &at, &changed));
         MS_TRY(step_of(r, &options, &changed, &step_s));
+        for (int i = 0; i < at.num; i++)
+            at.is_possible[i] |= at.taken[i] > 0 && isfinite(step_s);
         if (takes_none(&at))
             without_s = step_s;
-        if (step_s < best_s) {
+        if (step_s < best_s * (1.0 - MS_LEAST_GAIN_FRAC)) {
             best_s = step_s;
             best = at;
         }
@@ -191,8 +214,11 @@ ms_status ms_search_allow(ms_search_request *r, const ms_args *args, const char 
         isfinite(without_s)
             ? ms_arena_printf(r->cx->arena, "%.*f s", ms_decimals(without_s), without_s)
             : "no plan";
-    r->limits = ms_arena_printf(r->cx->arena, "allowed %s, taken %s (without: %s)",
-                                names_of(r->cx->arena, &at),
-                                taken_text(r->cx->arena, &best), without);
+    const char *impossible = names_of(r->cx->arena, &at, true);
+    r->limits = ms_arena_printf(r->cx->arena, "allowed %s, taken %s (without: %s%s%s%s)",
+                                names_of(r->cx->arena, &at, false),
+                                taken_text(r->cx->arena, &best), without,
+                                impossible[0] == '\0' ? "" : "; with ", impossible,
+                                impossible[0] == '\0' ? "" : ": no plan");
     return set_flags(r->cx, &best, plan);
 }

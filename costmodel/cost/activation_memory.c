@@ -90,11 +90,22 @@ static bool runs_again(const ms_program *program, int forward)
     return false;
 }
 
+/* Whether a result of attention is saved once more with the sequence first: FlashAttention
+ * reads and writes sequences one after another, and the projection's input is a copy
+ * (Transformer Engine, FlashAttention.forward: transpose(0, 1).contiguous(); Megatron-LM's
+ * FlashSelfAttention likewise; from memory). One sequence needs none. */
+static bool is_transposed(const ms_program *program, const ms_pricer *pricer, int n)
+{
+    return pricer->stack->sequence_first && pricer->attention_batch_first &&
+           program->key.microbatch > 1 && program->nodes[n].op == MS_OP_ATTENTION &&
+           program->nodes[n].pass == MS_PASS_FORWARD && !runs_again(program, n);
+}
+
 /* Finds beside_bytes. If the stack keeps_unrotated: heads before rotary embedding live as
  * long as the rotated ones. If it keeps_gate: the activated gate lives as long as the
  * gate or, if recomputed, as the product that it enters. If the program holds_gathers: a
  * gathered tensor lives in place of its shard. */
-static void find_beside(lifetimes *l)
+static void find_beside(lifetimes *l, const ms_pricer *pricer)
 {
     const ms_program *program = l->program;
     for (int n = 0; n < program->num_nodes; n++) {
@@ -108,6 +119,8 @@ static void find_beside(lifetimes *l)
         if (l->stack->keeps_gate && node->op == MS_OP_ACTIVATION && node->num_in == 2 &&
             (again || !runs_again(program, n)))
             with = again ? node->out[0] : node->in[0];
+        if (is_transposed(program, pricer, n))
+            with = node->out[0];
         /* 4 + 2 bytes an element in place of the 2 of the norm's input */
         if (l->stack->keeps_eager_norms && node->op == MS_OP_NORM &&
             (again || !runs_again(program, n)))
@@ -264,7 +277,7 @@ void ms_bill_add_memory(const ms_program *program, const ms_pricer *pricer, ms_b
     lifetimes l = {.program = program, .stack = pricer->stack};
     ms_bill_memory *memory = &bill->memory;
     assert(program->num_tensors <= MAX_TENSORS);
-    find_beside(&l);
+    find_beside(&l, pricer);
     find_delayed(&l);
     find_kept(&l, pricer);
     for (int t = 0; t < program->num_tensors; t++) {

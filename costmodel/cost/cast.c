@@ -340,13 +340,25 @@ static bool is_weighed_apart(const ms_program *program, int tensor)
            strchr(program->tensors[tensor].dims, MS_DIM_ROWS) != NULL;
 }
 
+/* Experts' results that are saved beside their weighted activations, as a share of the
+ * rows that come back to their tokens' rank: with deterministic algorithms index_add adds
+ * rows to tokens, and autograd saves the rows that it adds (Megatron Core, moe_utils.py,
+ * unpermute; torch/csrc/autograd, IndexAddBackward0; from memory). Where tokens are
+ * gathered, it adds them before the sums of etp ranks are scattered. */
+static double added_rows_frac(const ms_program *program, const ms_stack *stack)
+{
+    if (!stack->deterministic)
+        return 0.0;
+    return stack->gathers_tokens ? program->key.etp : 1.0;
+}
+
 double ms_saved_frac(const ms_program *program, int tensor, const ms_pricer *pricer)
 {
     double frac = kept_cast_frac(program, tensor, pricer);
     if (!pricer->stack->weighs_in_experts)
         return frac;
     /* the product is saved for the down-projection, the activation for the product */
-    return is_weighed(program, tensor)         ? 0.0
+    return is_weighed(program, tensor)         ? added_rows_frac(program, pricer->stack)
            : is_weighed_apart(program, tensor) ? frac + 1.0
                                                : frac;
 }

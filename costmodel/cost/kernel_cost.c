@@ -13,11 +13,17 @@ static const double small_head_dim = 64.0;
 static const double large_head_dim = 128.0;
 
 /* The stack's attention kernel; if the profile has no rate for it, the next older that
- * has. */
-static ms_attention_kernel choose_attention(const ms_profile *profile,
-                                            ms_attention_kernel wanted)
+ * has. Transformer Engine takes FlashAttention where cuDNN's backward is not
+ * deterministic, on Blackwell (attention/dot_product_attention/utils.py,
+ * get_attention_backend; from memory). */
+static ms_attention_kernel choose_attention(const ms_device *device,
+                                            const ms_profile *profile,
+                                            const ms_stack *stack)
 {
-    int kernel = (int)wanted;
+    int kernel = (int)stack->attention;
+    if (kernel == MS_ATTENTION_CUDNN && stack->deterministic &&
+        device->compute_capability >= 10.0)
+        kernel = MS_ATTENTION_FA2;
     while (kernel > MS_ATTENTION_UNFUSED &&
            isnan(profile->attention[kernel].forward_flop_per_s.value))
         kernel--;
@@ -188,7 +194,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
 {
     MS_TRY(check_dtype(cx, cluster, profile, compute));
     MS_TRY(ms_network_check(cx, cluster, profile));
-    ms_attention_kernel kernel = choose_attention(profile, stack->attention);
+    ms_attention_kernel kernel = choose_attention(&cluster->device, profile, stack);
     const ms_attention_profile *attention = &profile->attention[kernel];
     long domain_gpus = cluster->num_levels > 0 ? ms_level_gpus(&cluster->levels[0]) : 1;
     double speed_frac = cluster->device.compute_frac;
@@ -208,6 +214,8 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
         .attention_fused = kernel != MS_ATTENTION_UNFUSED,
         .wide_domain = domain_gpus == 0 || domain_gpus > 8,
         .attention_one_head_dim = kernel <= MS_ATTENTION_FA2,
+        .attention_batch_first =
+            kernel != MS_ATTENTION_UNFUSED && kernel != MS_ATTENTION_CUDNN,
     };
     set_products(out, compute);
     set_attention(out, attention);

@@ -32,6 +32,7 @@ typedef struct ms_pricer {
     bool attention_fused;
     bool wide_domain;            /* more than 8 GPUs share the innermost domain */
     bool attention_one_head_dim; /* attention pads values to the width of keys */
+    bool attention_batch_first;  /* FlashAttention: sequences, then their tokens */
     /* measured / fitted seconds by GEMM size m, n, k; NULL: type not measured */
     const ms_residuals *products;
     /* [backward] measured / fitted seconds by FLOP, key tokens, head dim; NULL:

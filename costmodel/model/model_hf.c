@@ -283,10 +283,11 @@ static ms_status refuse_type(ms_ctx *cx, const ms_hf_import *import)
     ms_status status = ms_json_fail(
         cx, import->root, "unknown model_type \"%s\" in a config with the keys %s",
         import->model_type, ms_model_keys_text(cx, import->root));
-    ms_hint(cx,
-            "known model types, as one of which meshsim model CONFIG --as TYPE reads it: "
-            "%s",
-            known);
+    ms_hint(
+        cx,
+        "\"meshsim model CONFIG --as TYPE\" reads it as one of these, and so does every "
+        "command if its model_type is one: %s",
+        known);
     return status;
 }
 

@@ -40,6 +40,11 @@ bool ms_plan_has_unequal_ranks(const ms_plan *plan)
            plan->cp_method != MS_CP_ULYSSES;
 }
 
+bool ms_plan_pads_experts(const ms_plan *plan)
+{
+    return plan->pad_experts && plan->expert_capacity > 0.0;
+}
+
 ms_cp_method ms_plan_cp_method(const ms_plan *plan)
 {
     return plan->size[MS_CP] > 1 ? plan->cp_method : MS_CP_ALL_GATHER;

@@ -234,6 +234,9 @@ bool ms_plan_balances_sequence(const ms_plan *plan);
 /* Whether the last cp rank has more attention to compute than the others: with contiguous
  * chunks of a causal sequence. */
 bool ms_plan_has_unequal_ranks(const ms_plan *plan);
+/* Whether experts compute as many copies as their capacity; without one, padding has
+ * nothing to pad to. */
+bool ms_plan_pads_experts(const ms_plan *plan);
 /* The schedule's name, or the path of its file. */
 const char *ms_plan_schedule_name(const ms_plan *plan);
 /* Sets a generated schedule; clears the schedule file and the memory limit. */

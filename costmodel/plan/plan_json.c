@@ -117,7 +117,21 @@ static const ms_field entry_fields[] = {
     {0},
 };
 
-/* Reads the mesh of a plan file; axes not listed have size 1 and are outermost. */
+/* Whether axes are listed in the order that plans have by default. */
+static bool is_usual_order(const ms_plan *plan, const unsigned char *listed, int num)
+{
+    int at = 0;
+    for (int i = 0; i < num; i++) {
+        while (at < MS_NUM_PLAN_AXES && plan->order[at] != listed[i])
+            at++;
+        if (at == MS_NUM_PLAN_AXES)
+            return false;
+    }
+    return true;
+}
+
+/* Reads the mesh of a plan file; axes not listed have size 1. They have their usual place,
+ * or are outermost if the listed ones have not. */
 static ms_status read_axes(ms_ctx *cx, ms_jval mesh, ms_plan *plan)
 {
     bool is_listed[MS_NUM_PLAN_AXES] = {false};
@@ -134,11 +148,12 @@ static ms_status read_axes(ms_ctx *cx, ms_jval mesh, ms_plan *plan)
         listed[num_listed++] = (unsigned char)entry.axis;
         plan->size[entry.axis] = entry.size;
     }
+    bool is_usual = is_usual_order(plan, listed, num_listed);
     int at = 0;
-    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES && !is_usual; axis++)
         if (!is_listed[axis])
             plan->order[at++] = (unsigned char)axis;
-    for (int i = 0; i < num_listed; i++)
+    for (int i = 0; i < num_listed && !is_usual; i++)
         plan->order[at++] = listed[i];
     if (!is_listed[MS_DP_SHARD] && (plan->gpus == 0 || is_listed[MS_DP_REPLICATE]))
         plan->size[MS_DP_SHARD] = 1; /* the default, 0, means all remaining GPUs */
@@ -278,6 +293,23 @@ static ms_status check_recompute(ms_ctx *cx, ms_jval root, const ms_plan *plan)
     return MS_OK;
 }
 
+/* Refuses empty texts, such as names of files. */
+static ms_status check_texts(ms_ctx *cx, ms_jval root, const ms_plan *plan)
+{
+    for (ms_choice i = 0; i < MS_NUM_CHOICES; i++) {
+        const ms_plan_field *row = &ms_plan_fields[i];
+        ms_jval value;
+        if (row->key == NULL || row->kind != MS_CHOICE_TEXT ||
+            !stated(cx, root, i, &value) || ms_json_is_null(value))
+            continue;
+        const char *text = *(const char *const *)((const char *)plan + row->offset);
+        if (text != NULL && text[0] == '\0')
+            return ms_json_fail(cx, value, "%s is empty; leave it out, or null",
+                                row->key);
+    }
+    return MS_OK;
+}
+
 /* Refuses numbers at a bound that they must be above, such as buckets of 0 bytes. */
 static ms_status check_above_low(ms_ctx *cx, ms_jval root, const ms_plan *plan)
 {
@@ -350,6 +382,8 @@ ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out)
     status = worse(status, check_recompute(cx, root, &file.plan));
     if (status == MS_OK)
         status = check_above_low(cx, root, &file.plan);
+    if (status == MS_OK)
+        status = check_texts(cx, root, &file.plan);
     if (status != MS_OK)
         return status;
     MS_TRY(check_ranks(cx, root, &file.plan));

@@ -38,7 +38,7 @@ void ms_stack_set_host(ms_stack *stack, const ms_plan *plan)
         stack->compile = plan->compile;
     if (plan->cuda_graphs != MS_GRAPHS_NONE)
         stack->cuda_graphs = plan->cuda_graphs;
-    stack->graphs_experts = plan->pad_experts;
+    stack->graphs_experts = ms_plan_pads_experts(plan);
 }
 
 ms_status ms_plan_check_host(ms_ctx *cx, const ms_plan *plan, const ms_stack *stack,
@@ -61,7 +61,7 @@ ms_status ms_plan_check_host(ms_ctx *cx, const ms_plan *plan, const ms_stack *st
                            "such as megatron or torchtitan");
     }
     if (plan->cuda_graphs != MS_GRAPHS_FULL || model->moe.num_experts == 0 ||
-        plan->pad_experts)
+        ms_plan_pads_experts(plan))
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "one CUDA graph of a step needs experts of fixed shapes");

@@ -116,10 +116,11 @@ typedef struct ms_stack {
     ms_coefficient sharded_logit_bytes;
     ms_coefficient head_grad_bytes; /* bytes per parameter of the head in its backward */
     ms_coefficient workspace_bytes; /* memory of libraries such as cuBLAS */
-    /* workspace_bytes on devices without FP8, which came before Hopper; 0: equal to it */
+    /* workspace_bytes on devices that PyTorch gives a smaller one (compute capability
+     * below 9.0, or 12.x); 0: equal to it */
     ms_coefficient older_workspace_bytes;
-    /* one cuBLAS workspace of Transformer Engine, and the same on devices without FP8; a
-     * rank with experts has engine_streams of them more, for grouped products */
+    /* one cuBLAS workspace of Transformer Engine, and the same below compute capability
+     * 9.0; a rank with experts has engine_streams of them more, for grouped products */
     ms_coefficient engine_workspace_bytes, older_engine_workspace_bytes;
     ms_coefficient engine_streams;
     /* kernels that the driver loads at start, besides the context: CUDA before 11.7 loads
@@ -212,6 +213,14 @@ typedef struct ms_stack {
     bool keeps_casts_alone;
     /* routing weights multiply experts' activations, so their results are not saved */
     bool weighs_in_experts;
+    /* layers have the sequence as first dimension, FlashAttention the batch: with several
+     * sequences a micro-batch its result is saved in both orders */
+    bool sequence_first;
+    /* PyTorch's deterministic algorithms: large workspaces of cuBLAS; on Blackwell
+     * FlashAttention instead of cuDNN; experts' rows are added by index_add, which saves
+     * them */
+    bool deterministic;
+    bool makes_mask; /* the data loader makes a mask of attention, a byte for each pair */
     bool counts_context; /* reported memory includes CUDA context and NCCL buffers */
     /* ---- assumptions about published runs (sim/validate/pubrun.c) ---- */
     bool splits_experts; /* plan default: wide experts split over tp (Megatron Core) */

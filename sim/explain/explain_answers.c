@@ -94,8 +94,8 @@ static const ms_axis_prediction *axis_of(const ms_explanation *e, ms_traffic_gro
 
 /* ---- 1: does tensor parallelism pay? ---- */
 
-/* Compute seconds per step of the pipeline rank that ends the step, by priced programs
- * (ms_bill) of its blocks. */
+/* Compute seconds per step of the pipeline rank that ends the step, on its devices, by
+ * priced programs (ms_bill) of its blocks. */
 static double compute_s(const asker *a, const ms_bill_set *bills)
 {
     const ms_planned *p = a->e->planned;
@@ -114,15 +114,24 @@ static double compute_s(const asker *a, const ms_bill_set *bills)
     return total_s * (double)ms_schedule_stage_microbatches(&p->pipeline.shape);
 }
 
+static int ending_stage(const asker *a)
+{
+    return ms_split_stage(a->e->planned->pipeline.split, a->e->prediction.ending_rank, 0);
+}
+
 /* Compute seconds per step of the rank that ends the step, if tp were 1. */
 static double compute_without_tp_s(const asker *a)
 {
     const ms_planned *p = a->e->planned;
+    ms_workload *workload = p->workload;
+    if (p->pipeline.of_kinds != NULL)
+        workload = ms_workload_of_kinds(
+            workload, ms_split_kinds(p->pipeline.split, ending_stage(a)));
     ms_bill_key key = p->bills->key;
     key.tp = key.etp = 1;
     key.sequence_parallel = false;
-    ms_bill_set *bills = ms_workload_bills(p->workload, &key);
-    ms_workload_add_modes(p->workload, bills,
+    ms_bill_set *bills = ms_workload_bills(workload, &key);
+    ms_workload_add_modes(workload, bills,
                           1U << MS_RECOMPUTE_NONE | 1U << ms_plan_layer_mode(p->plan));
     return compute_s(a, bills);
 }
@@ -240,7 +249,8 @@ static const char *answer_tp(const asker *a)
         return ms_arena_printf(a->cx->arena, "there is none; %s%s", other_tp_text(a, 2),
                                width_with_tp_text(a, 2));
     double whole_s = compute_without_tp_s(a);
-    double saved_s = whole_s - compute_s(a, a->e->planned->bills);
+    double saved_s =
+        whole_s - compute_s(a, ms_planned_prices(a->e->planned, ending_stage(a)).bills);
     return ms_arena_printf(
         a->cx->arena,
         "it exposes %s of traffic a step and saves %s of the %s of compute that the same "

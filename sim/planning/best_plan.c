@@ -121,10 +121,12 @@ ms_status ms_best_plan_find(ms_ctx *cx, const ms_best_question *question,
 
 static bool is_of_job(const ms_plan *plan, const ms_plan *base)
 {
+    ms_plan job = *base;
+    job.recompute_budget_frac = plan->recompute_budget_frac; /* a search tries several */
     return strcmp(plan->model, base->model) == 0 &&
            strcmp(plan->cluster, base->cluster) == 0 &&
            strcmp(plan->stack, base->stack) == 0 && plan->gpus == base->gpus &&
-           ms_plan_same_workload(plan, base);
+           ms_plan_same_workload(plan, &job);
 }
 
 ms_status ms_best_plan_again(ms_ctx *cx, const ms_best_question *question,

@@ -60,23 +60,6 @@ bool ms_explore_beats_none(const ms_explorer *explorer)
     return isinf(ms_explore_worst_s(explorer)) && isinf(explorer->threshold_s);
 }
 
-void ms_explore_insert(ms_explorer *explorer, const ms_found *found)
-{
-    int at = explorer->num_found < explorer->capacity ? explorer->num_found++
-                                                      : explorer->num_found - 1;
-    for (; at > 0 && explorer->found[at - 1].step_s > found->step_s; at--)
-        explorer->found[at] = explorer->found[at - 1];
-    explorer->found[at] = *found;
-}
-
-void ms_explore_note_need(ms_explore_level *l, double needed_bytes)
-{
-    if (needed_bytes < l->explorer->least_needed_bytes) {
-        l->explorer->least_needed_bytes = needed_bytes;
-        l->explorer->least_plan = l->plan;
-    }
-}
-
 /* Empties the caches of schedules, if they are full. */
 static void bound_caches(ms_explorer *explorer)
 {
@@ -519,7 +502,7 @@ static void explore_schedule(ms_explore_level *l, mesh_links *links)
         return;
     ms_arena_mark mark = ms_arena_save(explorer->scratch);
     l->live = MS_NEW_ARRAY(explorer->scratch, l->split->num_runs, ms_rank_live);
-    if (everything || explorer->watch != NULL || ms_explore_divides(l)) {
+    if (everything || explorer->watch != NULL) {
         explore_orders(l, links, NULL, 0);
     } else {
         ms_explore_state states[MS_MAX_EXPLORE_STATES];

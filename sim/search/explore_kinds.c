@@ -3,10 +3,7 @@
 #include "sim/search/explore_priv.h"
 
 #include "sim/step/bill_key.h"
-#include "sim/step/divide.h"
-#include "sim/step/split.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- arrangements ---- */
@@ -72,11 +69,6 @@ ms_workload *ms_explore_all_kinds(const ms_explore_level *l)
     ms_kind_set all = ms_all_kinds(kinds, (int)l->plan.size[MS_PP]);
     ms_arena_rewind(l->explorer->scratch, mark);
     return ms_workload_of_kinds(workload, all);
-}
-
-bool ms_explore_divides(const ms_explore_level *l)
-{
-    return ms_divides_layers(l->explorer->workload, &l->shape, l->split->kinds);
 }
 
 /* ---- costs of blocks ---- */
@@ -149,64 +141,4 @@ void ms_explore_price(ms_explore_level *l, unsigned modes)
     ms_workload_add_modes(workload, bills, modes);
     ms_block_costs_price(workload, bills, l->links, &l->plan, modes, &l->priced->blocks);
     l->priced->modes |= modes;
-}
-
-void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_blocks *priced)
-{
-    ms_workload *workload = l->explorer->workload;
-    l->links = links;
-    l->priced = priced;
-    ms_explore_price(l, 1U << MS_RECOMPUTE_NONE);
-    l->pipeline = (ms_pipeline){
-        .workload = workload,
-        .links = links,
-        .of_kinds = priced->mixed == NULL ? NULL : priced->mixed->prices,
-        .shape = l->shape,
-        .split = l->split,
-        .shards = ms_shard_sizes_of(links, l->shape.num_microbatches),
-        .world_sync_s = ms_step_sync_s(workload, links, &priced->blocks, l->split),
-        .lists = l->lists,
-        .blocks = &priced->blocks};
-    ms_pipeline_set_sends(&l->pipeline, priced->blocks.send_s);
-}
-
-void ms_explore_make_stages(ms_explore_level *l, ms_layer_mode mode,
-                            long recompute_layers, bool compute_alone, ms_stage *stages)
-{
-    const ms_split *split = l->split;
-    ms_explore_price(l, 1U << mode | 1U << MS_RECOMPUTE_NONE);
-    for (int i = 0; i < split->num_classes; i++) {
-        int s = split->stage_of_class[i];
-        ms_stage_layout layout = ms_split_layout(split, s, mode, recompute_layers);
-        layout.compute_alone = compute_alone;
-        ms_prices own = ms_pipeline_prices(&l->pipeline, s);
-        ms_known_stage_make(own.workload, own.blocks, &layout, l->priced->known,
-                            &stages[i]);
-    }
-}
-
-double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
-                                  ms_priced_blocks *priced)
-{
-    ms_arena *scratch = l->explorer->scratch;
-    ms_arena_mark mark = ms_arena_save(scratch);
-    ms_explore_open(l, ideal, priced);
-    if (ms_explore_divides(l)) {
-        ms_arena_rewind(scratch, mark);
-        return ms_divided_bound_s(&l->pipeline, INFINITY);
-    }
-    ms_stage *stages = MS_TAKE_ARRAY(scratch, l->split->num_classes, ms_stage);
-    ms_explore_make_stages(l, MS_RECOMPUTE_NONE, 0, true, stages);
-    for (int i = 0; i < l->split->num_classes; i++) {
-        ms_block_cost *sum = &stages[i].sum;
-        sum->all_reduce_s = sum->tp_sync_s = 0.0;
-        /* no gradient exchange between copies of a stage (DualPipe) */
-        sum->dense_params = sum->expert_params = 0.0;
-        stages[i].update = (ms_update_cost){0};
-    }
-    l->pipeline.stages = stages;
-    l->pipeline.loads = MS_NEW_ARRAY(scratch, l->split->num_runs, ms_rank_load);
-    double bound_s = ms_step_bound_s(&l->pipeline, MS_ZERO_0, l->explorer->scratch);
-    ms_arena_rewind(scratch, mark);
-    return bound_s;
 }

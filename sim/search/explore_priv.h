@@ -105,10 +105,6 @@ void ms_explore_price(ms_explore_level *l, unsigned modes);
 void ms_explore_open(ms_explore_level *l, const ms_links *links,
                      ms_priced_blocks *priced);
 
-/* Fills stages (num_classes of l->split) for one recomputation, compute alone for bounds. */
-void ms_explore_make_stages(ms_explore_level *l, ms_layer_mode mode,
-                            long recompute_layers, bool compute_alone, ms_stage *stages);
-
 /* Lower bound, in seconds, of the step time of all plans with the chosen schedule: on
  * `ideal` links, without recomputation, optimizer, parameter and gradient traffic. */
 double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
@@ -121,11 +117,6 @@ double ms_explore_least_sharded_s(ms_explore_level *l);
 /* Step time, in seconds, below which a plan enters the list of the mesh's best plans. */
 double ms_explore_worst_s(const ms_explorer *explorer);
 
-/* Adds a plan to the mesh's best, which drops the slowest if they are full. */
-void ms_explore_insert(ms_explorer *explorer, const ms_found *found);
-/* Notes the memory that the chosen plan needs, if none needs less. */
-void ms_explore_note_need(ms_explore_level *l, double needed_bytes);
-
 /* Whether a plan with this step-time bound (seconds) cannot be among the best plans. */
 bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s);
 
@@ -134,9 +125,6 @@ bool ms_explore_beats_none(const ms_explorer *explorer);
 
 /* Evaluates all shardings and recomputations of a plan whose other choices are made. */
 void ms_explore_states(ms_explore_level *l);
-/* Whether each sharding with recomputation has layers of its own (ms_divides_layers);
- * l->split is then where their division begins. */
-bool ms_explore_divides(const ms_explore_level *l);
 
 /* A sharding with a recomputation that fit memory and are fast enough on ideal links. */
 typedef struct ms_explore_state {

@@ -6,7 +6,6 @@
 #include "sim/search/explore_priv.h"
 
 #include "base/number.h"
-#include "sim/step/divide.h"
 #include "sim/step/framework_rules.h"
 
 #include <math.h>
@@ -20,6 +19,21 @@ typedef struct recomputed {
     bool knows_peaks;    /* `loads` include activations */
 } recomputed;
 
+static void make_stages(ms_explore_level *l, ms_layer_mode mode, long recompute_layers,
+                        bool compute_alone, ms_stage *stages)
+{
+    const ms_split *split = l->split;
+    ms_explore_price(l, 1U << mode | 1U << MS_RECOMPUTE_NONE);
+    for (int i = 0; i < split->num_classes; i++) {
+        int s = split->stage_of_class[i];
+        ms_stage_layout layout = ms_split_layout(split, s, mode, recompute_layers);
+        layout.compute_alone = compute_alone;
+        ms_prices own = ms_pipeline_prices(&l->pipeline, s);
+        ms_known_stage_make(own.workload, own.blocks, &layout, l->priced->known,
+                            &stages[i]);
+    }
+}
+
 static recomputed make_recomputed(ms_explore_level *l, ms_layer_mode mode,
                                   long recompute_layers)
 {
@@ -27,7 +41,7 @@ static recomputed make_recomputed(ms_explore_level *l, ms_layer_mode mode,
     const ms_split *split = l->split;
     recomputed r = {MS_TAKE_ARRAY(scratch, split->num_classes, ms_stage),
                     MS_TAKE_ARRAY(scratch, split->num_runs, ms_rank_load), false};
-    ms_explore_make_stages(l, mode, recompute_layers, false, r.stages);
+    make_stages(l, mode, recompute_layers, false, r.stages);
     const ms_stack *stack = l->explorer->workload->stack;
     int num_microbatches = ms_schedule_stage_microbatches(&l->pipeline.shape);
     for (int i = 0; i < split->num_runs; i++) {
@@ -35,7 +49,8 @@ static recomputed make_recomputed(ms_explore_level *l, ms_layer_mode mode,
         double buffer_bytes =
             ms_message_buffer_bytes(stack, &run->sides, l->priced->blocks.send_bytes,
                                     num_microbatches) +
-            ms_held_output_bytes(stack, r.stages, run, num_microbatches);
+            ms_held_output_bytes(stack, r.stages, run, num_microbatches) +
+            l->priced->blocks.held_bytes;
         ms_rank_load_states(r.stages, run, buffer_bytes, &r.loads[i]);
         r.loads[i].is_only_backward = num_microbatches == 1;
     }
@@ -60,6 +75,14 @@ static double needed_bytes_of(const ms_explore_level *l, double peak_bytes)
     const ms_workload *workload = l->explorer->workload;
     return ms_needed_bytes(&workload->memory, peak_bytes,
                            ms_rank_outside_bytes(workload, &l->pipeline.shards));
+}
+
+static void note_need(ms_explore_level *l, double needed_bytes)
+{
+    if (needed_bytes < l->explorer->least_needed_bytes) {
+        l->explorer->least_needed_bytes = needed_bytes;
+        l->explorer->least_plan = l->plan;
+    }
 }
 
 static const ms_rank_live *live_of_run(ms_explore_level *l, int i)
@@ -93,8 +116,17 @@ static bool fits(ms_explore_level *l, recomputed *r, double *peak_bytes)
     find_peaks(l, r);
     *peak_bytes = ms_step_peak_bytes(&l->pipeline, ms_plan_sharding(&l->plan), &rank);
     double needed_bytes = needed_bytes_of(l, *peak_bytes);
-    ms_explore_note_need(l, needed_bytes);
+    note_need(l, needed_bytes);
     return ms_fits_limit(&l->explorer->workload->memory, needed_bytes);
+}
+
+static void insert_found(ms_explorer *explorer, const ms_found *found)
+{
+    int at = explorer->num_found < explorer->capacity ? explorer->num_found++
+                                                      : explorer->num_found - 1;
+    for (; at > 0 && explorer->found[at - 1].step_s > found->step_s; at--)
+        explorer->found[at] = explorer->found[at - 1];
+    explorer->found[at] = *found;
 }
 
 static void replay_plan(ms_explore_level *l, double peak_bytes)
@@ -118,7 +150,7 @@ static void replay_plan(ms_explore_level *l, double peak_bytes)
     explorer->counts.replayed++;
     ms_watch_step(l, found.step_s);
     if (found.step_s < ms_explore_worst_s(explorer))
-        ms_explore_insert(explorer, &found);
+        insert_found(explorer, &found);
 }
 
 /* Finds a plan's memory and step-time bound, replays it if needed; true if it fits. */
@@ -296,101 +328,16 @@ static void explore_recomputations(ms_explore_level *l, recomputed made[NUM_SIMP
         explore_full(l, most);
 }
 
-/* ---- layers that follow their devices ---- */
-
-/* What a recomputation says of those that recompute more. */
-typedef enum next_states {
-    STATES_OPEN,
-    STATES_DOMINATED, /* it fits with its fastest split of all: they are slower */
-    STATES_SLOW       /* its fastest split is too slow, and so are theirs */
-} next_states;
-
-/* Divides the layers for the chosen recomputation, and evaluates the plan with them. */
-static next_states evaluate_split(ms_explore_level *l, double enough_s)
-{
-    ms_explorer *explorer = l->explorer;
-    const ms_schedule *schedule =
-        ms_schedule_cached(explorer->schedules, &l->pipeline.shape, explorer->scratch);
-    l->pipeline.enough_s = isfinite(enough_s) && explorer->watch == NULL ? enough_s : 0.0;
-    ms_division division = ms_divide_layers(&l->pipeline, ms_plan_sharding(&l->plan),
-                                            schedule, explorer->scratch);
-    if (division.is_slow) {
-        explorer->counts.evaluated++;
-        explorer->counts.over_bound++;
-        return STATES_SLOW;
-    }
-    ms_explore_level own = *l;
-    ms_layer_mode mode = l->pipeline.mode;
-    long layers = l->pipeline.recompute_layers;
-    own.split = own.pipeline.split = division.split;
-    own.live = MS_NEW_ARRAY(explorer->scratch, own.split->num_runs, ms_rank_live);
-    recomputed r = make_recomputed(&own, mode, layers);
-    use_recomputed(&own, &r, mode, layers);
-    return evaluate(&own, &r) && !division.is_limited ? STATES_DOMINATED : STATES_OPEN;
-}
-
-static next_states evaluate_divided(ms_explore_level *l, ms_layer_mode mode, long layers)
-{
-    ms_explorer *explorer = l->explorer;
-    bool everything = explorer->exhaustive || explorer->bounds_only;
-    ms_explore_price(l, 1U << mode);
-    use_recomputed(l, &(recomputed){NULL, NULL, true}, mode, layers);
-    double enough_s = everything
-                          ? (double)INFINITY
-                          : ms_min(ms_explore_worst_s(explorer), explorer->threshold_s);
-    double bound_s = ms_divided_bound_s(&l->pipeline, enough_s);
-    ms_watch_bound(l, MS_FATE_PLAN_BOUND, bound_s);
-    if (!everything && ms_explore_is_beaten(explorer, bound_s)) {
-        explorer->counts.evaluated++;
-        explorer->counts.over_bound++;
-        return STATES_SLOW;
-    }
-    ms_arena_mark mark = ms_arena_save(explorer->scratch);
-    next_states next = evaluate_split(l, enough_s);
-    ms_arena_rewind(explorer->scratch, mark);
-    return everything ? STATES_OPEN : next;
-}
-
-/* Evaluates a sharding with all recomputations, each with layers of its own. Where memory
- * limits the layers, one that saves memory may be faster, and its own bound decides. */
-static void explore_divided(ms_explore_level *l, long most)
-{
-    ms_counts *counts = &l->explorer->counts;
-    long all = count_recomputations(l, most);
-    counts->configurations += all;
-    if (all == 0)
-        ms_explore_count_refused(l);
-    for (int i = 0; i < NUM_SIMPLE_MODES && all > 0; i++) {
-        if (!allows_mode(l, simple_mode(i)))
-            continue;
-        next_states next = evaluate_divided(l, simple_mode(i), 0);
-        if (i > 0 || next == STATES_OPEN)
-            continue;
-        *(next == STATES_SLOW ? &counts->over_bound : &counts->dominated) += all - 1;
-        if (next == STATES_DOMINATED)
-            ms_watch_unneeded(l);
-        return;
-    }
-    for (long k = fewest_full(l, most); allows_mode(l, MS_RECOMPUTE_FULL) && k <= most;
-         k++)
-        evaluate_divided(l, MS_RECOMPUTE_FULL, k == most ? 0 : k);
-}
-
 void ms_explore_states(ms_explore_level *l)
 {
-    bool divides = ms_explore_divides(l);
     recomputed made[NUM_SIMPLE_MODES] = {{0}};
-    if (!divides)
-        made[0] = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
+    made[0] = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
     long most = ms_split_most_layers(l->split);
     for (int s = 0; s < MS_NUM_SHARDINGS; s++) {
         if (!allowed_sharding(l, (ms_sharding)s))
             continue;
         choose_sharding(l, (ms_sharding)s);
-        if (divides)
-            explore_divided(l, most);
-        else
-            explore_recomputations(l, made, most);
+        explore_recomputations(l, made, most);
     }
 }
 
@@ -596,4 +543,47 @@ long ms_explore_count_states(const ms_explore_level *l)
         count += count_recomputations(&one, ms_split_most_layers(l->split));
     }
     return count;
+}
+
+/* ---- links, schedules ---- */
+
+void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_blocks *priced)
+{
+    ms_workload *workload = l->explorer->workload;
+    l->links = links;
+    l->priced = priced;
+    ms_explore_price(l, 1U << MS_RECOMPUTE_NONE);
+    l->pipeline = (ms_pipeline){
+        .workload = workload,
+        .links = links,
+        .of_kinds = priced->mixed == NULL ? NULL : priced->mixed->prices,
+        .shape = l->shape,
+        .split = l->split,
+        .shards = ms_shard_sizes_of(links, l->shape.num_microbatches),
+        .world_sync_s = ms_step_sync_s(workload, links, &priced->blocks, l->split),
+        .lists = l->lists,
+        .blocks = &priced->blocks};
+    ms_pipeline_set_sends(&l->pipeline, priced->blocks.send_s);
+}
+
+double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
+                                  ms_priced_blocks *priced)
+{
+    ms_arena *scratch = l->explorer->scratch;
+    ms_arena_mark mark = ms_arena_save(scratch);
+    ms_explore_open(l, ideal, priced);
+    ms_stage *stages = MS_TAKE_ARRAY(scratch, l->split->num_classes, ms_stage);
+    make_stages(l, MS_RECOMPUTE_NONE, 0, true, stages);
+    for (int i = 0; i < l->split->num_classes; i++) {
+        ms_block_cost *sum = &stages[i].sum;
+        sum->all_reduce_s = sum->tp_sync_s = 0.0;
+        /* no gradient exchange between copies of a stage (DualPipe) */
+        sum->dense_params = sum->expert_params = 0.0;
+        stages[i].update = (ms_update_cost){0};
+    }
+    l->pipeline.stages = stages;
+    l->pipeline.loads = MS_NEW_ARRAY(scratch, l->split->num_runs, ms_rank_load);
+    double bound_s = ms_step_bound_s(&l->pipeline, MS_ZERO_0, l->explorer->scratch);
+    ms_arena_rewind(scratch, mark);
+    return bound_s;
 }

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#define LEAST_GAIN_FRAC 0.005
 #define LEAST_FREED_GIB 0.5
 #define MOST_LOST_FRAC  0.05
 
@@ -36,8 +35,8 @@ char *ms_allowance_flag(ms_arena *arena, const ms_allowance *allowance)
                            ms_plan_value_text(arena, &plan, allowance->choice));
 }
 
-/* A plan with a choice on top; false if the device or the framework lacks it, or if the
- * plan has it. */
+/* A plan with a choice on top; false if the device or the framework lacks it, if the plan
+ * has it, or if the plan then does not fit. */
 static bool predict(ms_ctx *cx, const ms_workload *like, const ms_stack *stack,
                     const ms_plan *plan, const ms_allowance *allowance,
                     ms_prediction *out)
@@ -52,14 +51,14 @@ static bool predict(ms_ctx *cx, const ms_workload *like, const ms_stack *stack,
         return false;
     ms_workload_set_memory_rule(workload, &like->memory.rule);
     bool accepted = ms_workload_broken_rule(workload, &with) == NULL &&
-                    ms_predict(cx, workload, &with, out) == MS_OK;
+                    ms_predict(cx, workload, &with, out) == MS_OK && out->fits;
     ms_workload_close(workload);
     return accepted;
 }
 
 bool ms_gain_is_time(const ms_gain *gain)
 {
-    return gain->gain_frac >= LEAST_GAIN_FRAC;
+    return gain->gain_frac >= MS_LEAST_GAIN_FRAC;
 }
 
 /* Whether a gain is one, and more than `other` of the same name, if there is one. */

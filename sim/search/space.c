@@ -156,7 +156,8 @@ static ms_status fail_choice(ms_ctx *cx, const char *name, const char *text)
     if (nearest != NULL)
         ms_hint(cx, "did you mean %s?", nearest);
     else
-        ms_hint(cx, "use %s", words_text(cx->arena, names));
+        ms_hint(cx, "use %s; the flags of a plan fix its other choices",
+                words_text(cx->arena, names));
     return MS_EINPUT;
 }
 

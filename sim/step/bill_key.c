@@ -48,6 +48,14 @@ static double attention_excess_frac(const ms_workload *workload, const ms_plan *
     return nearbyint((factor - 1.0) * 1e6) / 1e6;
 }
 
+int ms_padded_positions(const ms_workload *workload, long tp, long cp, double tokens)
+{
+    double whole =
+        (double)(tp * cp * (cp > 1 ? 2 : 1)); /* pieces of cp and tp are whole */
+    tokens = whole * ceil(tokens / whole - 1e-9);
+    return (int)ms_min(tokens, (double)workload->sequence_length);
+}
+
 /* Positions of each sequence of a micro-batch on the slowest data-parallel rank. Ranks that
  * have one micro-batch wait for the longest sequence of all; with more, for the largest of
  * the ranks' sums, which are normal by the central limit theorem. */
@@ -67,11 +75,8 @@ static void pad_to_longest(const ms_workload *workload, const ms_plan *plan,
         tokens += ms_normal_maximum(ranks) * ms_lengths_deviation(&longest) /
                   sqrt(microbatches);
     ms_arena_close(scratch);
-    /* pieces of cp and tp are whole */
-    double whole =
-        (double)(plan->size[MS_TP] * plan->size[MS_CP] * (plan->size[MS_CP] > 1 ? 2 : 1));
-    tokens = whole * ceil(tokens / whole - 1e-9);
-    key->computed_tokens = (int)ms_min(tokens, (double)workload->sequence_length);
+    key->computed_tokens =
+        ms_padded_positions(workload, plan->size[MS_TP], plan->size[MS_CP], tokens);
 }
 
 ms_bill_key ms_plan_bill_key(ms_workload *workload, const ms_plan *plan)

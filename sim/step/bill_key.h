@@ -9,5 +9,8 @@
 
 /* The key of a plan's priced programs; it does not depend on the order of mesh axes. */
 ms_bill_key ms_plan_bill_key(ms_workload *workload, const ms_plan *plan);
+/* Positions of a sequence of `tokens` tokens whose pieces of tp and cp are whole, at most
+ * the plan's sequence length. */
+int ms_padded_positions(const ms_workload *workload, long tp, long cp, double tokens);
 
 #endif

@@ -430,6 +430,31 @@ static const ms_bill *layer_of(const ms_bill_set *bills, unsigned modes)
     return bills->layer[0][mode];
 }
 
+/* Bytes of the mask of attention that Megatron-LM's data loader makes unless told
+ * otherwise, whether or not a kernel reads it: a rank keeps the part of its queries.
+ * Source: megatron/training/utils.py, get_batch_on_this_tp_rank, get_batch_on_this_cp_rank;
+ * --no-create-attention-mask-in-dataloader (from memory). */
+static double mask_bytes(const ms_workload *workload, const ms_plan *plan)
+{
+    double keys = (double)workload->sequence_length;
+    double queries = keys * (double)plan->microbatch / (double)plan->size[MS_CP];
+    return workload->stack->makes_mask ? keys * queries : 0.0;
+}
+
+/* Bytes of the buffer into which all tokens of the ranks that share experts are gathered,
+ * one for all layers. Source: Megatron Core, token_dispatcher.py,
+ * MoEAllGatherTokenDispatcher, use_global_buffer (from memory). */
+static double gathered_tokens_bytes(const ms_workload *workload, const ms_plan *plan)
+{
+    double ranks = (double)(plan->ep * plan->etp);
+    if (!workload->stack->gathers_tokens || ranks <= 1.0)
+        return 0.0;
+    double tokens = (double)(workload->sequence_length * plan->microbatch) /
+                    (double)(plan->size[MS_CP] * plan->size[MS_TP]);
+    return tokens * ranks * (double)workload->model->hidden *
+           ms_stored_bytes(workload->compute);
+}
+
 void ms_block_costs_price(const ms_workload *workload, const ms_bill_set *bills,
                           const ms_links *links, const ms_plan *plan, unsigned modes,
                           ms_block_costs *out)
@@ -455,5 +480,6 @@ void ms_block_costs_price(const ms_workload *workload, const ms_bill_set *bills,
         }
     }
     out->head_params = bills->head.head_params;
+    out->held_bytes = mask_bytes(workload, plan) + gathered_tokens_bytes(workload, plan);
     ms_message_price(workload, bills, links, out);
 }

@@ -80,6 +80,9 @@ typedef struct ms_block_costs {
     double send_bytes; /* bytes of activations that a rank passes on, per micro-batch */
     /* part of send_bytes that the rank itself sends; tp peers send the rest */
     double wire_bytes;
+    /* a rank's buffers that outlive layers: the mask of attention, and the tokens that an
+     * all-gather brings to experts */
+    double held_bytes;
 } ms_block_costs;
 
 /* Seconds of HBM traffic to quantize the shard of `num_params` parameters that are

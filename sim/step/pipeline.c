@@ -22,7 +22,8 @@ ms_rank_load ms_pipeline_load(const ms_pipeline *pipeline, const ms_rank_sides *
     double buffer_bytes = ms_message_buffer_bytes(
         stack, sides, pipeline->blocks->send_bytes, num_microbatches);
     buffer_bytes +=
-        ms_held_output_bytes(stack, pipeline->stages, live->run, num_microbatches);
+        ms_held_output_bytes(stack, pipeline->stages, live->run, num_microbatches) +
+        pipeline->blocks->held_bytes;
     ms_rank_load load;
     ms_rank_load_make(pipeline->stages, live, buffer_bytes, &load);
     load.is_only_backward = num_microbatches == 1;

@@ -236,18 +236,20 @@ static double more_gradients_bytes(const ms_stack *stack, const ms_rank_load *lo
 }
 
 /* Bytes of cuBLAS's workspaces in the framework's allocator. Source: PyTorch
- * CUDABlas.cpp, getChosenWorkspaceSize (by compute capability; one per handle and stream,
- * and the thread that runs backward has a handle of its own); Transformer Engine
- * pytorch/module/base.py, get_cublas_workspace_size_bytes,
- * get_multi_stream_cublas_workspace. */
+ * CUDABlas.cpp, getChosenWorkspaceSize (large on compute capability 9.0 and 10.x; one per
+ * handle and stream, and the thread that runs backward has a handle of its own);
+ * Transformer Engine pytorch/module/base.py, get_cublas_workspace_size_bytes (large from
+ * 9.0 on), get_multi_stream_cublas_workspace; from memory. PyTorch's deterministic
+ * algorithms demand CUBLAS_WORKSPACE_CONFIG, of which :4096:8 is the large size. */
 static double workspace_bytes(const ms_workload *workload, const ms_rank_load *load)
 {
     const ms_stack *stack = workload->stack;
-    bool is_older = !(workload->cluster->device.peak_flop_per_s[MS_FP8] > 0.0);
+    double capability = workload->cluster->device.compute_capability;
+    bool is_older = capability < 9.0, is_small = is_older || capability >= 11.0;
     double engine_bytes = is_older ? stack->older_engine_workspace_bytes.value
                                    : stack->engine_workspace_bytes.value;
     double streams = load->expert_params > 0.0 ? stack->engine_streams.value : 0.0;
-    return (is_older && stack->older_workspace_bytes.value > 0.0
+    return (is_small && !stack->deterministic && stack->older_workspace_bytes.value > 0.0
                 ? stack->older_workspace_bytes.value
                 : stack->workspace_bytes.value) +
            engine_bytes * (1.0 + streams);

@@ -52,7 +52,7 @@ typedef struct ms_rank_load {
     double activation_bytes; /* activations at the peak, temporary tensors included */
     double logits_bytes;     /* logits at the peak */
     double head_grad_bytes;  /* gradient of the head's matrix at the peak */
-    double buffer_bytes;     /* buffers of pipeline messages */
+    double buffer_bytes;     /* buffers of messages, and ms_block_costs.held_bytes */
     double host_bytes;       /* most bytes of activations in host memory */
     bool is_only_backward;   /* the step has one micro-batch: no gradients before it */
 } ms_rank_load;

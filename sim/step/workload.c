@@ -1,6 +1,7 @@
 #include "sim/step/workload.h"
 
 #include "base/number.h"
+#include "sim/step/bill_key.h"
 #include "sim/step/split.h"
 
 #include <math.h>
@@ -166,9 +167,12 @@ static ms_bill bill_of(const ms_workload *workload, ms_arena *arena,
         program_of(workload, scratch, key, which, keep, data_parallel_for(key));
     ms_bill bill = ms_bill_make(arena, program, &workload->pricer);
     if (key->longest_of > 0) {
-        /* memory must hold a sequence of full length, which some micro-batch has */
+        /* memory must hold the longest sequence of all, which some micro-batch has */
+        const ms_lengths *lengths = &workload->lengths;
         ms_bill_key full = *key;
-        full.longest_of = full.computed_tokens = 0;
+        full.longest_of = 0;
+        full.computed_tokens = ms_padded_positions(workload, key->tp, key->cp,
+                                                   lengths->tokens[lengths->num - 1]);
         program =
             program_of(workload, scratch, &full, which, keep, data_parallel_for(key));
         bill.memory = ms_bill_make(scratch, program, &workload->pricer).memory;

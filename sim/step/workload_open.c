@@ -85,7 +85,7 @@ static ms_status load_expert_fill(ms_ctx *cx, const ms_model *model, const ms_pl
 {
     *out = (ms_expert_fill){.imbalance = plan->expert_imbalance,
                             .capacity = plan->expert_capacity,
-                            .pads = plan->pad_experts};
+                            .pads = ms_plan_pads_experts(plan)};
     return plan->expert_loads == NULL
                ? MS_OK
                : ms_expert_loads_load(cx, plan->expert_loads, model->moe.num_experts,

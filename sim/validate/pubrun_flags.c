@@ -30,8 +30,11 @@ static void take_switch(const char *flag, const char *name, bool *is_on)
 static const char *take_flag(ms_arena *arena, const char *flag, ms_pubrun_cells *c)
 {
     const char *value;
-    if (has_value(flag, "attention-backend", &value) && c->flash_attention < 0)
-        c->flash_attention = begins(value, "unfused") ? 0 : 1;
+    if (has_value(flag, "attention-backend", &value)) {
+        c->names_flash_attention = begins(value, "flash");
+        if (c->flash_attention < 0)
+            c->flash_attention = begins(value, "unfused") ? 0 : 1;
+    }
     if (has_value(flag, "transformer-impl", &value)) {
         /* the implementation without Transformer Engine has no fused attention; its
          * experts may be Transformer Engine's, as a test's name then says */
@@ -46,6 +49,8 @@ static const char *take_flag(ms_arena *arena, const char *flag, ms_pubrun_cells 
         c->last_rank_layers = strtol(value, NULL, 10);
     if (has_value(flag, "num-distributed-optimizer-instances", &value))
         c->optimizer_instances = strtol(value, NULL, 10);
+    if (has_value(flag, "moe-token-dispatcher-type", &value))
+        c->gathers_tokens = begins(value, "allgather");
     take_switch(flag, "cross-entropy-loss-fusion", &c->fuses_loss);
     take_switch(flag, "deterministic-mode", &c->is_deterministic);
     take_switch(flag, "qk-layernorm", &c->qk_norm);
@@ -81,6 +86,7 @@ const char *ms_pubrun_take_flags(ms_arena *arena, ms_pubrun_cells *cells)
         return NULL;
     /* defaults of Megatron-LM's flags; a test's name tells the other choice of the mask */
     cells->lacks_grouping = strstr(at, "moe-grouped-gemm=True") == NULL;
+    cells->gathers_tokens = cells->experts > 1;
     cells->makes_mask =
         cells->model == NULL || strstr(cells->model, "no_create_attention_mask") == NULL;
     for (at += strlen("flags: "); *at != '\0' && reason == NULL;) {

@@ -79,28 +79,13 @@ bool ms_pubrun_times_offload(const ms_pubrun *run)
             run->stack->host_update_bytes.value > 0.0);
 }
 
-/* Bytes of the mask of attention, one for each pair of tokens, which Megatron-LM's data
- * loader makes by default whether or not a kernel reads it, and of which a rank keeps the
- * part of its queries. Source: megatron/training/utils.py, get_batch_on_this_tp_rank,
- * get_batch_on_this_cp_rank; --no-create-attention-mask-in-dataloader (from memory). */
-static double mask_bytes(const ms_pubrun_cells *cells)
-{
-    if (!cells->makes_mask || cells->mbs <= 0 || cells->seq <= 0)
-        return 0.0;
-    double seq = (double)cells->seq;
-    return (double)cells->mbs * seq * seq / (cells->cp > 0 ? (double)cells->cp : 1.0);
-}
-
-/* Sets workspaces of cuBLAS, and the mask. Source: PyTorch's deterministic algorithms
- * demand CUBLAS_WORKSPACE_CONFIG, of which :4096:8 is the size that Hopper has by default
- * (docs/notes/randomness; the other choice, :16:8, is slow). */
+/* Sets the kernels that flags state. */
 static void set_libraries(const ms_pubrun_cells *cells, ms_stack *stack)
 {
-    if (cells->is_deterministic)
-        stack->older_workspace_bytes = stack->workspace_bytes;
-    stack->workspace_bytes.value += mask_bytes(cells);
-    if (stack->older_workspace_bytes.value > 0.0)
-        stack->older_workspace_bytes.value += mask_bytes(cells);
+    stack->deterministic = cells->is_deterministic;
+    stack->makes_mask = stack->makes_mask || cells->makes_mask;
+    if (cells->names_flash_attention)
+        stack->attention = MS_ATTENTION_FA2;
     if (cells->lacks_engine)
         stack->engine_workspace_bytes = stack->older_engine_workspace_bytes = stated(0.0);
     if (cells->lacks_grouping)
@@ -113,13 +98,16 @@ const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *
     const char *flags = ms_plain_text(notes->arena, cells->compile);
     bool chunks_loss = strstr(flags, "chunkedcrossentropy") != NULL;
     bool has_libraries = cells->is_deterministic || cells->lacks_engine ||
-                         cells->lacks_grouping || cells->makes_mask;
+                         cells->lacks_grouping || cells->makes_mask ||
+                         cells->gathers_tokens || cells->names_flash_attention;
     if (cells->optimizer == NULL && cells->offload == NULL && !cells->fuses_loss &&
         !chunks_loss && !has_libraries)
         return NULL;
     ms_stack changed = *run->stack;
     const char *reason = NULL;
     set_libraries(cells, &changed);
+    if (cells->gathers_tokens)
+        run->plan.dispatcher = MS_DISPATCH_ALL_GATHER;
     /* Megatron Core's fused_cross_entropy.py: bf16 logits, their fp32 copy less the
      * largest, and its exponentials are alive at once */
     /* torchtune's modules/loss/ce_chunked_output_loss.py: all logits in 16 bits, their
@@ -138,11 +126,11 @@ const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *
                            ? ", its copies taken as hidden: the link is not known"
                            : "");
     }
-    const char *change =
-        ms_arena_printf(notes->arena, "%s/%d/%d/%d/%d/%d/%.0f",
-                        cells->optimizer != NULL ? cells->optimizer : "",
-                        cells->fuses_loss, chunks_loss, cells->is_deterministic,
-                        cells->lacks_engine, cells->lacks_grouping, mask_bytes(cells));
+    const char *change = ms_arena_printf(
+        notes->arena, "%s/%d/%d/%d/%d/%d/%d/%d",
+        cells->optimizer != NULL ? cells->optimizer : "", cells->fuses_loss, chunks_loss,
+        cells->is_deterministic, cells->lacks_engine, cells->lacks_grouping,
+        cells->makes_mask, cells->names_flash_attention);
     run->stack = ms_pubrun_store_variant(store, run->stack, change, &changed);
     return reason;
 }

@@ -25,9 +25,11 @@ typedef struct ms_pubrun_cells {
     long first_rank_layers, last_rank_layers; /* layers of an end of the pipeline */
     long optimizer_instances; /* groups of ranks that each hold all optimizer states */
     bool fuses_loss, qk_norm;
-    bool is_deterministic;         /* cuBLAS has the same workspaces on all devices */
+    bool is_deterministic;         /* ms_stack.deterministic */
+    bool names_flash_attention;    /* FlashAttention itself, not any fused kernel */
     bool lacks_engine;             /* no layer is Transformer Engine's */
     bool lacks_grouping;           /* products of experts are not grouped */
+    bool gathers_tokens;           /* experts' tokens come by an all-gather */
     bool makes_mask;               /* the data loader makes the mask of attention */
     long expert_tensor;            /* tp ranks that share an expert */
     const char *recompute_modules; /* names of modules (ms_module_names); NULL: none */

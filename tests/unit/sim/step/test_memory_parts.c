@@ -183,9 +183,10 @@ static void buckets_and_late_gradients_come_with_their_ranks(void **state)
     }
 }
 
-/* Libraries take 70 bytes, on devices without FP8 20; Transformer Engine 30 or 5 more,
- * and four times that where a rank has experts. Without a figure of their own, older
- * devices have that of the others. */
+/* Libraries take 70 bytes, on devices of other generations than Hopper and data-center
+ * Blackwell 20, unless algorithms are deterministic; Transformer Engine 30, or 5 before
+ * Hopper, and four times that more where a rank has experts. Without a figure of their own,
+ * older devices have that of the others, as devices have whose capability is not stated. */
 static void workspaces_are_those_of_the_device(void **state)
 {
     (void)state;
@@ -199,16 +200,25 @@ static void workspaces_are_those_of_the_device(void **state)
     workload->cluster = &cluster;
     ms_rank_load dense = load;
     dense.expert_params = 0;
-    static const double context_bytes[3][2] = {
-        {70 + 30, 70 + 5 * 30}, {20 + 5, 20 + 5 * 5}, {70 + 5, 70 + 5 * 5}};
-    for (int i = 0; i < 3; i++) {
-        cluster.device.peak_flop_per_s[MS_FP8] = i == 0 ? 1e15 : (double)NAN;
-        habits.older_workspace_bytes.value = i == 1 ? 20 : 0;
+    static const struct {
+        double capability, older, dense, experts;
+        bool deterministic;
+    } cases[] = {{9.0, 20, 70 + 30, 70 + 5 * 30, false},
+                 {10.3, 20, 70 + 30, 70 + 5 * 30, false},
+                 {8.9, 20, 20 + 5, 20 + 5 * 5, false},
+                 {8.9, 20, 70 + 5, 70 + 5 * 5, true},
+                 {12.0, 20, 20 + 30, 20 + 5 * 30, false},
+                 {8.0, 0, 70 + 5, 70 + 5 * 5, false},
+                 {(double)NAN, 20, 70 + 30, 70 + 5 * 30, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cluster.device.compute_capability = cases[i].capability;
+        habits.older_workspace_bytes.value = cases[i].older;
+        habits.deterministic = cases[i].deterministic;
         double parts[MS_NUM_MEMORY_CATEGORIES];
         ms_rank_memory(workload, &dense, MS_ZERO_1, &shards, parts);
-        ASSERT_NEAR(parts[MS_MEMORY_CONTEXT], context_bytes[i][0], 0);
+        ASSERT_NEAR(parts[MS_MEMORY_CONTEXT], cases[i].dense, 0);
         ms_rank_memory(workload, &load, MS_ZERO_1, &shards, parts);
-        ASSERT_NEAR(parts[MS_MEMORY_CONTEXT], context_bytes[i][1], 0);
+        ASSERT_NEAR(parts[MS_MEMORY_CONTEXT], cases[i].experts, 0);
     }
 }
 
