@@ -119,6 +119,16 @@ static void write_json(const ms_search_request *r, ms_jout *out,
     ms_jout_end_object(out);
 }
 
+/* " --layers-per-stage 20,12" if the plan would have others by itself, else "". */
+static const char *layers_flag(ms_arena *arena, const ms_plan *plan)
+{
+    const char *text = plan->num_stage_layers > 0 ? " --layers-per-stage " : "";
+    for (long i = 0; i < plan->num_stage_layers; i++)
+        text = ms_arena_printf(arena, "%s%s%ld", text, i == 0 ? "" : ",",
+                               plan->layers_per_stage[i]);
+    return text;
+}
+
 static void write_result(const ms_search_request *r, ms_output *to, bool as_json,
                          const ms_search_report *report,
                          const ms_campaign_answer *campaign)
@@ -133,8 +143,9 @@ static void write_result(const ms_search_request *r, ms_output *to, bool as_json
         ms_objective_print(out, cx->arena, r->objective);
     ms_search_print(out, cx->arena, report);
     if (report->result->num_found > 0)
-        ms_print(out, "try          meshsim predict %s\n",
-                 ms_plan_command_text(cx->arena, &report->plans[0]));
+        ms_print(out, "try          meshsim predict %s%s\n",
+                 ms_plan_command_text(cx->arena, &report->plans[0]),
+                 layers_flag(cx->arena, &report->result->found[0].plan));
     if (report->layout != NULL)
         ms_print(out, "stages       --pipeline-model-parallel-layout '%s'\n",
                  report->layout);

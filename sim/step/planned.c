@@ -111,8 +111,7 @@ static void open_stages(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     ms_pipeline_set_sends(&p->pipeline, p->blocks.send_s);
     if (plan->num_stage_layers == 0 && ms_divides_layers(workload, &shape, kinds))
         p->pipeline.split =
-            ms_divide_layers(&p->pipeline, p->sharding, condensed(cx, p), cx->arena)
-                .split;
+            ms_divide_layers(&p->pipeline, p->sharding, condensed(cx, p), cx->arena);
     p->stages = ms_pipeline_stages(cx->arena, &p->pipeline);
     p->pipeline.stages = p->stages;
 }

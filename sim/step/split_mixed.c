@@ -5,7 +5,12 @@
 
 #include <math.h>
 
-typedef ms_stage_costs stage_costs;
+/* Times of stages: layers a to b - 1 take prefix_s[b] - prefix_s[a] on a kind set. */
+typedef struct stage_costs {
+    long num_layers, num_stages;
+    const double **prefix_s; /* (num_stages): [num_layers + 1], sums of layer times */
+    const double *extra_s;   /* (num_stages): of embedding and head */
+} stage_costs;
 
 static double bill_s(const ms_bill *bill)
 {
@@ -30,31 +35,24 @@ static stage_costs costs_of(ms_workload *workload, const ms_bill_key *key,
     int num_stages = ms_schedule_model_stages(shape);
     const double *known[MS_NUM_KIND_SETS] = {NULL};
     double *extra_s = MS_NEW_ARRAY(arena, num_stages, double);
-    const double **prefix_s = MS_NEW_ARRAY(arena, num_stages, const double *);
+    stage_costs c = {workload->model->num_layers, num_stages,
+                     MS_NEW_ARRAY(arena, num_stages, const double *), extra_s};
     for (int s = 0; s < num_stages; s++) {
         ms_kind_set set = kinds[ms_schedule_rank(shape, s)];
         const ms_bill_set *bills =
             ms_workload_bills(ms_workload_of_kinds(workload, set), key);
         if (known[set] == NULL)
             known[set] = sum_layers(workload->model, bills, arena);
-        prefix_s[s] = known[set];
+        c.prefix_s[s] = known[set];
         extra_s[s] = (s == 0 ? bill_s(&bills->embed) : 0.0) +
                      (s == num_stages - 1 ? bill_s(&bills->head) : 0.0);
     }
-    return (stage_costs){workload->model->num_layers, num_stages, prefix_s, extra_s,
-                         NULL};
+    return c;
 }
 
 static double stage_s(const stage_costs *c, long stage, long first, long end)
 {
     return c->prefix_s[stage][end] - c->prefix_s[stage][first] + c->extra_s[stage];
-}
-
-/* The first layer at which a stage may begin that ends before layer `end`. */
-static long least_first(const stage_costs *c, long stage, long end)
-{
-    long first = c->most == NULL ? stage : end - c->most[stage];
-    return first > stage ? first : stage;
 }
 
 /* Least largest stage time of all splits. */
@@ -68,7 +66,7 @@ static double least_limit_s(const stage_costs *c, ms_arena *arena)
     for (long stage = 0; stage < c->num_stages; stage++) {
         for (long end = 0; end < width; end++) {
             next_s[end] = INFINITY;
-            for (long first = least_first(c, stage, end); first < end; first++)
+            for (long first = stage; first < end; first++)
                 next_s[end] = ms_min(
                     next_s[end], ms_max(best_s[first], stage_s(c, stage, first, end)));
         }
@@ -91,7 +89,7 @@ static void most_even(const stage_costs *c, double limit_s, ms_arena *arena, lon
         const double *before = &sum[stage * width];
         double *after = &sum[(stage + 1) * width];
         for (long end = stage + 1; end < width; end++) {
-            for (long first = least_first(c, stage, end); first < end; first++) {
+            for (long first = stage; first < end; first++) {
                 double seconds = stage_s(c, stage, first, end);
                 double all = before[first] + seconds * seconds;
                 if (seconds > limit_s || all >= after[end])
@@ -107,13 +105,6 @@ static void most_even(const stage_costs *c, double limit_s, ms_arena *arena, lon
         layers[stage - 1] = end - first;
         end = first;
     }
-}
-
-void ms_balance_layers(const ms_stage_costs *costs, ms_arena *scratch, long *layers)
-{
-    /* rounding of prefix sums must not exclude the stage that determines the limit */
-    double limit_s = least_limit_s(costs, scratch) * (1.0 + 1e-12);
-    most_even(costs, limit_s, scratch, layers);
 }
 
 static bool all_equal(const unsigned char *kinds, int num_ranks)
@@ -144,10 +135,15 @@ static bool takes_layers(const ms_workload *workload)
     return workload->stack->layer_split != MS_SPLIT_BY_FLOP;
 }
 
+bool ms_layers_follow_devices(const ms_workload *workload)
+{
+    return takes_layers(workload) && has_groups(workload->cluster);
+}
+
 bool ms_divides_layers(const ms_workload *workload, const ms_schedule_shape *shape,
                        const unsigned char *kinds)
 {
-    return kinds != NULL && takes_layers(workload) && has_groups(workload->cluster) &&
+    return kinds != NULL && ms_layers_follow_devices(workload) &&
            !all_equal(kinds, shape->num_ranks);
 }
 
@@ -164,6 +160,8 @@ void ms_mixed_split(ms_workload *workload, const ms_bill_set *bills,
     }
     ms_arena *scratch = ms_arena_open();
     stage_costs c = costs_of(workload, &bills->key, shape, kinds, scratch);
-    ms_balance_layers(&c, scratch, layers);
+    /* rounding of prefix sums must not exclude the stage that determines the limit */
+    double limit_s = least_limit_s(&c, scratch) * (1.0 + 1e-12);
+    most_even(&c, limit_s, scratch, layers);
     ms_arena_close(scratch);
 }
