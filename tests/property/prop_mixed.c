@@ -1,7 +1,6 @@
 /* Mixed clusters and slow nodes: the search against brute force, splits of layers against
  * all splits, engines against each other, and what follows by arithmetic alone. */
 #include "sim/simulate/simulation.h"
-#include "sim/step/divide.h"
 #include "sim/step/prediction.h"
 #include "sim/step/split.h"
 
@@ -16,24 +15,10 @@
 /* ---- search ---- */
 
 static const search_case cases[] = {
-    {"llama-3.2-1b",
-     "megatron",
-     MIXED,
-     16,
-     16,
-     0,
-     1.0,
-     {"schedule=interleaved", "pp=2", "tp=4", NULL}},
-    {"8b", "megatron", MIXED, 16, 32, 0, 1.0, {"schedule=1f1b", "mbs=1", "pp=2", NULL}},
-    {"8b", "generic", SMALL, 16, 16, 0, 1.0, {"schedule=1f1b", "tp=4", "pp=2", NULL}},
-    {"qwen3-30b-a3b",
-     "megatron",
-     MIXED,
-     16,
-     16,
-     0,
-     1.0,
-     {"schedule=1f1b", "pp=2", "tp=1", NULL}},
+    {"llama-3.2-1b", "megatron", MIXED, 16, 16, 0, 1.0, {"tp<=2", NULL}},
+    {"8b", "megatron", MIXED, 16, 32, 0, 1.0, {"pp>=2", "mbs<=2", NULL}},
+    {"8b", "generic", SMALL, 16, 16, 0, 1.0, {"cp=1", "mbs=1", "pp>=2", NULL}},
+    {"qwen3-30b-a3b", "megatron", MIXED, 16, 16, 0, 1.0, {"cp=1", "pp>=2", NULL}},
     {"8b",
      "generic",
      MIXED,
@@ -41,7 +26,7 @@ static const search_case cases[] = {
      16,
      0,
      1.0,
-     {"device_order=reversed", "pp=2", "schedule=1f1b", NULL}},
+     {"device_order=reversed", "cp=1", "mbs=1", NULL}},
 };
 #define NUM_CASES (sizeof cases / sizeof *cases)
 
@@ -49,7 +34,7 @@ static void search_equals_brute_force(void **state)
 {
     (void)state;
     for (size_t i = 0; i < NUM_CASES; i += TEST_CASES(1, 2))
-        assert_true(compare_with_brute_force(&cases[i], 2) > 50);
+        assert_true(compare_with_brute_force(&cases[i], 2) > 50000);
 }
 
 /* Plans that a search finds are predicted alike by themselves, and fit each device. */
@@ -98,7 +83,7 @@ typedef struct every_split {
     ms_ctx *cx;
     ms_workload *workload;
     ms_plan plan;
-    double bound_s, least_s; /* infinite: none fits */
+    double least_s; /* infinite: none fits */
     long layers[4];
 } every_split;
 
@@ -116,7 +101,6 @@ static void try_splits(every_split *e, long stage, long left)
     ms_arena_mark mark = ms_arena_save(e->cx->arena);
     ms_prediction is;
     ASSERT_OK(ms_predict(e->cx, e->workload, &e->plan, &is), e->cx);
-    assert_true(e->bound_s <= is.step_s);
     if (is.fits)
         e->least_s = fmin(e->least_s, is.step_s);
     ms_arena_rewind(e->cx->arena, mark);
@@ -160,11 +144,8 @@ static void compare_splits(ms_ctx *cx, ms_workload *workload, const ms_plan *pla
         return;
     ms_prediction is;
     ASSERT_OK(ms_predict(cx, workload, plan, &is), cx);
-    every_split e = {.cx = cx,
-                     .workload = workload,
-                     .plan = *plan,
-                     .bound_s = ms_divided_bound_s(&p.pipeline, (double)INFINITY),
-                     .least_s = (double)INFINITY};
+    every_split e = {
+        .cx = cx, .workload = workload, .plan = *plan, .least_s = (double)INFINITY};
     e.plan.num_stage_layers = split->num_stages;
     e.plan.layers_per_stage = e.layers;
     try_splits(&e, 0, workload->model->num_layers);
