@@ -53,9 +53,10 @@ ALL_CU_SRCS := $(call in_rooms,exec,cu)
 EMULATION := $(wildcard tests/support/*.cpp tests/support/*.cu)
 CU_SRCS   := $(if $(filter yes,$(use_cuda)),$(ALL_CU_SRCS))
 CLI_SRCS  := $(call in_rooms,cli,c)
-SRCS      := $(LIB_SRCS) $(RUN_SRCS) $(CLI_SRCS)
+API_SRCS  := $(wildcard api/*.c)
+SRCS      := $(LIB_SRCS) $(RUN_SRCS) $(CLI_SRCS) $(API_SRCS)
 STATIC_SRCS := $(wildcard base/static/*.c)
-HEADERS   := $(call in_rooms,$(LIB_DIRS) $(RUN_DIRS) cli,h)
+HEADERS   := $(call in_rooms,$(LIB_DIRS) $(RUN_DIRS) cli api,h)
 SUPPORT   := $(sort $(wildcard tests/support/*.c tests/frameworks/*.c))
 # T= leaves out the test files whose name does not contain it
 tests_of   = $(foreach f,$(sort $(wildcard $(foreach p,$(1),$(p) $(dir $(p))*/$(notdir $(p)) $(dir $(p))*/*/$(notdir $(p))))),$(if $(T),$(if $(findstring $(T),$(notdir $f)),$f),$f))
@@ -78,7 +79,7 @@ endif
 
 # Rules below have prerequisites that need the stem.
 .SECONDEXPANSION:
-include base/make/static.mk tests/make/tests.mk tests/make/documents.mk tests/make/lint.mk
+include base/make/library.mk base/make/install.mk base/make/static.mk tests/make/tests.mk tests/make/documents.mk tests/make/lint.mk
 
 # ---- the rest
 
@@ -94,16 +95,6 @@ compile_commands.json: $(filter %Makefile %.mk,$(MAKEFILE_LIST)) $(SRCS) $(ALL_T
 .PHONY: deps
 deps: ## install what the build and the tests need (Debian, Ubuntu)
 	@tests/install_deps.sh
-
-.PHONY: install
-install: all ## into PREFIX (/usr/local), DESTDIR honoured
-ifeq ($(CLI_SRCS),)
-	$(error cli/ has no sources: nothing to install)
-endif
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/meshsim
-	install -m 755 build/opt/meshsim $(DESTDIR)$(PREFIX)/bin/meshsim
-	cp -r configs $(DESTDIR)$(PREFIX)/share/meshsim/
-	@for f in plots/*.gp; do [ -e "$$f" ] || continue; install -D -m 644 "$$f" $(DESTDIR)$(PREFIX)/share/meshsim/"$$f"; done
 
 .PHONY: clean
 clean: ## remove build/

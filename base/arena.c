@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -39,7 +40,20 @@ struct ms_arena {
     /* the largest block freed by a rewind, so that loops of save and rewind reuse it */
     block *spare;
     size_t next_capacity;
+    ms_memory_guard *guard;   /* guard of the thread that opened it; NULL: none */
+    ms_arena *before, *after; /* in the list of the guard */
 };
+
+struct ms_memory_guard {
+    jmp_buf escape;
+    void *_Atomic reserve; /* memory for the first exhaustion; NULL: released */
+    atomic_bool exhausted;
+    volatile int *stop;
+    ms_arena *opened; /* arenas that the guarded thread has opened and not closed */
+};
+
+static _Thread_local ms_memory_guard *guard; /* guard of the calling thread; NULL: none */
+static _Thread_local bool must_stay;         /* the thread works beside others */
 
 static _Thread_local const char *user_name; /* name of the calling thread; NULL: none */
 
@@ -53,6 +67,27 @@ static _Noreturn void out_of_memory(size_t size)
     fprintf(stderr, "error: %s%sno memory is left for %zu bytes\n",
             user_name != NULL ? user_name : "", user_name != NULL ? ": " : "", size);
     _Exit(1); /* not exit(): exit handlers may allocate memory, too */
+}
+
+void ms_memory_exhausted(size_t size)
+{
+    if (guard == NULL)
+        out_of_memory(size);
+    atomic_store(&guard->exhausted, true);
+    __atomic_store_n(guard->stop, 1, __ATOMIC_RELAXED);
+    void *reserve = atomic_exchange(&guard->reserve, NULL);
+    if (reserve == NULL && must_stay)
+        out_of_memory(size);
+    if (reserve == NULL)
+        longjmp(guard->escape, 1);
+    free(reserve);
+}
+
+/* Deals with a size that no heap has. */
+static _Noreturn void refuse(size_t size)
+{
+    for (;;)
+        ms_memory_exhausted(size);
 }
 
 /* Bytes of the blocks of all arenas, now and at most so far. */
@@ -81,9 +116,9 @@ static void free_block(block *freed)
 
 static void *allocate(size_t size)
 {
-    void *memory = malloc(size);
-    if (memory == NULL)
-        out_of_memory(size);
+    void *memory;
+    while ((memory = malloc(size)) == NULL)
+        ms_memory_exhausted(size);
     return memory;
 }
 
@@ -91,7 +126,28 @@ ms_arena *ms_arena_open(void)
 {
     ms_arena *arena = allocate(sizeof *arena);
     *arena = (ms_arena){.next_capacity = FIRST_BLOCK_BYTES};
+    if (guard != NULL && !must_stay) {
+        arena->guard = guard;
+        arena->after = guard->opened;
+        if (guard->opened != NULL)
+            guard->opened->before = arena;
+        guard->opened = arena;
+    }
     return arena;
+}
+
+/* Takes an arena off the list of its guard. */
+static void leave_guard(ms_arena *arena)
+{
+    if (arena->guard == NULL)
+        return;
+    if (arena->before == NULL)
+        arena->guard->opened = arena->after;
+    else
+        arena->before->after = arena->after;
+    if (arena->after != NULL)
+        arena->after->before = arena->before;
+    arena->guard = NULL;
 }
 
 static void free_down_to(ms_arena *arena, const block *keep)
@@ -115,9 +171,47 @@ void ms_arena_close(ms_arena *arena)
 {
     if (arena == NULL)
         return;
+    leave_guard(arena);
     free_down_to(arena, NULL);
     free_block(arena->spare);
     free(arena);
+}
+
+ms_memory_guard *ms_memory_guard_current(void)
+{
+    return guard;
+}
+
+bool ms_memory_guard_join(ms_memory_guard *shared, bool stays)
+{
+    bool before = must_stay;
+    guard = shared;
+    must_stay = stays;
+    return before;
+}
+
+bool ms_memory_guard_run(void (*work)(void *payload), void *payload, volatile int *stop)
+{
+    ms_memory_guard *outer = guard;
+    ms_memory_guard own = {0};
+    void *reserve = malloc(MS_MEMORY_RESERVE_BYTES);
+    if (reserve == NULL)
+        return false;
+    own.stop = stop;
+    atomic_store(&own.reserve, reserve);
+    guard = &own;
+    bool escaped = setjmp(own.escape) != 0;
+    if (!escaped)
+        work(payload);
+    for (ms_arena *arena = own.opened, *after; arena != NULL; arena = after) {
+        after = arena->after;
+        arena->guard = NULL;
+        if (escaped)
+            ms_arena_close(arena);
+    }
+    guard = outer;
+    free(atomic_load(&own.reserve));
+    return !atomic_load(&own.exhausted);
 }
 
 static void push_block(ms_arena *arena, size_t size)
@@ -144,7 +238,7 @@ void *ms_arena_take(ms_arena *arena, size_t size)
 {
     assert(arena != NULL);
     if (size > SIZE_MAX / 2)
-        out_of_memory(size);
+        refuse(size);
     size_t wanted = size == 0 ? 1 : size;
     block *top = arena->top;
     size_t start = top == NULL ? 0 : (top->used + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -166,7 +260,7 @@ void *ms_arena_alloc(ms_arena *arena, size_t size)
 void *ms_arena_array(ms_arena *arena, size_t count, size_t item_size)
 {
     if (item_size != 0 && count > SIZE_MAX / item_size)
-        out_of_memory(SIZE_MAX);
+        refuse(SIZE_MAX);
     return ms_arena_alloc(arena, count * item_size);
 }
 

@@ -2,11 +2,13 @@
  *
  * Arena (bump allocator) for objects that live as long as one command, thread or search
  * candidate. Allocations are zeroed (except by ms_arena_take) and never NULL: when memory
- * is exhausted the program prints the requested size and exits with status 1. */
+ * is exhausted the program prints the requested size and exits with status 1, unless a
+ * guard is set (ms_memory_guard_run). */
 #ifndef MS_BASE_ARENA_H
 #define MS_BASE_ARENA_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct ms_arena ms_arena;
@@ -24,6 +26,26 @@ void ms_arena_close(ms_arena *arena);
 size_t ms_arena_peak_bytes(void);
 /* Sets the calling thread's name ("rank 3") in the message that memory is exhausted. */
 void ms_arena_name_user(const char *name);
+
+/* Keeps exhausted memory from ending the program: a library must not. */
+typedef struct ms_memory_guard ms_memory_guard;
+
+/* Calls work(payload); returns false if memory was exhausted meanwhile. The first request
+ * that finds none is served from a reserve of MS_MEMORY_RESERVE_BYTES, which is
+ * released, and *stop is set to 1 so that long work ends early (ms_is_interrupted). When
+ * that was not enough, the calling thread leaves `work` where it is: the arenas that it
+ * opened there are closed, and what else it held (documents, files) is lost. While
+ * several threads work (base/workers.h) none can leave: one for which the reserve was not
+ * enough ends the program, as without a guard. */
+bool ms_memory_guard_run(void (*work)(void *payload), void *payload, volatile int *stop);
+#define MS_MEMORY_RESERVE_BYTES ((size_t)32 << 20)
+/* The guard of the calling thread; NULL: none. */
+ms_memory_guard *ms_memory_guard_current(void);
+/* Sets the guard, and whether the thread must stay in its work; returns whether it had to
+ * until now. */
+bool ms_memory_guard_join(ms_memory_guard *guard, bool stays);
+/* Deals with a heap that has no `size` bytes: returns if it is worth another try. */
+void ms_memory_exhausted(size_t size);
 
 /* Allocates zeroed bytes, aligned for any type; size 0 gives a valid unique pointer. */
 void *ms_arena_alloc(ms_arena *arena, size_t size);

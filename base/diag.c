@@ -13,6 +13,20 @@
 #define MAX_WORD      64 /* bytes; longer words get no suggestion of a similar one */
 #define MESSAGE_BYTES 2000
 
+ms_ctx ms_ctx_quiet(const ms_ctx *cx, ms_arena *arena)
+{
+    return (ms_ctx){.arena = arena,
+                    .verbosity = -1,
+                    .configs = cx->configs,
+                    .num_threads = cx->num_threads,
+                    .interrupted = cx->interrupted};
+}
+
+int ms_ctx_threads(const ms_ctx *cx)
+{
+    return cx->num_threads > 0 ? cx->num_threads : 1;
+}
+
 /* Formats a message into the arena; text beyond MESSAGE_BYTES is cut. */
 static const char *format_text(ms_arena *arena, const char *format, va_list args)
 {

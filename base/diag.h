@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /* Status of an operation; the values are the documented exit codes of the program. */
@@ -53,9 +54,23 @@ typedef struct ms_ctx {
     int num_errors;       /* all errors so far: the 20 recorded ones and later ones */
     int verbosity;        /* amount of output: -1 quiet, 0 normal, 1 verbose */
     ms_kept_notes *notes; /* keeps notes and defaults, printed or not; NULL: none kept */
+    const char *configs;  /* folder of data files looked into first; NULL: none */
+    int num_threads;      /* worker threads of long work; 0 is 1 */
+    const volatile int *interrupted; /* nonzero: stop long work; NULL: never */
 } ms_ctx;
 
 #define MS_NOWHERE ((ms_loc){0})
+
+/* The context of a part of what `cx` does: its data, threads and interrupts, with errors
+ * and notes of its own, none of which are printed. */
+ms_ctx ms_ctx_quiet(const ms_ctx *cx, ms_arena *arena);
+/* The number of worker threads of long work. */
+int ms_ctx_threads(const ms_ctx *cx);
+/* Whether long work is to stop, because of a signal or another thread; NULL: never. */
+static inline bool ms_is_interrupted(const volatile int *interrupted)
+{
+    return interrupted != NULL && __atomic_load_n(interrupted, __ATOMIC_RELAXED) != 0;
+}
 
 /* Records an error and returns `status`. The message is lower case, without a full stop,
  * and names the offending value. After 20 errors, further ones are only counted. */

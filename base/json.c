@@ -162,12 +162,21 @@ static ms_status check_repeated(ms_ctx *cx, const ms_jdoc *doc, const cJSON *nod
 
 static void *allocate(size_t size)
 {
-    void *memory = calloc(1, size);
-    if (memory == NULL) {
-        fprintf(stderr, "meshsim: out of memory while allocating %zu bytes\n", size);
-        abort();
-    }
+    void *memory;
+    while ((memory = calloc(1, size)) == NULL)
+        ms_memory_exhausted(size);
     return memory;
+}
+
+/* Parses a text without bare words; NULL: memory is exhausted. */
+static cJSON *parse_plain(const char *text, size_t length)
+{
+    /* cJSON notes the place of an error in a variable of all threads */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    cJSON *root = cJSON_ParseWithLength(text, length + 1);
+    pthread_mutex_unlock(&lock);
+    return root;
 }
 
 static ms_status parse_text(ms_ctx *cx, ms_jdoc *doc, size_t length)
@@ -186,16 +195,10 @@ static ms_status parse_text(ms_ctx *cx, ms_jdoc *doc, size_t length)
         plain = allocate(2 * length + 1);
         ms_json_replace_bare_words(doc->text, plain);
     }
-    /* cJSON notes the place of an error in a variable of all threads */
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    doc->root = plain == NULL ? cJSON_ParseWithLength(doc->text, length + 1)
-                              : cJSON_ParseWithLength(plain, strlen(plain) + 1);
-    pthread_mutex_unlock(&lock);
+    while ((doc->root = plain == NULL ? parse_plain(doc->text, length)
+                                      : parse_plain(plain, strlen(plain))) == NULL)
+        ms_memory_exhausted(length); /* the text is valid */
     free(plain);
-    if (doc->root == NULL)
-        return ms_fail(cx, MS_EIO, (ms_loc){.file = doc->name},
-                       "out of memory while parsing %zu bytes", length);
     return check_repeated(cx, doc, doc->root, "");
 }
 

@@ -75,7 +75,7 @@ const char *ms_config_ignored(void)
 
 const char *ms_config_folder(ms_ctx *cx, const char *kind)
 {
-    const char *chosen = getenv("MESHSIM_CONFIGS");
+    const char *chosen = cx->configs != NULL ? cx->configs : getenv("MESHSIM_CONFIGS");
     if (chosen != NULL)
         chosen =
             chosen[0] == '\0' ? NULL : ms_arena_printf(cx->arena, "%s/%s", chosen, kind);

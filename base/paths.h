@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 /* The folder of the data files of a kind ("models", "clusters", "profiles", "stacks"):
- * the first that exists of $MESHSIM_CONFIGS/<kind>, and configs/<kind> in the parent of
+ * the first that exists of <kind> in cx->configs, or in $MESHSIM_CONFIGS without it, and configs/<kind> in the parent of
  * the program folder, in its share/meshsim, in the program folder and in the source tree;
  * NULL if none. */
 const char *ms_config_folder(ms_ctx *cx, const char *kind);

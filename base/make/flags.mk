@@ -43,12 +43,12 @@ LINK     := $(if $(mpi_used),OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC),$(CC))
 # The CUDA run time is in the program; cuBLASLt, cuDNN and NCCL are opened when they are needed, where the build found them or where the machine has them.
 LIBS     := $(if $(filter yes,$(use_cuda)),-L$(CUDA_HOME)/lib64 -lcudart_static -Wl$(comma)-rpath$(comma)$(CUDA_HOME)/lib64 -ldl -lrt -lstdc++) \
     $(if $(filter yes,$(use_blas)),$(or $(shell pkg-config --libs openblas 2>/dev/null),-lopenblas)) \
-    -lcjson -lgsl -lgslcblas -lm -lpthread
+    -lcjson -lyaml -lgsl -lgslcblas -lm -lpthread
 # `make static`: all but the C library. $(call archive,NAME) is empty where there is none; Debian's cJSON comes without.
 archive   = $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a))
 STATIC_CJSON := $(if $(STATIC),$(or $(call archive,cjson),$B/base/static/cjson.o))
 ifneq ($(STATIC),)
   LIBS := $(if $(CU_SRCS),$(CUDA_HOME)/lib64/libcudart_static.a -Wl$(comma)-Bstatic -lstdc++ -Wl$(comma)-Bdynamic -ldl -lrt) \
       $(if $(filter yes,$(use_blas)),$(call archive,openblas) $(call archive,gfortran) $(call archive,quadmath)) \
-      $(STATIC_CJSON) $(or $(call archive,gsl),$(error no libgsl.a)) $(call archive,gslcblas) -static-libgcc -lm -lpthread
+      $(STATIC_CJSON) $(or $(call archive,yaml),$(error no libyaml.a)) $(or $(call archive,gsl),$(error no libgsl.a)) $(call archive,gslcblas) -static-libgcc -lm -lpthread
 endif

@@ -3,7 +3,7 @@
 #include "cli/cmd/explain_einsum.h"
 #include "cli/cmd/explain_plan.h"
 #include "cli/options/commands.h"
-#include "cli/options/plan_options.h"
+#include "sim/request/plan_options.h"
 
 enum {
     OF_PLAN,
@@ -45,11 +45,11 @@ static ms_status check_one_question(ms_ctx *cx, const ms_args *args,
 
 ms_status ms_cmd_explain(ms_ctx *cx, ms_args *args)
 {
-    ms_explain_plan_options explain = {0};
+    ms_explain_inputs explain = {0};
     ms_einsum_options einsum = {0};
     ms_plan_options plan = {0};
     const ms_option_set sets[] = {
-        [OF_PLAN] = {"explain a plan", ms_explain_plan_table, &explain},
+        [OF_PLAN] = {"explain a plan", ms_explain_option_table, &explain},
         [OF_EINSUM] = {"explain an einsum", ms_einsum_option_table, &einsum},
         [ADVICE] = {"advice on a plan", ms_advise_option_table, &explain.advise},
         [PLAN] = {"plan", ms_plan_option_table(), &plan}};

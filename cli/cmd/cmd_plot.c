@@ -1,11 +1,11 @@
 /* meshsim plot: pictures made by gnuplot. */
 #include "cli/cmd/plot_request.h"
 
-#include "cli/options/plan_flags.h"
-#include "cli/options/searched_plan.h"
 #include "costmodel/tensor/collective.h"
 #include "plots/heatmap_data.h"
 #include "plots/memory_data.h"
+#include "sim/request/plan_flags.h"
+#include "sim/request/searched_plan.h"
 
 #include <string.h>
 

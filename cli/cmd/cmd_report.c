@@ -2,9 +2,9 @@
 #include "base/print.h"
 #include "cli/cmd/report_campaign.h"
 #include "cli/cmd/report_input.h"
-#include "cli/options/memory_options.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_command.h"
+#include "sim/request/memory_options.h"
 #include "sim/simulate/predict_events.h"
 
 #include <math.h>
@@ -190,7 +190,7 @@ static ms_status report(request *r, ms_workload *workload)
     MS_TRY(write_page(r));
     MS_TRY(write_summary(r));
     ms_shortfall shortfall;
-    return ms_plan_check_fits(r->cx, r->args, workload, &r->prediction, &r->input.plan,
+    return ms_plan_check_fits(r->cx, workload, &r->prediction, &r->input.plan,
                               &shortfall);
 }
 

@@ -271,18 +271,21 @@ static bool checks_in_fp32(const request *r)
            (r->how.type == MS_REAL_BF16 || r->how.type == MS_REAL_FP8);
 }
 
-/* The type of runs whose values are rounded about as much as by types and gathers of the
- * plan. */
+/* The type of runs whose values are rounded about as much as by types, gathers and
+ * reductions of the plan. */
 static ms_real_type rounds_as(const request *r)
 {
-    static const ms_real_type of_gathers[] = {[MS_NOT_QUANTISED] = MS_REAL_FP32,
-                                              [MS_QUANTISED_8] = MS_REAL_FP8,
-                                              [MS_QUANTISED_4] = MS_REAL_FP4};
+    static const ms_real_type of_bits[] = {[MS_NOT_QUANTISED] = MS_REAL_FP32,
+                                           [MS_QUANTISED_8] = MS_REAL_FP8,
+                                           [MS_QUANTISED_4] = MS_REAL_FP4};
+    const ms_plan *plan = &r->plan;
     bool narrows = ms_plan_narrows(r->how.type, &r->plan);
     ms_real_type by_types =
                      narrows && r->how.type < MS_REAL_BF16 ? MS_REAL_BF16 : r->how.type,
-                 by_gathers = of_gathers[r->plan.gather_bits];
-    return by_gathers > by_types ? by_gathers : by_types;
+                 by_bits =
+                     of_bits[plan->gather_bits > plan->reduce_bits ? plan->gather_bits
+                                                                   : plan->reduce_bits];
+    return by_bits > by_types ? by_bits : by_types;
 }
 
 /* Trains the same model on one rank of this process (backend loop) and compares the run
@@ -301,10 +304,11 @@ static ms_status check_against(request *r, const ms_plan *plan, ms_workload *wor
     how.first_recorded_step = how.num_steps; /* the reference run records no times */
     const ms_backend *backend = ms_backend_find("loop");
     bool other_kernels = r->choice.backend->on_gpu;
-    ms_run_check_tolerance tolerance =
-        ms_run_check_tolerance_of(rounds_as(r), other_kernels);
+    ms_run_check_tolerance tolerance = ms_run_check_tolerance_of(
+        rounds_as(r), other_kernels, workload->model->num_layers);
     if (ms_plan_has_moment_blocks(&r->plan)) /* they end where shards do */
         tolerance.later_loss = tolerance.weight = INFINITY;
+    how.grouped_as = &r->plan;
     how.orthogonal_shares[0] = r->plan.size[MS_TP];
     how.orthogonal_shares[1] = r->plan.etp;
     how.weights_in_bf16 = checks_in_fp32(r);

@@ -2,9 +2,9 @@
  * schedule. */
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
-#include "cli/options/plan_flags.h"
 #include "cli/report/schedule_report.h"
 #include "costmodel/schedule/schedule_csv.h"
+#include "sim/request/plan_flags.h"
 
 #include <string.h>
 

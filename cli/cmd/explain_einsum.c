@@ -2,8 +2,8 @@
 
 #include "cli/options/output.h"
 #include "cli/options/plan_command.h"
-#include "cli/options/plan_flags.h"
 #include "cli/report/explain_einsum_priv.h"
+#include "sim/request/plan_flags.h"
 #include "topo/allocation.h"
 #include "topo/mesh_text.h"
 

@@ -64,7 +64,7 @@ int main(int argc, char **argv)
     (void)setvbuf(stderr, NULL, _IOLBF,
                   BUFSIZ); /* ranks share stderr: print whole lines */
     ms_interrupt_install();
-    ms_ctx cx = {.arena = ms_arena_open()};
+    ms_ctx cx = {.arena = ms_arena_open(), .interrupted = &ms_interrupted};
     ms_status status = run(&cx, argc, argv);
     if (status == MS_EIO && ms_interrupted)
         status = MS_EINTERRUPTED; /* the signal broke off a read or write */

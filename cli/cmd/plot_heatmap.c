@@ -2,9 +2,9 @@
 #include "cli/cmd/plot_request.h"
 
 #include "cli/options/grid_axis.h"
-#include "cli/options/searched_plan.h"
 #include "cli/options/sweep_answer.h"
 #include "plots/heatmap_data.h"
+#include "sim/request/searched_plan.h"
 
 MS_PLOTTED_FUNCTIONS(ms_heatmap, (out, plot))
 

@@ -4,14 +4,14 @@
 #define MS_CLI_CMD_PLOT_REQUEST_H
 
 #include "cli/cmd/plot_files.h"
-#include "cli/cmd/simulate_options.h"
-#include "cli/options/campaign_options.h"
 #include "cli/options/commands.h"
-#include "cli/options/memory_options.h"
-#include "cli/options/plan_options.h"
 #include "cli/options/sweep_options.h"
 #include "cli/options/whatif_options.h"
 #include "plots/priced_plan.h"
+#include "sim/request/campaign_options.h"
+#include "sim/request/memory_options.h"
+#include "sim/request/plan_options.h"
+#include "sim/request/simulate_options.h"
 
 typedef struct ms_plot_options {
     ms_opt_choice format;

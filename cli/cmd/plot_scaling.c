@@ -3,11 +3,11 @@
 
 #include "cli/options/interrupt.h"
 #include "cli/options/plan_command.h"
-#include "cli/options/plan_flags.h"
-#include "cli/options/searched_plan.h"
 #include "plots/caption.h"
 #include "plots/scaling_clusters_data.h"
 #include "sim/planning/sizes.h"
+#include "sim/request/plan_flags.h"
+#include "sim/request/searched_plan.h"
 
 #include <string.h>
 #include <unistd.h>

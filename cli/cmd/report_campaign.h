@@ -3,7 +3,7 @@
 #define MS_CLI_CMD_REPORT_CAMPAIGN_H
 
 #include "base/json.h"
-#include "cli/options/campaign_options.h"
+#include "sim/request/campaign_options.h"
 
 /* Reads the campaign of a result, if it has one, as the options that ask for it. */
 ms_status ms_report_campaign_read(ms_ctx *cx, ms_jval object, ms_campaign_options *out);

@@ -2,10 +2,10 @@
 #ifndef MS_CLI_CMD_REPORT_INPUT_H
 #define MS_CLI_CMD_REPORT_INPUT_H
 
-#include "cli/options/campaign_options.h"
 #include "cli/options/commands.h"
-#include "cli/options/plan_options.h"
 #include "cli/page/page.h"
+#include "sim/request/campaign_options.h"
+#include "sim/request/plan_options.h"
 
 typedef struct ms_report_input {
     const char *path; /* NULL: the plan is of flags */

@@ -88,9 +88,30 @@ static ms_status write_trace(ms_ctx *cx, const char *path, const ms_run_report *
     return MS_OK;
 }
 
+/* Notes what a file of initial weights lacks, or has in vain, and flags without effect
+ * beside it. */
+static void note_loaded(ms_ctx *cx, const ms_run_flags *f,
+                        const ms_loaded_weights *loaded)
+{
+    if (f->load_weights == NULL)
+        return;
+    if (loaded->num_drawn > 0)
+        ms_note(cx, "%s has no adapters: of each, A is drawn and B is 0",
+                f->load_weights);
+    if (loaded->num_unread > 0)
+        ms_note(cx, "%s has %d tensor%s that the run does not read, first \"%s\"",
+                f->load_weights, loaded->num_unread, loaded->num_unread == 1 ? "" : "s",
+                loaded->first_unread);
+    if (f->seed.given && f->tokens != NULL && loaded->num_drawn == 0)
+        ms_note(cx, "--seed has no effect: tokens and weights are from files");
+    if (f->deviation.given && loaded->num_drawn == 0)
+        ms_note(cx, "--init-std has no effect: weights are from %s", f->load_weights);
+}
+
 ms_status ms_run_files_write(ms_ctx *cx, const ms_run_flags *f,
                              const ms_runner_options *options, const ms_run_report *r)
 {
+    note_loaded(cx, f, &r->outcome->loaded);
     if (f->save_batch != NULL)
         MS_TRY(write_batch(cx, f->save_batch, &options->tokens));
     if (r->outcome->steps_done == 0)

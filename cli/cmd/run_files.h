@@ -12,7 +12,8 @@ ms_status ms_run_files_check(ms_ctx *cx, const ms_run_flags *flags, const char *
 ms_status ms_run_files_check_writable(ms_ctx *cx, const ms_run_flags *flags,
                                       const char *output);
 
-/* Writes the requested files after a run, which may have been interrupted. */
+/* Writes the requested files after a run, which may have been interrupted, and notes how
+ * its file of initial weights differs from its weights. */
 ms_status ms_run_files_write(ms_ctx *cx, const ms_run_flags *flags,
                              const ms_runner_options *options,
                              const ms_run_report *report);

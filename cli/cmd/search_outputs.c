@@ -2,19 +2,28 @@
 
 #include "cli/options/plan_command.h"
 
+ms_status ms_search_outputs_check(const ms_search_request *r, const ms_args *args)
+{
+    ms_ctx *cx = r->cx;
+    const char *report = args->common.output, *plan = r->search->save_plan;
+    MS_TRY(ms_plan_options_check_output(cx, r->plan, &r->space->base, report));
+    MS_TRY(ms_plan_options_check_output(cx, r->plan, &r->space->base, plan));
+    return ms_output_check_differ(cx, report, plan);
+}
+
 ms_status ms_search_outputs_open(const ms_search_request *r, const ms_args *args,
                                  ms_search_outputs *out)
 {
     ms_ctx *cx = r->cx;
     const char *report = args->common.output, *plan = r->search->save_plan;
     *out = (ms_search_outputs){0};
-    MS_TRY(ms_plan_options_check_output(cx, r->plan, &r->space->base, report));
-    MS_TRY(ms_plan_options_check_output(cx, r->plan, &r->space->base, plan));
-    MS_TRY(ms_output_check_differ(cx, report, plan));
-    MS_TRY(ms_output_open(cx, report, &out->report));
-    if (plan == NULL)
-        return MS_OK;
-    ms_status status = ms_output_open(cx, plan, &out->plan);
+    MS_TRY(ms_search_outputs_check(r, args));
+    ms_status status = ms_output_open(cx, report, &out->report);
+    if (status != MS_OK)
+        out->report.file = NULL;
+    if (status != MS_OK || plan == NULL)
+        return status;
+    status = ms_output_open(cx, plan, &out->plan);
     if (status != MS_OK) {
         out->plan.file = NULL;
         ms_output_drop(cx, &out->report);

@@ -2,15 +2,17 @@
 #ifndef MS_CLI_CMD_SEARCH_OUTPUTS_H
 #define MS_CLI_CMD_SEARCH_OUTPUTS_H
 
-#include "cli/cmd/search_request.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
+#include "sim/request/search_request.h"
 
 /* Both output files, opened before the search so that write errors appear at once. */
 typedef struct ms_search_outputs {
     ms_output report, plan; /* plan.file is NULL without --save-plan */
 } ms_search_outputs;
 
+/* MS_EINPUT if one would replace the other or a file that the plan is read from. */
+ms_status ms_search_outputs_check(const ms_search_request *r, const ms_args *args);
 /* Opens both; MS_EINPUT if one would replace the other or a file that the plan is read
  * from, MS_EIO. */
 ms_status ms_search_outputs_open(const ms_search_request *r, const ms_args *args,

@@ -10,8 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-const char *const ms_trace_format_names[] = {"perfetto", "hta", "chakra", NULL};
-
 typedef struct request {
     ms_ctx *cx;
     const char *path; /* file, folder, or the beginning of file names (--trace) */
@@ -51,8 +49,7 @@ static ms_status check_folder(ms_ctx *cx, const char *path)
                        "reads all files in it");
 }
 
-ms_status ms_simulate_trace_check(ms_ctx *cx, const ms_simulate_flags *flags,
-                                  bool is_node)
+ms_status ms_simulate_trace_check(ms_ctx *cx, const ms_simulate_flags *flags)
 {
     int format = flags->trace_format.value;
     if (flags->trace == NULL && flags->trace_format.given)
@@ -63,7 +60,7 @@ ms_status ms_simulate_trace_check(ms_ctx *cx, const ms_simulate_flags *flags,
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--trace is \"-\", must be a file");
         return ms_hint(cx, "standard output is for the result");
     }
-    if (format != MS_TRACE_PERFETTO && !is_node) {
+    if (format != MS_TRACE_PERFETTO && !ms_simulate_has_nodes(flags)) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                 "--trace-format %s needs kernels and collectives, which --detail action "
                 "does not have",

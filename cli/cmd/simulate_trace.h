@@ -2,13 +2,12 @@
 #ifndef MS_CLI_CMD_SIMULATE_TRACE_H
 #define MS_CLI_CMD_SIMULATE_TRACE_H
 
-#include "cli/cmd/simulate_options.h"
+#include "sim/request/simulate_options.h"
 
 /* Checks, before the simulation, that --trace can be written in --trace-format. MS_EINPUT:
  * not standard output, no trace without tasks of nodes in formats that need them; MS_EIO: a
- * folder that is none or not empty. `is_node`: the simulation has tasks of nodes. */
-ms_status ms_simulate_trace_check(ms_ctx *cx, const ms_simulate_flags *flags,
-                                  bool is_node);
+ * folder that is none or not empty. */
+ms_status ms_simulate_trace_check(ms_ctx *cx, const ms_simulate_flags *flags);
 
 /* Writes the trace that the flags ask for, of the ranks that the report shows. MS_EINPUT:
  * more tasks than the format allows. */

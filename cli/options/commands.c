@@ -67,6 +67,12 @@ const ms_command ms_commands[] = {
     {"whatif", ms_cmd_whatif, "[PLAN.json]", 1,
      "what other hardware, efficiencies or prices would change; what more is worth",
      "meshsim whatif --gpus 512 --model 70b --price 2.5"},
+    {"export", ms_cmd_export, "[PLAN.json]", 1,
+     "a plan as the arguments or the configuration of a training framework",
+     "meshsim export --model 70b --gpus 512 --tp 8 --pp 4 --format megatron"},
+    {"import", ms_cmd_import, "FILE", 1,
+     "a plan file from a framework's launch script or configuration",
+     "meshsim import run.sh --from megatron -o plan.json"},
     {"info", ms_cmd_info, "", 0,
      "what this program was built with, and where its data is", "meshsim info"},
     {"version", ms_cmd_version, "", 0, "the version", "meshsim version --json"},
@@ -172,6 +178,7 @@ ms_status ms_args_read(ms_ctx *cx, ms_args *args, const ms_option_set *sets, int
         ms_hint(cx, "drop one of them");
     }
     limit_width(args);
+    cx->num_threads = ms_args_threads(args);
     cx->verbosity = args->common.quiet ? -1 : args->common.verbose ? 1 : 0;
     const char *ignored = ms_config_ignored();
     if (ignored != NULL)

@@ -1,11 +1,13 @@
-/* The commands of the program: one row each in the table of commands.c, one file each. */
+/* Folder cli/options: the command line: commands, options, output files; commands are in
+ * cli/cmd, tables and drawings of results in cli/report.
+ *
+ * The commands of the program: one row each in the table of commands.c, one file each. */
 #ifndef MS_CLI_OPTIONS_COMMANDS_H
 #define MS_CLI_OPTIONS_COMMANDS_H
 
-#include "cli/options/options.h"
+#include "base/options.h"
+#include "base/version.h"
 #include "cli/options/output.h"
-
-#define MS_VERSION "0.1.0"
 
 struct ms_args;
 
@@ -76,7 +78,9 @@ ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_cluster(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_compare(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_explain(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_export(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_help(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_import(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_info(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_mesh(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_model(ms_ctx *cx, ms_args *args);

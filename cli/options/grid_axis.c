@@ -1,8 +1,8 @@
 #include "cli/options/grid_axis.h"
 
-#include "cli/options/options.h"
-#include "cli/options/plan_flags.h"
+#include "base/options.h"
 #include "sim/planning/sizes.h"
+#include "sim/request/plan_flags.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef MS_CLI_OPTIONS_KERNEL_OPTIONS_H
 #define MS_CLI_OPTIONS_KERNEL_OPTIONS_H
 
-#include "cli/options/options.h"
+#include "base/options.h"
 #include "exec/cuda/cuda_backend.h"
 
 /* Rows of a table that fills `type`, which has the members `attention` (an ms_opt_choice of

@@ -1,9 +1,10 @@
 /* Where results go: standard output, or a file that appears only when it is complete.
- * Notes for people go to standard error. */
+ * Notes for people (base/note.h) go to standard error. */
 #ifndef MS_CLI_OPTIONS_OUTPUT_H
 #define MS_CLI_OPTIONS_OUTPUT_H
 
 #include "base/json.h"
+#include "base/note.h"
 
 typedef struct ms_output {
     FILE *file;
@@ -47,14 +48,5 @@ void ms_output_drop(ms_ctx *cx, ms_output *out);
 /* Ends the output and returns `status`, or MS_EIO if a write failed. The file appears
  * for every status that has a result (MS_OK, MS_ENOFIT, MS_ECHECK, MS_EINTERRUPTED). */
 ms_status ms_output_close(ms_ctx *cx, ms_output *out, ms_status status);
-
-/* Prints `kind: ...` on standard error unless the verbosity of `cx` is below `least`. */
-void ms_note_at(const ms_ctx *cx, int least, const char *kind, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-/* Print `note: ...` unless quiet, and `default: ...` only when verbose, on stderr. */
-/* NOLINTBEGIN(readability-identifier-naming): they are called like functions */
-#define ms_note(cx, ...)         ms_note_at((cx), 0, "note", __VA_ARGS__)
-#define ms_note_default(cx, ...) ms_note_at((cx), 1, "default", __VA_ARGS__)
-/* NOLINTEND(readability-identifier-naming) */
 
 #endif

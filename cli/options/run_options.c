@@ -278,6 +278,8 @@ ms_plan ms_run_reference_plan(const ms_plan *plan)
          i++)
         ms_plan_reset(&out, i);
     ms_plan_reset(&out, MS_CHOOSE_GATHER_BITS);
+    ms_plan_reset(&out, MS_CHOOSE_REDUCE_BITS);
+    ms_plan_reset(&out, MS_CHOOSE_PAD_EXPERTS);
     out.gpus = 1;
     out.microbatch = plan->microbatch;
     out.lora_base = MS_BASE_IN_COMPUTE_TYPE;
@@ -332,10 +334,6 @@ static void note_no_effect(ms_ctx *cx, const ms_run_flags *f, const ms_model *mo
 {
     if (f->balanced_routing && model->moe.num_experts == 0)
         ms_note(cx, "--balanced-routing has no effect: %s has no experts", model->name);
-    if (f->seed.given && f->tokens != NULL && f->load_weights != NULL)
-        ms_note(cx, "--seed has no effect: tokens and weights are from files");
-    if (f->deviation.given && f->load_weights != NULL)
-        ms_note(cx, "--init-std has no effect: weights are from %s", f->load_weights);
 }
 
 ms_status ms_run_flags_options(ms_ctx *cx, const ms_run_flags *f, const ms_plan *plan,

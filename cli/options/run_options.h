@@ -2,9 +2,9 @@
 #ifndef MS_CLI_OPTIONS_RUN_OPTIONS_H
 #define MS_CLI_OPTIONS_RUN_OPTIONS_H
 
-#include "cli/options/options.h"
-#include "cli/options/plan_options.h"
+#include "base/options.h"
 #include "exec/runner/runner.h"
+#include "sim/request/plan_options.h"
 
 typedef struct ms_run_flags {
     ms_opt_choice backend;                     /* ms_backend_choice */

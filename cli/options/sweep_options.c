@@ -1,9 +1,9 @@
 #include "cli/options/sweep_options.h"
 
 #include "cli/options/output.h"
-#include "cli/options/plan_flags.h"
-#include "cli/options/searched_plan.h"
 #include "sim/planning/sizes.h"
+#include "sim/request/plan_flags.h"
+#include "sim/request/searched_plan.h"
 
 #include <math.h>
 #include <string.h>

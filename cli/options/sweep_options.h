@@ -3,11 +3,11 @@
 #ifndef MS_CLI_OPTIONS_SWEEP_OPTIONS_H
 #define MS_CLI_OPTIONS_SWEEP_OPTIONS_H
 
-#include "cli/options/campaign_options.h"
 #include "cli/options/commands.h"
-#include "cli/options/memory_options.h"
-#include "cli/options/plan_options.h"
 #include "sim/planning/plan_sweep.h"
+#include "sim/request/campaign_options.h"
+#include "sim/request/memory_options.h"
+#include "sim/request/plan_options.h"
 
 typedef struct ms_sweep_options {
     const char *gpus, *models, *clusters, *seqs, *batches, *prices;

@@ -1,7 +1,7 @@
 #include "cli/options/whatif_options.h"
 
 #include "cli/options/plan_command.h"
-#include "cli/options/searched_plan.h"
+#include "sim/request/searched_plan.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,11 +2,11 @@
 #ifndef MS_CLI_OPTIONS_WHATIF_OPTIONS_H
 #define MS_CLI_OPTIONS_WHATIF_OPTIONS_H
 
-#include "cli/options/campaign_options.h"
 #include "cli/options/commands.h"
-#include "cli/options/memory_options.h"
-#include "cli/options/plan_options.h"
 #include "sim/planning/what_if.h"
+#include "sim/request/campaign_options.h"
+#include "sim/request/memory_options.h"
+#include "sim/request/plan_options.h"
 
 typedef struct ms_whatif_options {
     const char *change; /* "20%"; NULL: the default */

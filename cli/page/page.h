@@ -2,10 +2,10 @@
 #ifndef MS_CLI_PAGE_PAGE_H
 #define MS_CLI_PAGE_PAGE_H
 
-#include "cli/options/campaign_options.h"
 #include "plots/timeline_data.h"
 #include "sim/explain/advise.h"
 #include "sim/planning/plan_sweep.h"
+#include "sim/request/campaign_options.h"
 #include "sim/result/result_file.h"
 
 /* A file of a search: its plans, and how they were found. */

@@ -324,10 +324,10 @@ static void print_gains(FILE *out, ms_arena *arena, const ms_search_report *repo
         const ms_gain *gain = &report->gains[i];
         const char *comma = i == 0 ? "" : ",";
         bool faster = ms_gain_is_time(gain);
-        text =
-            ms_arena_printf(arena, "%s%s %s %.1f %s", text, comma, gain->allowance->name,
-                            faster ? 100.0 * gain->gain_frac : ms_gib(gain->freed_bytes),
-                            faster ? "% of the step" : "GiB");
+        text = ms_arena_printf(
+            arena, "%s%s %s %.1f %s%s", text, comma, gain->allowance->name,
+            faster ? 100.0 * gain->gain_frac : ms_gib(gain->freed_bytes),
+            faster ? "% of the step" : "GiB", gain->fits ? "" : " if made to fit");
         names = ms_arena_printf(arena, "%s%s%s", names, comma, gain->allowance->name);
     }
     if (report->num_gains > 0)

@@ -206,6 +206,8 @@ static void expert_bias_rule(ms_builder *b, int f)
 {
     int gout = take(b, b->nodes[f].out[0]);
     contribute(b, b->nodes[f].in[0], gout);
+    if (is_frozen(b, b->nodes[f].in[1]))
+        return;
     ms_node node = gradient_node(b, MS_OP_EXPERT_BIAS_GRAD, MS_PASS_BACKWARD_WEIGHT, f);
     ms_node_take(&node, gout);
     ms_node_take(&node, b->nodes[f].in[2]);
@@ -356,10 +358,26 @@ static bool take_slots(ms_builder *b, const ms_node *forward, const char *slots,
     return true;
 }
 
+/* Sets the operands of a forward node whose gradients `slots` names, without frozen
+ * weights; returns their number. */
+static int differentiated(const ms_builder *b, const ms_node *forward, const char *slots,
+                          int operands[MS_MAX_OPERANDS])
+{
+    int num = 0;
+    for (const char *s = strchr(slots, '>') + 1; *s != '\0'; s++) {
+        int input = *s - 'A';
+        if (input < forward->num_in && !is_frozen(b, forward->in[input]))
+            operands[num++] = input;
+    }
+    return num;
+}
+
 static void write_rule(ms_builder *b, int f, const backward_rule *rule)
 {
     const ms_node forward = b->nodes[f];
-    if (rule->of_weight && is_frozen(b, forward.in[0]))
+    int operands[MS_MAX_OPERANDS];
+    int num = differentiated(b, &forward, rule->slots, operands);
+    if (num == 0)
         return;
     ms_node node = gradient_node(
         b, rule->op, rule->of_weight ? MS_PASS_BACKWARD_WEIGHT : MS_PASS_BACKWARD_INPUT,
@@ -368,17 +386,11 @@ static void write_rule(ms_builder *b, int f, const backward_rule *rule)
         node.inverse = !forward.inverse;
     if (!take_slots(b, &forward, rule->slots, &node))
         return;
-    int operands[MS_MAX_OPERANDS], num = 0;
-    for (const char *s = strchr(rule->slots, '>') + 1; *s != '\0'; s++) {
-        int input = *s - 'A';
-        if (input >= forward.num_in || is_frozen(b, forward.in[input]))
-            continue;
-        operands[num++] = forward.in[input];
-        ms_node_give(&node, gradient_of_input(b, f, input));
-    }
+    for (int i = 0; i < num; i++)
+        ms_node_give(&node, gradient_of_input(b, f, operands[i]));
     ms_push_node(b, &node);
     for (int i = 0; i < num; i++)
-        contribute(b, operands[i], node.out[i]);
+        contribute(b, forward.in[operands[i]], node.out[i]);
 }
 
 /* Writes the backward of attention: of queries, keys and values, then of sinks, which

@@ -36,8 +36,10 @@ static const derivative derivatives[] = {
     {MS_OP_UNPERMUTE, MS_OP_UNPERMUTE_GRAD, "Xabc>AB"},
     {MS_OP_GATE, MS_OP_GATE_GRAD, "abX>AB"},
     {MS_OP_SCAN, MS_OP_SCAN_GRAD, "abcdefyX>ABCDEF"},
+    {MS_OP_SCAN, MS_OP_SCAN_GRAD, "abcdefyX>A"}, /* frozen weights */
     {MS_OP_CONCAT, MS_OP_CONCAT_GRAD, "X>AB"},
     {MS_OP_GROUP_NORM, MS_OP_GROUP_NORM_GRAD, "abX>AB"},
+    {MS_OP_GROUP_NORM, MS_OP_GROUP_NORM_GRAD, "abX>A"}, /* frozen weights */
 };
 #define NUM_DERIVATIVES ((int)(sizeof derivatives / sizeof *derivatives))
 

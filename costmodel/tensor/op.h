@@ -114,11 +114,12 @@ typedef enum ms_op {
      * fused kernel saves for its backward. A group of heads is contiguous in I and X (CPU
      * kernel: exec/cpu/cpu_scan.c). */
     MS_OP_SCAN,
-    /* Gradient of SCAN: in its inputs, its y before the gate, gy; out their gradients. */
+    /* Gradient of SCAN: in its inputs, its y before the gate, gy; out their gradients, or
+     * that of `projected` alone if weights are frozen. */
     MS_OP_SCAN_GRAD,
     /* An RMS norm of each group of Mamba-2 heads: in y[bsD], weight[D]. */
     MS_OP_GROUP_NORM,
-    /* Gradient of GROUP_NORM: in y, weight, gout; out gy, gweight. */
+    /* Gradient of GROUP_NORM: in y, weight, gout; out gy, gweight unless it is frozen. */
     MS_OP_GROUP_NORM_GRAD,
     /* Concatenation: out[bsH] = in0[bsh], then in1[bsh]. */
     MS_OP_CONCAT,

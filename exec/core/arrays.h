@@ -51,7 +51,8 @@ typedef struct ms_array_ops {
                       const void *from, long count);
     ms_status (*write)(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar, void *to,
                        const double *from, long count);
-    /* counts[i] += number of elements of x that equal i, for 0 <= i < num. */
+    /* counts[i] += number of elements of x that equal i, for 0 <= i < num; on CPUs x may
+     * have negative ones, too. */
     ms_status (*count)(ms_ctx *cx, ms_device_rank *device, const ms_local *x,
                        long *counts, long num);
     /* Adds the elements of x or their squares, in a fixed order, to fp64 sum `slot`. */

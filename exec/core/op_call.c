@@ -1,5 +1,6 @@
 #include "exec/core/op_call.h"
 
+#include <math.h>
 #include <string.h>
 
 ms_scalar ms_tensor_scalar(const ms_program *program, int tensor,
@@ -25,6 +26,12 @@ bool ms_is_layer_product(const ms_program *program, const ms_node *node)
                       tensors[node->out[0]].role == MS_ROLE_WEIGHT_GRADIENT;
     return has_weight && strchr(node->einsum, MS_DIM_VOCAB) == NULL &&
            (node->op == MS_OP_GROUPED || strchr(node->einsum, MS_DIM_EXPERTS) == NULL);
+}
+
+long ms_capacity_rows(const ms_capacity *capacity, long num_copies, long num_experts)
+{
+    double mean = (double)num_copies / (double)num_experts;
+    return (long)ceil(mean * capacity->factor);
 }
 
 ms_recipe ms_run_recipe(ms_real_type type, ms_recipe stated)

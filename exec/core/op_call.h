@@ -49,12 +49,29 @@ typedef struct ms_routing {
     long num_experts;   /* experts of this rank */
     const long *counts; /* [source, expert] rows received by this rank */
     const long *sent;   /* [ep rank, its expert] rows sent by this rank */
-    long num_rows;      /* rows received: sum of counts */
+    /* [ep rank, its expert] first of these that are copies of tokens; the rest is zero.
+     * `sent` itself unless experts are padded (ms_capacity) */
+    const long *kept;
+    long num_rows; /* rows received: sum of counts */
     /* Ranks that share experts (etp) gather each other's rows. */
     int num_sharers;      /* size of the etp group; 0 if experts are not shared */
     const long *shared;   /* [etp rank, expert] rows that each of them received */
     long num_shared_rows; /* sum of shared */
 } ms_routing;
+
+/* How many copies of a group's tokens each expert keeps (docs/formulas 3.6.1), the first in
+ * the order of tokens. A group has the tokens that one rank sends to experts in a
+ * micro-batch. */
+typedef struct ms_capacity {
+    double factor;    /* most copies of a group's tokens in an expert / their mean */
+    bool pads;        /* experts get just as many rows, the rest of which are zero */
+    const int *group; /* [stored index in the sequence] group of a token */
+    int num_groups;
+} ms_capacity;
+
+/* Most rows of an expert that gets some of `num_copies`: ceil(factor x mean), as in Megatron
+ * Core (core/transformer/moe/moe_utils.py, get_capacity). */
+long ms_capacity_rows(const ms_capacity *capacity, long num_copies, long num_experts);
 
 /* Number of rows that a rank holds of a tensor of expert rows. */
 static inline long ms_routing_rows(const ms_routing *routing, const ms_tensor *tensor)
@@ -94,6 +111,8 @@ typedef struct ms_op_call {
         layer; /* layer of the model, -1 in embedding and head: chooses dropout's masks */
     /* whether ROUTE chooses expert (t k + j) mod num_experts as j-th of k of token t */
     bool balanced_routing;
+    /* ROUTE replaces expert e by -1 - e in copies beyond it; NULL: it keeps all */
+    const ms_capacity *capacity;
     void *workspace; /* scratch memory of ms_kernels.workspace_bytes */
     /* how CPU kernels round the operands of layers' products; MS_RECIPE_DEFAULT: not */
     ms_recipe recipe;

@@ -45,6 +45,8 @@ ms_precision ms_precision_of_plan(ms_real_type type, const ms_plan *plan)
     p.has_master = stack.master_bytes.value > 0.0;
     if (p.has_master)
         p.master = scalar_of(stack.master_bytes.value);
+    if (plan->reduce_bits != MS_NOT_QUANTISED)
+        p.comm = p.real;
     return p;
 }
 

@@ -8,7 +8,8 @@
 
 /* The precision of a run in `type` with the types that the plan states, and what follows
  * from them by ms_stack_set_types and ms_stack_set_optimizer: the memory model's own rules,
- * so that a run stores what is predicted for its stack, meshsim. */
+ * so that a run stores what is predicted for its stack, meshsim. Gradients that are sent in
+ * 8 or 4 bits are quantized from the type of computation. */
 ms_precision ms_precision_of_plan(ms_real_type type, const ms_plan *plan);
 
 /* Whether a run with these types rounds more than one in `type` alone. */

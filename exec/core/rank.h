@@ -25,6 +25,7 @@ typedef struct ms_rank {
     long num_held, table_size; /* entries in use; table size, a power of two */
     ms_held_memory *held; /* (table_size) hash table by address with linear probing */
     bool balanced_routing;
+    const ms_capacity *capacity; /* ms_op_call.capacity */
     /* Shares of dense [0] and expert [1] matrices that Muon orthogonalizes apart, along
      * the letter that tp splits: a run on one rank may repeat what tp ranks do. 0: one */
     long orthogonal_shares[2];

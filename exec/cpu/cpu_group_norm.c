@@ -59,13 +59,15 @@ size_t MS_TYPED(ms_cpu_group_norm_grad_bytes)(const ms_program *program,
 void MS_TYPED(ms_cpu_group_norm_grad)(const ms_op_call *call)
 {
     double *gweight = call->workspace;
-    ms_real *to = ms_cpu_out(call, 1);
     long width = group_width(call->program->model), inner = call->in[1]->count;
-    bool adds = ms_op_is_added(call, 1);
     for (long i = 0; i < inner; i++)
         gweight[i] = 0;
     for (long at = 0; at < call->in[0]->count; at += width)
         group_gradient(call, at, width, gweight + at % inner);
+    if (call->node->num_out == 1)
+        return; /* a frozen weight */
+    ms_real *to = ms_cpu_out(call, 1);
+    bool adds = ms_op_is_added(call, 1);
     for (long i = 0; i < inner && to != NULL; i++)
         to[i] = (ms_real)((adds ? (double)to[i] : 0) + gweight[i]);
 }

@@ -120,6 +120,12 @@ static double scaling_of(const ms_model *model)
     return model->moe.routed_scaling > 0 ? model->moe.routed_scaling : 1;
 }
 
+/* The expert that a copy was routed to, also if it is dropped (ms_op_call.capacity). */
+static long expert_of(ms_real choice)
+{
+    return choice < 0 ? -1 - (long)choice : (long)choice;
+}
+
 /* Sets r->scratch[e] to the score of expert e: sigmoid, or for softmax exp(logit -
  * largest). Returns the sum by which scores are divided to get weights; 1 for sigmoids
  * that are not renormalised. */
@@ -134,13 +140,40 @@ static double fill_scores(const router *r, const ms_real *logits, const ms_real 
                             : exp((double)logits[e] - largest);
     if (is_renormalised(r->model))
         for (long slot = 0; slot < r->num_chosen; slot++)
-            total += r->scratch[(long)choice[slot]];
+            total += r->scratch[expert_of(choice[slot])];
     else if (r->model->moe.router == MS_ROUTER_SIGMOID)
         total = 1;
     else
         for (long e = 0; e < r->num_experts; e++)
             total += r->scratch[e];
     return total;
+}
+
+/* ---- capacity ---- */
+
+static int group_of(const ms_op_call *call, long copy)
+{
+    const ms_local *logits = call->in[0];
+    long row = copy / ms_local_last(call->out[1]);
+    return call->capacity->group[logits->start[1] + row % logits->shape[1]];
+}
+
+/* Drops the last copies from experts that have too many of a group's tokens. */
+static void drop_copies(const router *r, const ms_op_call *call)
+{
+    const ms_capacity *capacity = call->capacity;
+    ms_real *choice = ms_cpu_out(call, 1);
+    long length = (long)call->program->size[MS_DIM_SEQUENCE - '0'];
+    long copies = call->in[0]->shape[0] * length / capacity->num_groups * r->num_chosen,
+         most = ms_capacity_rows(capacity, copies, r->num_experts);
+    for (int group = 0; group < capacity->num_groups; group++) {
+        for (long e = 0; e < r->num_experts; e++)
+            r->scratch[e] = 0;
+        for (long i = 0; i < call->out[1]->count; i++)
+            if (group_of(call, i) == group &&
+                ++r->scratch[(long)choice[i]] > (double)most)
+                choice[i] = -1 - choice[i];
+    }
 }
 
 void MS_TYPED(ms_cpu_route)(const ms_op_call *call)
@@ -164,6 +197,8 @@ void MS_TYPED(ms_cpu_route)(const ms_op_call *call)
             weight[row * r.num_chosen + slot] =
                 (ms_real)(scaling_of(r.model) * r.scratch[(long)chosen[slot]] / total);
     }
+    if (call->capacity != NULL)
+        drop_copies(&r, call);
 }
 
 /* Sets `to` to the gradient of a token's logits. weight = scaling x score / total; d score / d
@@ -180,7 +215,7 @@ static void route_grad(const router *r, const ms_real *weight, const ms_real *ch
     for (long e = 0; e < r->num_experts; e++) {
         double sum = renormalised || is_sigmoid ? 0 : -mean / total;
         for (long slot = 0; slot < r->num_chosen; slot++)
-            if ((long)choice[slot] == e)
+            if (expert_of(choice[slot]) == e)
                 sum += (scaling * (double)g[slot] - (renormalised ? mean : 0)) / total;
         double score = r->scratch[e];
         to[e] = (ms_real)(sum * (is_sigmoid ? score * (1 - score) : score));

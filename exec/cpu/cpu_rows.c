@@ -1,4 +1,5 @@
-/* CPU kernels PERMUTE, UNPERMUTE: k copies of each token sorted by expert, then token. */
+/* CPU kernels PERMUTE, UNPERMUTE: copies of each token sorted by expert, then token.
+ * Those that an expert drops (ms_op_call.capacity) have no row. */
 #include "exec/cpu/cpu.h"
 
 #include <string.h>
@@ -19,7 +20,8 @@ static row_order begin_rows(const ms_op_call *call, const ms_local *choice, long
                    .next = call->workspace};
     memset(o.next, 0, (size_t)num_experts * sizeof *o.next);
     for (long i = 0; i < choice->count; i++)
-        o.next[(long)o.choice[i]]++;
+        if (o.choice[i] >= 0)
+            o.next[(long)o.choice[i]]++;
     for (long e = 0; e < num_experts; e++) {
         long count = o.next[e];
         o.next[e] = begin;
@@ -28,10 +30,12 @@ static row_order begin_rows(const ms_op_call *call, const ms_local *choice, long
     return o;
 }
 
-/* Offset, in elements, of the row for copy number `slot` of a token. Each call takes a
- * row: call once per (token, slot), in ascending order. */
+/* Offset, in elements, of the row for copy number `slot` of a token; -1 if it is dropped.
+ * Each call takes a row: call once per (token, slot), in ascending order. */
 static long next_row(row_order *o, long token, long slot)
 {
+    if (o->choice[token * o->num_chosen + slot] < 0)
+        return -1;
     return o->next[(long)o->choice[token * o->num_chosen + slot]]++ * o->width;
 }
 
@@ -40,10 +44,13 @@ void MS_TYPED(ms_cpu_permute)(const ms_op_call *call)
     row_order o = begin_rows(call, call->in[1], ms_local_last(call->in[0]));
     const ms_real *x = ms_cpu_in(call, 0);
     ms_real *rows = ms_cpu_out(call, 0);
-    for (long token = 0; token < o.num_tokens; token++)
-        for (long slot = 0; slot < o.num_chosen; slot++)
-            memcpy(rows + next_row(&o, token, slot), x + token * o.width,
-                   (size_t)o.width * sizeof *rows);
+    for (long token = 0; token < o.num_tokens; token++) {
+        for (long slot = 0; slot < o.num_chosen; slot++) {
+            long row = next_row(&o, token, slot);
+            if (row >= 0)
+                memcpy(rows + row, x + token * o.width, (size_t)o.width * sizeof *rows);
+        }
+    }
 }
 
 void MS_TYPED(ms_cpu_permute_grad)(const ms_op_call *call)
@@ -52,9 +59,12 @@ void MS_TYPED(ms_cpu_permute_grad)(const ms_op_call *call)
     const ms_real *grows = ms_cpu_in(call, 0);
     ms_real *gx = ms_cpu_out(call, 0);
     for (long token = 0; token < o.num_tokens; token++, gx += o.width) {
-        memcpy(gx, grows + next_row(&o, token, 0), (size_t)o.width * sizeof *gx);
-        for (long slot = 1; slot < o.num_chosen; slot++)
-            MS_TYPED(ms_cpu_vector_add)(gx, grows + next_row(&o, token, slot), o.width);
+        memset(gx, 0, (size_t)o.width * sizeof *gx);
+        for (long slot = 0; slot < o.num_chosen; slot++) {
+            long row = next_row(&o, token, slot);
+            if (row >= 0)
+                MS_TYPED(ms_cpu_vector_add)(gx, grows + row, o.width);
+        }
     }
 }
 
@@ -71,10 +81,13 @@ void MS_TYPED(ms_cpu_unpermute)(const ms_op_call *call)
     const ms_real *rows = ms_cpu_in(call, 0), *weight = ms_cpu_in(call, 1);
     ms_real *y = ms_cpu_out(call, 0);
     memset(y, 0, (size_t)call->out[0]->count * sizeof *y);
-    for (long token = 0; token < o.num_tokens; token++, y += o.width)
-        for (long slot = 0; slot < o.num_chosen; slot++)
-            add_scaled(y, rows + next_row(&o, token, slot),
-                       weight[token * o.num_chosen + slot], o.width);
+    for (long token = 0; token < o.num_tokens; token++, y += o.width) {
+        for (long slot = 0; slot < o.num_chosen; slot++) {
+            long row = next_row(&o, token, slot);
+            if (row >= 0)
+                add_scaled(y, rows + row, weight[token * o.num_chosen + slot], o.width);
+        }
+    }
 }
 
 MS_WIDE static double scale_and_dot(ms_real *restrict to, const ms_real *restrict g,
@@ -102,8 +115,10 @@ void MS_TYPED(ms_cpu_unpermute_grad)(const ms_op_call *call)
     for (long token = 0; token < o.num_tokens; token++, gy += o.width) {
         for (long slot = 0; slot < o.num_chosen; slot++) {
             long at = token * o.num_chosen + slot, row = next_row(&o, token, slot);
-            gweight[at] =
-                (ms_real)scale_and_dot(grows + row, gy, rows + row, weight[at], o.width);
+            gweight[at] = 0;
+            if (row >= 0)
+                gweight[at] = (ms_real)scale_and_dot(grows + row, gy, rows + row,
+                                                     weight[at], o.width);
         }
     }
 }

@@ -426,7 +426,7 @@ void MS_TYPED(ms_cpu_scan_grad)(const ms_op_call *call)
     clear(w.weights, num_weights(&w.s));
     for_each_group(&w, group_gradient);
     const double *from = w.weights;
-    for (int result = TAPS; result <= STEP_BIAS; result++) {
+    for (int result = TAPS; result < call->node->num_out; result++) { /* none if frozen */
         ms_real *to = ms_cpu_out(call, result);
         bool adds = ms_op_is_added(call, result);
         long count = call->in[result]->count;

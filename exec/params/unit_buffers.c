@@ -2,10 +2,11 @@
 #include "exec/params/unit_priv.h"
 
 /* Enlarges the buffers, dense and expert, to a unit's sizes, as the memory model does. */
-static void note_largest(ms_unit_buffers *buffers, const ms_param_unit *unit)
+static void note_largest(const ms_rank *rank, ms_unit_buffers *buffers,
+                         const ms_param_unit *unit)
 {
     long buffer[2] = {0, 0}, gradient[2] = {0, 0}, shard[2] = {0, 0};
-    long message[2] = {0, 0};
+    long message[2] = {0, 0}, sent[2] = {0, 0};
     for (int i = 0; i < unit->num_segments; i++) {
         const ms_segment *segment = unit->segments[i];
         if (segment->num_shards <= 1)
@@ -17,6 +18,7 @@ static void note_largest(ms_unit_buffers *buffers, const ms_param_unit *unit)
             continue;
         gradient[segment->is_expert] += segment->count;
         shard[segment->is_expert] += ms_range_length(segment->own);
+        sent[segment->is_expert] += ms_segment_sent_bytes(rank, segment);
     }
     for (int i = 0; i < 2; i++) {
         buffers->buffer_bytes[i] =
@@ -24,6 +26,8 @@ static void note_largest(ms_unit_buffers *buffers, const ms_param_unit *unit)
         buffers->message_bytes[i] = message[i] > buffers->message_bytes[i]
                                         ? message[i]
                                         : buffers->message_bytes[i];
+        buffers->sent_bytes[i] =
+            sent[i] > buffers->sent_bytes[i] ? sent[i] : buffers->sent_bytes[i];
         buffers->gradient_count[i] = gradient[i] > buffers->gradient_count[i]
                                          ? gradient[i]
                                          : buffers->gradient_count[i];
@@ -35,8 +39,10 @@ static void note_largest(ms_unit_buffers *buffers, const ms_param_unit *unit)
 static double workspace_bytes(const ms_rank *rank, const ms_unit_buffers *buffers,
                               int expert)
 {
-    return (double)buffers->shard_count[expert] *
-           (double)ms_scalar_bytes(rank->precision.comm);
+    long sent_bytes = buffers->sent_bytes[expert];
+    return sent_bytes > 0 ? (double)sent_bytes
+                          : (double)buffers->shard_count[expert] *
+                                (double)ms_scalar_bytes(rank->precision.comm);
 }
 
 ms_status ms_unit_buffer_open(ms_rank *rank, ms_unit_buffers *buffers, int buffer)
@@ -68,6 +74,8 @@ static ms_status open_gradients(ms_rank *rank, ms_unit_buffers *buffers)
         MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.comm,
                                 buffers->gradient_count[expert],
                                 &buffers->grads[expert]));
+        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, MS_SCALAR_BYTE,
+                                buffers->sent_bytes[expert], &buffers->sent[expert]));
         MS_TRY(ms_rank_workspace(rank, workspace_bytes(rank, buffers, expert),
                                  &buffers->reduced[expert]));
     }
@@ -79,6 +87,8 @@ static void close_gradients(ms_rank *rank, ms_unit_buffers *buffers)
     for (int expert = 0; expert < 2; expert++) {
         ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.comm,
                      buffers->gradient_count[expert], &buffers->grads[expert]);
+        ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, MS_SCALAR_BYTE,
+                     buffers->sent_bytes[expert], &buffers->sent[expert]);
         ms_rank_release_workspace(rank, workspace_bytes(rank, buffers, expert),
                                   buffers->reduced[expert]);
     }
@@ -115,7 +125,7 @@ ms_status ms_unit_buffers_make(ms_rank *rank, ms_param_unit *const *units, int n
     buffers->num_units = num_units;
     buffers->units = MS_NEW_ARRAY(rank->cx->arena, num_units, ms_param_unit *);
     for (int i = 0; i < num_units; i++) {
-        note_largest(buffers, units[i]);
+        note_largest(rank, buffers, units[i]);
         units[i]->buffers = buffers;
         buffers->units[i] = units[i];
     }

@@ -26,11 +26,6 @@ static void empty_tensors(ms_param_unit *unit, int segment)
             unit->tensors[i].is_empty = true;
 }
 
-static bool has_gradient_shards(const ms_segment *segment)
-{
-    return segment->num_shards > 1 && !segment->is_frozen;
-}
-
 /* Elements without a gradient, and padding, are zero from the beginning. */
 void ms_unit_clear_gradients(ms_rank *rank, ms_param_unit *unit)
 {
@@ -85,7 +80,7 @@ ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
     buffers->gradient_holder = unit;
     for (int i = 0; i < unit->num_segments && rank->backend->has_values; i++) {
         const ms_segment *s = unit->segments[i];
-        if (!has_gradient_shards(s))
+        if (!ms_segment_has_gradient_shards(s))
             continue;
         empty_tensors(unit, i);
         ms_scalar comm = unit->precision.comm;
@@ -144,11 +139,13 @@ ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
                          after, num_after, done};
     for (int i = 0; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
-        if (!has_gradient_shards(s))
+        if (!ms_segment_has_gradient_shards(s))
             continue;
         ms_transfer transfer =
             reduce_scatter(s, gradient_buffer(unit, i), reduced_buffer(unit, i));
         transfer.scalar = (unsigned char)unit->precision.comm;
+        if (ms_segment_sent_bytes(rank, s) > 0)
+            MS_TRY(ms_unit_quantize_gradients(rank, unit, i, &transfer));
         MS_TRY(ms_unit_start(&move, s, transfer));
     }
     return MS_OK;
@@ -162,14 +159,18 @@ ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit)
     const ms_precision *precision = &unit->precision;
     for (int i = 0; i < unit->num_segments; i++) {
         ms_segment *s = unit->segments[i];
-        if (!has_gradient_shards(s) || s->grads == NULL)
+        if (!ms_segment_has_gradient_shards(s) || s->grads == NULL)
             continue;
-        ms_unit_convert(rank, &(ms_conversion){.to_scalar = precision->gradient,
-                                               .from_scalar = precision->comm,
-                                               .to = s->grads,
-                                               .from = reduced_buffer(unit, i),
-                                               .adds = !s->is_shard_empty,
-                                               .count = ms_range_length(s->own)});
+        if (ms_segment_sent_bytes(rank, s) > 0) {
+            MS_TRY(ms_unit_add_quantized(rank, unit, i));
+        } else {
+            ms_unit_convert(rank, &(ms_conversion){.to_scalar = precision->gradient,
+                                                   .from_scalar = precision->comm,
+                                                   .to = s->grads,
+                                                   .from = reduced_buffer(unit, i),
+                                                   .adds = !s->is_shard_empty,
+                                                   .count = ms_range_length(s->own)});
+        }
         s->is_shard_empty = false;
     }
     unit->buffers->gradient_holder = NULL;
@@ -291,7 +292,7 @@ static ms_status reduce_scatter_segments(ms_unit_move *move)
     const ms_param_unit *unit = move->unit;
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         ms_segment *s = unit->segments[i];
-        if (!has_gradient_shards(s))
+        if (!ms_segment_has_gradient_shards(s))
             continue;
         MS_TRY(ms_rank_workspace(move->rank, own_bytes(unit, s), &s->reduced));
         s->has_reduced = true;

@@ -125,7 +125,10 @@ struct ms_unit_buffers {
     /* unit whose parameters are in the buffer; NULL if it is free */
     const ms_param_unit *holder[MS_MAX_BUFFERS];
     void *grads[2];
-    void *reduced[2]; /* workspace in which reduced shards arrive */
+    long sent_bytes[2]; /* bytes of the largest unit's gradients in 8 or 4 bits */
+    void *sent[2];      /* quantized gradients beside `grads` */
+    /* workspace in which reduced shards, or all ranks' quantized ones, arrive */
+    void *reduced[2];
     const ms_param_unit *gradient_holder;
 };
 
@@ -187,7 +190,7 @@ void ms_segment_write_codes(const ms_segment *segment, long first, const double 
 void ms_segment_read_codes(const ms_segment *segment, long first, double *values,
                            long count);
 
-/* ---- quantized gathers (unit_quantized.c) ---- */
+/* ---- quantized gathers and reductions (unit_quantized.c) ---- */
 
 /* Whether a segment's parameters are gathered in 8 or 4 bits (ZeRO++). */
 bool ms_segment_is_quantized(const ms_segment *segment);
@@ -198,6 +201,20 @@ void ms_segment_set_messages(const ms_rank *rank, const ms_param_unit *unit,
  * gather all shards there. */
 ms_status ms_unit_quantize(const ms_rank *rank, const ms_param_unit *unit, int segment,
                            ms_transfer *transfer);
+
+/* Whether a segment has gradients, in shards. */
+bool ms_segment_has_gradient_shards(const ms_segment *segment);
+/* Bytes of a segment's gradients in 8 or 4 bits, all shards; 0 if they are reduced as they
+ * are. */
+long ms_segment_sent_bytes(const ms_rank *rank, const ms_segment *segment);
+/* Quantizes a segment's whole gradients, each shard apart, and makes `transfer` exchange
+ * the shards. Without values does nothing: predictions time a reduce-scatter. */
+ms_status ms_unit_quantize_gradients(const ms_rank *rank, const ms_param_unit *unit,
+                                     int segment, ms_transfer *transfer);
+/* Restores the shards that arrived and adds their sum, in double precision, to the rank's
+ * gradients of the segment, or writes it if these are empty. */
+ms_status ms_unit_add_quantized(const ms_rank *rank, const ms_param_unit *unit,
+                                int segment);
 
 /* ---- optimizers ---- */
 

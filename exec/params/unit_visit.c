@@ -138,6 +138,11 @@ static ms_status for_each_piece(ms_rank *rank, const ms_param_unit *unit, const 
     return status;
 }
 
+static bool has_master(const ms_param_unit *unit, const piece *p)
+{
+    return unit->precision.has_master && !p->segment->is_frozen;
+}
+
 /* Writes p->values as weights and, if there are any, as master weights; with
  * weights_in_bf16 both are rounded to bf16. Weights in NF4 are quantized then. */
 static ms_status set_values(ms_rank *rank, const ms_param_unit *unit, const piece *p)
@@ -155,7 +160,7 @@ static ms_status set_values(ms_rank *rank, const ms_param_unit *unit, const piec
     MS_TRY(arrays->write(rank->cx, rank->device, ms_segment_param_type(unit, p->segment),
                          ms_segment_param(unit, p->segment, p->first), p->values,
                          p->count));
-    if (!precision->has_master || p->segment->is_frozen)
+    if (!has_master(unit, p))
         return MS_OK;
     return arrays->write(rank->cx, rank->device, precision->master,
                          ms_segment_master(unit, p->segment, p->first), p->values,
@@ -175,7 +180,6 @@ static ms_status get_values(ms_rank *rank, const ms_param_unit *unit, const piec
                             ms_unit_content content)
 {
     const ms_precision *precision = &unit->precision;
-    bool has_master = precision->has_master && !p->segment->is_frozen;
     ms_scalar scalar = precision->gradient;
     if (content == MS_UNIT_GRADIENTS && p->segment->is_frozen) {
         memset(p->values, 0, (size_t)p->count * sizeof *p->values);
@@ -186,10 +190,12 @@ static ms_status get_values(ms_rank *rank, const ms_param_unit *unit, const piec
         return MS_OK;
     }
     const void *from = ms_segment_gradient(unit, p->segment, p->first);
-    if (content == MS_UNIT_WEIGHTS) {
-        scalar = has_master ? precision->master : ms_segment_param_type(unit, p->segment);
-        from = has_master ? ms_segment_master(unit, p->segment, p->first)
-                          : ms_segment_param(unit, p->segment, p->first);
+    if (content == MS_UNIT_WEIGHTS && has_master(unit, p)) {
+        scalar = precision->master;
+        from = ms_segment_master(unit, p->segment, p->first);
+    } else if (content == MS_UNIT_WEIGHTS) {
+        scalar = ms_segment_param_type(unit, p->segment);
+        from = ms_segment_param(unit, p->segment, p->first);
     }
     return rank->backend->arrays->read(rank->cx, rank->device, scalar, p->values, from,
                                        p->count);
@@ -237,7 +243,7 @@ static ms_status initialise_piece(ms_rank *rank, const ms_param_unit *unit,
     }
     arrays->initialise(rank->device, ms_segment_param_type(unit, p->segment),
                        ms_segment_param(unit, p->segment, p->first), &made);
-    if (precision->has_master)
+    if (has_master(unit, p))
         arrays->initialise(rank->device, precision->master,
                            ms_segment_master(unit, p->segment, p->first), &made);
     return MS_OK;

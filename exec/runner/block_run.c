@@ -25,6 +25,8 @@ const ms_local *ms_block_shapes(const ms_rank *rank, const ms_program *program)
         shapes[t] = ms_world_local(rank->world, program, t, rank->place);
         shapes[t].scalar = (unsigned char)ms_rank_scalar(rank, program, t);
         shapes[t].bytes = (double)shapes[t].count * element_bytes(rank, program, t);
+        if (program->tensors[t].received)
+            shapes[t].bytes *= 1.0 + program->key.expert_excess_frac;
     }
     return shapes;
 }
@@ -240,6 +242,7 @@ static ms_op_call call_of(const ms_block_run *run, const ms_block_entry *entry)
                            run->tensors->routing[program->tensors[node->in[0]].module],
                        .layer = layer_of(run, node),
                        .balanced_routing = run->rank->balanced_routing,
+                       .capacity = run->rank->capacity,
                        .workspace = run->workspace,
                        .recipe = run->rank->recipe,
                        .history = run->block->history,

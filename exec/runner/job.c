@@ -76,6 +76,28 @@ static const long *make_positions(ms_arena *arena, const ms_plan *plan)
     return positions;
 }
 
+/* Makes the limit of what experts keep of the tokens of each rank of the plan, or of another
+ * plan's ranks in a run on one rank, which stores them in order. NULL: there is none. */
+static const ms_capacity *make_capacity(ms_arena *arena, const ms_plan *plan,
+                                        const ms_plan *grouped_as)
+{
+    if (plan->expert_capacity <= 0.0)
+        return NULL;
+    const ms_plan *by = grouped_as != NULL ? grouped_as : plan;
+    const long *positions = grouped_as != NULL ? make_positions(arena, by) : NULL;
+    long num = plan->sequence_length;
+    int *group = MS_NEW_ARRAY(arena, num, int);
+    ms_capacity *capacity = MS_NEW(arena, ms_capacity);
+    *capacity = (ms_capacity){.factor = plan->expert_capacity,
+                              .pads = plan->pad_experts,
+                              .group = group,
+                              .num_groups = (int)(by->size[MS_CP] * by->size[MS_TP])};
+    for (long stored = 0; stored < num; stored++)
+        group[positions != NULL ? positions[stored] : stored] =
+            (int)(stored * capacity->num_groups / num);
+    return capacity;
+}
+
 static bool gathers_once(ms_sharding sharding)
 {
     return sharding == MS_ZERO_1 || sharding == MS_ZERO_2 ||
@@ -143,6 +165,7 @@ ms_job ms_job_make(ms_arena *arena, const ms_backend_job *backend,
                   .backend = backend,
                   .stages = make_stages(arena, planned, backend),
                   .positions = make_positions(arena, planned->plan),
+                  .capacity = make_capacity(arena, planned->plan, options->grouped_as),
                   .overlaps =
                       ms_overlaps_sync(planned->workload->stack, planned->sharding),
                   .gathers_once = gathers_once(planned->sharding)};

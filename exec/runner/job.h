@@ -33,6 +33,7 @@ typedef struct ms_job {
     ms_job_tags tags;
     /* [stored token]: its position in the sequence; NULL if tokens are stored in order */
     const long *positions;
+    const ms_capacity *capacity; /* ms_op_call.capacity */
     bool overlaps; /* parameter gathers and gradient reductions overlap with compute */
     bool gathers_once; /* parameters are gathered once a step, at its start */
 } ms_job;

@@ -289,6 +289,7 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
                             ms_precision_of_plan(job->options->type, job->planned->plan),
                         .scratch = ms_arena_open(),
                         .balanced_routing = job->options->balanced_routing,
+                        .capacity = job->capacity,
                         .orthogonal_shares = {job->options->orthogonal_shares[0],
                                               job->options->orthogonal_shares[1]},
                         .weights_in_bf16 = job->options->weights_in_bf16};

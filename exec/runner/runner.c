@@ -5,6 +5,7 @@
 #include "costmodel/plan/plan_field.h"
 #include "exec/core/plan_types.h"
 #include "exec/cpu/gemm.h"
+#include "exec/runner/loaded_weights.h"
 #include "exec/runner/model_features.h"
 #include "exec/runner/outcome_collect.h"
 #include "exec/runner/whole_weights.h"
@@ -16,6 +17,7 @@
 
 typedef struct run {
     ms_job job;
+    const ms_safe_file *load; /* initial weights; NULL: random ones */
     ms_outcome *out;
     ms_collection weights, gradients, updated;
     bool *carried; /* (ranks): whether this process runs the rank */
@@ -60,7 +62,7 @@ static void store_outcome(run *state, ms_rank_run *r)
 static ms_status initialise(const run *state, ms_rank_run *r)
 {
     const ms_runner_options *options = state->job.options;
-    const ms_safe_file *load = options->load;
+    const ms_safe_file *load = state->load;
     for (int i = 0; i < r->num_blocks && r->rank.backend->has_values; i++) {
         ms_param_unit *unit = r->blocks[i]->unit;
         MS_TRY(ms_rank_run_go_on(r));
@@ -313,11 +315,13 @@ ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
     for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++) {
         bool is_executed =
             (i >= MS_CHOOSE_LORA_RANK && i <= MS_CHOOSE_LORA_BASE) ||
+            i == MS_CHOOSE_EXPERT_CAPACITY || i == MS_CHOOSE_PAD_EXPERTS ||
             (i >= MS_CHOOSE_PACKING && i <= MS_CHOOSE_LENGTHS) ||
             i == MS_CHOOSE_SHARED_OVERLAP || i == MS_CHOOSE_STACK ||
             i == MS_CHOOSE_RANKS_PER_DOMAIN || i == MS_CHOOSE_PARTITION_ACTIVATIONS ||
             i == MS_CHOOSE_OPTIMIZER || i == MS_CHOOSE_RECIPE ||
-            i == MS_CHOOSE_GATHER_BITS || executes_type(plan, i) ||
+            i == MS_CHOOSE_GATHER_BITS || i == MS_CHOOSE_REDUCE_BITS ||
+            executes_type(plan, i) ||
             (i >= MS_CHOOSE_OFFLOAD_ACTIVATIONS && i <= MS_CHOOSE_OFFLOAD_OPTIMIZER) ||
             (i == MS_CHOOSE_OPTIMIZER_DTYPE && executes_moments(plan)) ||
             (i == MS_CHOOSE_BUCKET_BYTES && plan->zero == 0);
@@ -389,21 +393,47 @@ static ms_status check_adapters(ms_ctx *cx, const ms_backend_job *job,
     return ms_hint(cx, "predict, simulate, explain and search support it");
 }
 
-/* Rejects quantized gathers but those of ZeRO-3 that reshards, on CPUs, of weights that are
- * all trained. */
-static ms_status check_gathers(ms_ctx *cx, const ms_backend_job *job,
-                               const ms_planned *planned)
+/* Why a run does not gather so: but on CPUs with ZeRO-3 that reshards, and all weights
+ * trained; NULL: it does. */
+static const char *no_quantized_gathers(const ms_backend_job *job,
+                                        const ms_planned *planned)
+{
+    return job->backend->on_gpu             ? "on GPUs"
+           : planned->plan->lora_rank > 0   ? "beside adapters"
+           : planned->sharding != MS_ZERO_3 ? "without ZeRO-3 that reshards"
+                                            : NULL;
+}
+
+/* Why a run does not reduce so: but on CPUs with gradients that are reduced to shards in
+ * each micro-batch; NULL: it does. */
+static const char *no_quantized_reductions(const ms_backend_job *job,
+                                           const ms_planned *planned)
 {
     const ms_plan *plan = planned->plan;
-    const char *where = job->backend->on_gpu             ? "on GPUs"
-                        : plan->lora_rank > 0            ? "beside adapters"
-                        : planned->sharding != MS_ZERO_3 ? "without ZeRO-3 that reshards"
-                                                         : NULL;
-    if (plan->gather_bits == MS_NOT_QUANTISED || where == NULL)
-        return MS_OK;
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not execute --quantized-gathers %s %s",
-            ms_quantized_bits_names[plan->gather_bits], where);
-    return ms_hint(cx, "predict, simulate and search price it; --zero 3 on CPUs runs it");
+    return job->backend->on_gpu                            ? "on GPUs"
+           : plan->size[MS_DP_REPLICATE] > 1               ? "with --dp-replicate above 1"
+           : !ms_shards_grads(planned->sharding)           ? "without shards of gradients"
+           : !ms_plan_is_plain(plan, MS_CHOOSE_COMM_DTYPE) ? "beside --comm-dtype"
+                                                           : NULL;
+}
+
+/* Rejects quantized traffic that a run does not carry out. */
+static ms_status check_traffic(ms_ctx *cx, const ms_backend_job *job,
+                               const ms_planned *planned)
+{
+    static const ms_choice choices[2] = {MS_CHOOSE_GATHER_BITS, MS_CHOOSE_REDUCE_BITS};
+    const char *why[2] = {no_quantized_gathers(job, planned),
+                          no_quantized_reductions(job, planned)};
+    for (int i = 0; i < 2; i++) {
+        if (why[i] == NULL || ms_plan_is_plain(planned->plan, choices[i]))
+            continue;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "a run does not execute %s %s %s",
+                ms_plan_fields[choices[i]].flag,
+                ms_plan_value_text(cx->arena, planned->plan, choices[i]), why[i]);
+        return ms_hint(cx, "predict, simulate and search price it; --zero 3 "
+                           "--reshard-after-forward on runs it on CPUs");
+    }
+    return MS_OK;
 }
 
 /* Rejects what only backends on CPUs execute: optimizers and types of a plan, that others
@@ -415,7 +445,8 @@ static ms_status check_choices(ms_ctx *cx, const ms_backend_job *job, const ms_p
         MS_CHOOSE_PARAM_DTYPE,         MS_CHOOSE_GRAD_DTYPE,
         MS_CHOOSE_COMM_DTYPE,          MS_CHOOSE_MASTER_DTYPE,
         MS_CHOOSE_OFFLOAD_ACTIVATIONS, MS_CHOOSE_OFFLOAD_LAYER_INPUTS,
-        MS_CHOOSE_OFFLOAD_OPTIMIZER};
+        MS_CHOOSE_OFFLOAD_OPTIMIZER,   MS_CHOOSE_EXPERT_CAPACITY,
+        MS_CHOOSE_PAD_EXPERTS};
     const int num = sizeof choices / sizeof *choices;
     const ms_array_ops *arrays = job->backend->arrays;
     for (int i = 0; i < num && arrays != NULL && arrays->orthogonalize == NULL; i++) {
@@ -480,7 +511,7 @@ static ms_status check_job(ms_ctx *cx, const ms_backend_job *job,
     MS_TRY(check_plan(cx, job, planned->plan));
     MS_TRY(check_buckets(cx, planned));
     MS_TRY(check_host_memory(cx, job, planned));
-    return check_gathers(cx, job, planned);
+    return check_traffic(cx, job, planned);
 }
 
 ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
@@ -493,6 +524,7 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
     MS_TRY(ms_job_check_records(cx, &state.job));
     make_collections(cx, &state);
     open_outcome(cx, &state, out);
+    MS_TRY(ms_loaded_weights_make(cx, &state.job, out, &state.load));
     job->interrupted = options->interrupted;
     ms_status status = job->backend->run(cx, job, rank_main, &state);
     out->broken_off = status == MS_EINTERRUPTED;

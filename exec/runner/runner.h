@@ -30,6 +30,9 @@ typedef struct ms_runner_options {
     ms_adamw optimizer;
     double clip_norm; /* largest norm of all gradients; 0: no clipping */
     bool balanced_routing;
+    /* a reference of a run whose experts drop copies: its plan, by whose ranks tokens are
+     * grouped (ms_capacity); NULL: the plan itself */
+    const ms_plan *grouped_as;
     /* ms_rank.orthogonal_shares: a reference of a run with tp needs its tp and etp */
     long orthogonal_shares[2];
     /* whether to round initial weights to bf16: an fp32 reference of a bf16 run needs
@@ -39,7 +42,8 @@ typedef struct ms_runner_options {
         /* which whole tensors the outcome shall contain: initial weights, first step's
          * gradients, weights after the last step */
         wants_updated;
-    const ms_safe_file *load; /* initial weights; NULL: random ones */
+    /* initial weights; NULL: random ones, those of adapters too if the file has none */
+    const ms_safe_file *load;
     /* index of the first measured and recorded step; earlier ones are warm-up */
     long first_recorded_step;
     bool replays; /* the backend carries one rank alone: the outcome has its actions */
@@ -69,6 +73,13 @@ enum {
     MS_NUM_STEP_ENDS
 };
 
+/* How a file of initial weights (ms_runner_options.load) differs from the run's weights. */
+typedef struct ms_loaded_weights {
+    int num_drawn;            /* tensors of adapters that it lacks: all of them, or 0 */
+    int num_unread;           /* tensors that are no weight of the run */
+    const char *first_unread; /* the first one's name; NULL: none */
+} ms_loaded_weights;
+
 typedef struct ms_outcome {
     /* steps finished by all ranks of this process; fewer than num_steps if interrupted */
     long steps_done;
@@ -89,10 +100,11 @@ typedef struct ms_outcome {
     double *action_s;
     /* whole tensors that were wanted, in the process of rank 0 */
     ms_safe_file weights, gradients, updated;
+    ms_loaded_weights loaded;
 } ms_outcome;
 
-/* MS_EINPUT with the first choice of the plan that no run executes, such as quantized
- * reductions. */
+/* MS_EINPUT with the first choice of the plan that no run executes, such as CUDA
+ * graphs. */
 ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan);
 
 /* Runs a plan (opened by ms_planned_open) under the software stack's conventions, on a

@@ -61,7 +61,7 @@ static void drop_repeated(list *l)
     l->num = num;
 }
 
-ms_collection ms_collection_make(ms_ctx *cx, const ms_job *job)
+ms_safe_file ms_job_weights(ms_ctx *cx, const ms_job *job)
 {
     list l = {.cx = cx, .job = job};
     int num_stages = job->planned->pipeline.split->num_stages;
@@ -70,11 +70,24 @@ ms_collection ms_collection_make(ms_ctx *cx, const ms_job *job)
             add_weights(&l, job->stages[s].blocks[i]->program,
                         ms_job_layer(&job->stages[s], i));
     drop_repeated(&l);
-    double **values = MS_NEW_ARRAY(cx->arena, l.num, double *);
-    for (int i = 0; i < l.num; i++)
-        l.tensors[i].values = values[i] =
-            MS_NEW_ARRAY(cx->arena, l.tensors[i].count, double);
-    return (ms_collection){{l.num, l.tensors}, values};
+    return (ms_safe_file){l.num, l.tensors};
+}
+
+const ms_safe_tensor *ms_safe_find_sorted(const ms_safe_file *file, const char *name)
+{
+    ms_safe_tensor key = {.name = name};
+    return bsearch(&key, file->tensors, (size_t)file->num_tensors, sizeof *file->tensors,
+                   compare_names);
+}
+
+ms_collection ms_collection_make(ms_ctx *cx, const ms_job *job)
+{
+    ms_safe_file file = ms_job_weights(cx, job);
+    double **values = MS_NEW_ARRAY(cx->arena, file.num_tensors, double *);
+    for (int i = 0; i < file.num_tensors; i++)
+        file.tensors[i].values = values[i] =
+            MS_NEW_ARRAY(cx->arena, file.tensors[i].count, double);
+    return (ms_collection){file, values};
 }
 
 /* ---- values ---- */
@@ -85,10 +98,7 @@ static ms_status store_values(void *state, const ms_weight_name *name, long expe
     const ms_collection *collection = state;
     char text[MS_NAME_TEXT];
     ms_weight_name_text(name, expert, text);
-    ms_safe_tensor key = {.name = text};
-    const ms_safe_tensor *tensor =
-        bsearch(&key, collection->file.tensors, (size_t)collection->file.num_tensors,
-                sizeof *collection->file.tensors, compare_names);
+    const ms_safe_tensor *tensor = ms_safe_find_sorted(&collection->file, text);
     if (tensor == NULL)
         return MS_EIO;
     double *whole = collection->values[tensor - collection->file.tensors];

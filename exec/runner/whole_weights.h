@@ -9,6 +9,12 @@ typedef struct ms_collection {
     double **values;   /* elements of each tensor; 0 until ms_collection_fill */
 } ms_collection;
 
+/* Names and shapes of all weights of the model, sorted by name, without values. Lives in
+ * cx->arena. */
+ms_safe_file ms_job_weights(ms_ctx *cx, const ms_job *job);
+/* The tensor with a name, of a file whose tensors are sorted by name; NULL: none. */
+const ms_safe_tensor *ms_safe_find_sorted(const ms_safe_file *file, const char *name);
+
 /* All weights of the model by their Hugging Face names. Lives in cx->arena. */
 ms_collection ms_collection_make(ms_ctx *cx, const ms_job *job);
 

@@ -1,6 +1,8 @@
 /* Many questions for fastest plans: threads take one after the other. */
 #include "sim/planning/best_plan.h"
 
+#include "base/workers.h"
+
 #include <pthread.h>
 
 typedef struct crew {
@@ -68,7 +70,7 @@ static ms_status record(crew *c, int index, const ms_ctx *thread, ms_status stat
 
 static void answer_one(crew *c, int index)
 {
-    ms_ctx thread = {.arena = ms_arena_open(), .verbosity = -1};
+    ms_ctx thread = ms_ctx_quiet(c->cx, ms_arena_open());
     ms_search_options options = {.num_threads = c->threads_each,
                                  .interrupted = c->batch->interrupted};
     ms_best_plan answer = {0};
@@ -82,24 +84,11 @@ static void answer_one(crew *c, int index)
     ms_arena_close(thread.arena);
 }
 
-static void *work(void *payload)
+static void work(void *payload)
 {
     crew *c = payload;
     for (int index; (index = take(c)) >= 0;)
         answer_one(c, index);
-    return NULL;
-}
-
-static void run_crew(crew *c, int num_threads)
-{
-    pthread_t *threads = MS_NEW_ARRAY(c->cx->arena, num_threads, pthread_t);
-    int started = 0;
-    while (started < num_threads - 1 &&
-           pthread_create(&threads[started], NULL, work, c) == 0)
-        started++;
-    work(c);
-    for (int i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
 }
 
 static int num_open(const ms_best_batch *batch)
@@ -120,7 +109,8 @@ ms_status ms_best_batch_answer(ms_ctx *cx, const ms_best_batch *batch,
               .threads_each =
                   open > 0 && open < batch->num_threads ? batch->num_threads / open : 1};
     pthread_mutex_init(&c.lock, NULL);
-    run_crew(&c, open < batch->num_threads ? (open > 0 ? open : 1) : batch->num_threads);
+    int num_threads = open < batch->num_threads ? open : batch->num_threads;
+    ms_workers_run(num_threads, work, &c);
     pthread_mutex_destroy(&c.lock);
     *num_answered = c.num_answered;
     if (c.status != MS_OK)

@@ -1,8 +1,8 @@
-/* Times and large numbers of campaigns as people say them. */
+/* Times and large numbers of campaigns as people say them; campaigns as JSON. */
 #ifndef MS_SIM_PLANNING_CAMPAIGN_TEXT_H
 #define MS_SIM_PLANNING_CAMPAIGN_TEXT_H
 
-#include "base/arena.h"
+#include "base/json.h"
 #include "base/units.h"
 #include "sim/planning/campaign_of_plan.h"
 
@@ -22,6 +22,9 @@ const char *ms_budget_text(ms_arena *arena, const ms_campaign_answer *answer);
 /* The limit that a campaign breaks, and by how much: "late by 3.0 days", "over budget by
  * 2.1k", "makes no progress"; NULL: none. */
 const char *ms_broken_limit_text(ms_arena *arena, const ms_campaign_answer *answer);
+
+/* Writes the member "campaign" into an open object. */
+void ms_campaign_write_field(ms_jout *out, const ms_campaign_answer *answer);
 
 /* A value with its unit: "3.35 TB/s", "0.835"; counts of a million or more: "900G". */
 const char *ms_quantity_text(ms_arena *arena, double value, ms_unit unit);

@@ -119,12 +119,6 @@ typedef struct ms_explorer {
 ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int capacity);
 void ms_explorer_close(ms_explorer *explorer);
 
-/* Whether the search was asked to stop, by a signal; NULL: never. */
-static inline bool ms_is_interrupted(const volatile int *interrupted)
-{
-    return interrupted != NULL && *interrupted;
-}
-
 /* Number of legal plans of a mesh: those that an exhaustive search evaluates. */
 long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh);
 

@@ -35,8 +35,8 @@ char *ms_allowance_flag(ms_arena *arena, const ms_allowance *allowance)
                            ms_plan_value_text(arena, &plan, allowance->choice));
 }
 
-/* A plan with a choice on top; false if the device or the framework lacks it, if the plan
- * has it, or if the plan then does not fit. */
+/* A plan with a choice on top; false if the device or the framework lacks it, or if the
+ * plan has it. */
 static bool predict(ms_ctx *cx, const ms_workload *like, const ms_stack *stack,
                     const ms_plan *plan, const ms_allowance *allowance,
                     ms_prediction *out)
@@ -51,7 +51,7 @@ static bool predict(ms_ctx *cx, const ms_workload *like, const ms_stack *stack,
         return false;
     ms_workload_set_memory_rule(workload, &like->memory.rule);
     bool accepted = ms_workload_broken_rule(workload, &with) == NULL &&
-                    ms_predict(cx, workload, &with, out) == MS_OK && out->fits;
+                    ms_predict(cx, workload, &with, out) == MS_OK;
     ms_workload_close(workload);
     return accepted;
 }
@@ -87,8 +87,9 @@ int ms_find_gains(const ms_workload *workload, const ms_plan *plan, double step_
         ms_ctx one = {.arena = quiet.arena, .verbosity = -1};
         ms_prediction p;
         if (predict(&one, workload, stack, plan, &ms_allowances[i], &p)) {
-            ms_gain gain = {&ms_allowances[i], p.step_s, 1.0 - p.step_s / step_s,
-                            p.peak_bytes, peak_bytes - p.peak_bytes};
+            ms_gain gain = {&ms_allowances[i],         p.step_s,
+                            1.0 - p.step_s / step_s,   p.peak_bytes,
+                            peak_bytes - p.peak_bytes, p.fits};
             const char *name = gain.allowance->name;
             bool again = num > 0 && strcmp(out[num - 1].allowance->name, name) == 0;
             if (is_more(&gain, again ? &out[num - 1] : NULL))

@@ -28,15 +28,15 @@ typedef struct ms_gain {
     double step_s,
         gain_frac; /* gain_frac: of the plan's own step time; below 0: slower */
     double peak_bytes, freed_bytes;
+    bool fits; /* whether the changed plan fits, by the rule of its search */
 } ms_gain;
 
 /* Whether it is a gain in step time; otherwise it is one in memory. */
 bool ms_gain_is_time(const ms_gain *gain);
 
-/* Predicts `plan` with each allowance that the device and the framework accept and with
- * which it fits, and lists for each name the one that gains most, or none: in step time if
- * that is half a percent, otherwise in memory if that is half a GiB and the step at most
- * 5 % longer. step_s, peak_bytes: of the plan itself, by replay. The choices of a plan that the search made for it stay as they are, so that a
+/* Predicts `plan` with each allowance that the device and the framework accept, and lists
+ * for each name the one that gains most, or none: in step time if that is half a percent,
+ * otherwise in memory if that is half a GiB and the step at most 5 % longer. step_s, peak_bytes: of the plan itself, by replay. The choices of a plan that the search made for it stay as they are, so that a
  * search with --allow may gain more. Returns the number of gains. */
 int ms_find_gains(const ms_workload *workload, const ms_plan *plan, double step_s,
                   double peak_bytes, ms_gain out[MS_NUM_ALLOWANCES]);

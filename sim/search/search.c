@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/workers.h"
 #include "sim/search/found_layers.h"
 
 #include <assert.h>
@@ -179,7 +180,7 @@ static void bound_class(shared *s, ms_explorer *x, task_class *c)
     c->is_bounded = true;
 }
 
-static void *bound_meshes(void *payload)
+static void bound_meshes(void *payload)
 {
     shared *s = payload;
     ms_explorer x = open_explorer(s);
@@ -190,7 +191,6 @@ static void *bound_meshes(void *payload)
         if (!s->classes[i].is_bounded)
             bound_class(s, &x, &s->classes[i]);
     ms_explorer_close(&x);
-    return NULL;
 }
 
 static void note_open(shared *s, const task *t)
@@ -281,7 +281,7 @@ static void find_first(shared *s)
     close_explorer(s, &x);
 }
 
-static void *explore_meshes(void *payload)
+static void explore_meshes(void *payload)
 {
     shared *s = payload;
     ms_explorer x = open_explorer(s);
@@ -294,23 +294,13 @@ static void *explore_meshes(void *payload)
             explore_task(s, &x, &s->tasks[i]);
     }
     close_explorer(s, &x);
-    return NULL;
 }
 
-static void run_threads(shared *s, void *(*work)(void *), int num_items)
+static void run_threads(shared *s, void (*work)(void *), int num_items)
 {
-    ms_arena *scratch = ms_arena_open();
-    pthread_t *threads = MS_NEW_ARRAY(scratch, s->options->num_threads, pthread_t);
-    int started = 0;
     s->next = 0;
     s->num_items = num_items;
-    while (started < s->options->num_threads - 1 &&
-           pthread_create(&threads[started], NULL, work, s) == 0)
-        started++;
-    work(s);
-    for (int i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
-    ms_arena_close(scratch);
+    ms_workers_run(s->options->num_threads, work, s);
 }
 
 /* ---- the search ---- */

@@ -1,8 +1,10 @@
 #include "sim/search/search_report.h"
 
+#include "base/options.h"
 #include "sim/search/ties.h"
 
 #include <math.h>
+#include <string.h>
 
 #define MS_MOST_COMPARED                                                                 \
     100 /* longest list whose plans are all compared with each other */
@@ -128,12 +130,25 @@ static void write_plans(ms_jout *out, const ms_search_report *report)
     ms_jout_end_array(out);
 }
 
-void ms_search_find_gains(const ms_workload *workload, ms_search_report *report)
+void ms_search_find_gains(const ms_workload *workload, const char *allowed,
+                          ms_search_report *report)
 {
-    if (report->result->num_found > 0)
-        report->num_gains =
-            ms_find_gains(workload, &report->plans[0], report->result->found[0].step_s,
-                          report->predictions[0].peak_bytes, report->gains);
+    ms_gain all[MS_NUM_ALLOWANCES];
+    report->num_gains = 0;
+    if (report->result->num_found == 0)
+        return;
+    int num = ms_find_gains(workload, &report->plans[0], report->result->found[0].step_s,
+                            report->predictions[0].peak_bytes, all);
+    ms_arena *scratch = ms_arena_open();
+    for (int i = 0; i < num; i++) {
+        const char *rest = allowed == NULL ? "" : allowed, *name;
+        bool is_allowed = false;
+        while ((name = ms_list_next(scratch, &rest)) != NULL)
+            is_allowed = is_allowed || strcmp(name, all[i].allowance->name) == 0;
+        if (!is_allowed)
+            report->gains[report->num_gains++] = all[i];
+    }
+    ms_arena_close(scratch);
 }
 
 static void write_gains(ms_jout *out, const ms_search_report *report)
@@ -148,6 +163,7 @@ static void write_gains(ms_jout *out, const ms_search_report *report)
         ms_jout_number_field(out, "step_s", gain->step_s);
         ms_jout_number_field(out, "gain_frac", gain->gain_frac);
         ms_jout_number_field(out, "peak_bytes", gain->peak_bytes);
+        ms_jout_bool_field(out, "fits", gain->fits);
         ms_jout_end_object(out);
         ms_arena_close(scratch);
     }

@@ -49,8 +49,10 @@ double ms_search_best_step_s(const ms_search_report *report);
  * replay); NaN if no errors are known. */
 double ms_search_faster_probability(const ms_search_report *report, int a, int b);
 
-/* Fills in what the first plan, if there is one, would gain. */
-void ms_search_find_gains(const ms_workload *workload, ms_search_report *report);
+/* Fills in what the first plan, if there is one, would gain. `allowed`: names, with commas,
+ * that the search has tried (NULL: none); they are left out. */
+void ms_search_find_gains(const ms_workload *workload, const char *allowed,
+                          ms_search_report *report);
 
 /* Writes the fields that say what was searched, "model" and so on, into an open JSON
  * object. `stack`: the only stack; NULL for several. */

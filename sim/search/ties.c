@@ -1,11 +1,11 @@
 #include "sim/search/ties.h"
 
 #include "base/clock.h"
+#include "base/workers.h"
 #include "sim/search/found_layers.h"
 
 #include <assert.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,7 +255,7 @@ static bool is_wanted(const tying *t, const ms_bounded_mesh *m)
            !ms_is_interrupted(t->options->interrupted);
 }
 
-static void *tie_meshes(void *payload)
+static void tie_meshes(void *payload)
 {
     tying *t = payload;
     ms_explorer x = ms_explorer_open(t->workload, t->space, 1);
@@ -265,22 +265,12 @@ static void *tie_meshes(void *payload)
         if (is_wanted(t, &t->result->meshes[i]))
             find_simplest(t, &x, &t->result->meshes[i], &t->of_mesh[i]);
     ms_explorer_close(&x);
-    return NULL;
 }
 
 static void run_threads(tying *t)
 {
-    ms_arena *scratch = ms_arena_open();
-    pthread_t *threads = MS_NEW_ARRAY(scratch, t->options->num_threads, pthread_t);
-    int started = 0;
     t->next = 0;
-    while (started < t->options->num_threads - 1 &&
-           pthread_create(&threads[started], NULL, tie_meshes, t) == 0)
-        started++;
-    tie_meshes(t);
-    for (int i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
-    ms_arena_close(scratch);
+    ms_workers_run(t->options->num_threads, tie_meshes, t);
 }
 
 static void add(ms_arena *arena, tying *t, const ms_found *found)

@@ -115,7 +115,8 @@ static const char *nothing_dropped(const stated *s)
     return !free.pads && free.loads == NULL &&
                    1.0 + excess_frac <= s->plan->expert_capacity
                ? ms_arena_printf(s->arena,
-                                 "has no effect: the fullest experts have %g x the mean",
+                                 "is predicted to drop nothing: the fullest "
+                                 "experts have %g x the mean",
                                  1.0 + excess_frac)
                : NULL;
 }

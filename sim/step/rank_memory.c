@@ -173,9 +173,11 @@ static double gathered_bytes(const ms_workload *workload, const ms_rank_load *lo
 {
     const ms_stack *stack = workload->stack;
     double stored_bytes = ms_stored_bytes(workload->compute);
-    /* quantized values exist beside those that they are made of, or become */
+    /* quantized values exist beside those that they are made of, or become: parameters as
+     * a gather without codes brings them, which are no wider than the stored ones */
+    double restored_bytes = ms_min(stored_bytes, stack->param_bytes.value);
     double param_bytes =
-        stack->param_comm_bytes.value + (stack->quantizes_gathers ? stored_bytes : 0.0);
+        stack->param_comm_bytes.value + (stack->quantizes_gathers ? restored_bytes : 0.0);
     double grad_bytes =
         stack->grad_comm_bytes.value + (stack->quantizes_reductions ? stored_bytes : 0.0);
     const double units[2] = {load->unit_dense_params, load->unit_expert_params};
@@ -194,8 +196,9 @@ static double gathered_bytes(const ms_workload *workload, const ms_rank_load *lo
         if (sharding == MS_ZERO_3)
             total += 2.0 * ms_max(units[i] * param_bytes, load->unit_gathered_bytes[i]);
         else if (sharding == MS_ZERO_3_NO_RESHARD)
-            total += whole[i] * (stack->quantizes_gathers ? stored_bytes : param_bytes) +
-                     frozen[i];
+            total +=
+                whole[i] * (stack->quantizes_gathers ? restored_bytes : param_bytes) +
+                frozen[i];
     }
     return total;
 }

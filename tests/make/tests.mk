@@ -8,7 +8,7 @@ $(call bin,$(FUZZ_SRCS)): $B/%: $B/%.o $B/tests/fuzz/driver.o $(SUPPORT_LIB) $(C
 	$(call run,LINK,$@)$(link_test) $(LIBS)
 
 $(call bin,$(SOAK_SRCS) $(BENCH_SRCS)): no_lto := $(lto_link)
-$(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS) $(GAP_SRCS)): $B/%: $B/%.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(EMULATED_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
+$(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS) $(GAP_SRCS)): $B/%: $B/%.o $(SUPPORT_LIB) $(API_LIB) $(CLI_LIB) $(RUN_LIB) $(EMULATED_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
 	$(call run,LINK,$@)$(link_test) $(if $(STATIC),-Wl$(comma)-rpath$(comma)'$$ORIGIN') -lcmocka $(LIBS)
 
 # Tests of kernels once more, with what nvcc makes of them: on a GPU, or skipped.
@@ -27,9 +27,12 @@ record_test := $(call tests_of,tests/cuda_record.sh)
 ptxas_files := $(if $(record_test),$(CU_SRCS:%.cu=$B/%.cu.ptxas))
 cubins := $(if $(SAN),,$(patsubst %.cu,$B/%.sm_90.cubin,$(if $(ptxas_files),$(filter %/cuda_flash.cu %/cuda_flash_grad.cu,$(CU_SRCS)))))
 
+# what is installed, where the build has no sanitizer
+install_test := $(if $(SAN),,$(call tests_of,tests/install.sh tests/python.sh))
+
 .PHONY: check soak golden-update
-check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(ptxas_files) $(cubins) $(PROGRAM) ## unit, property, oracle, exec, golden and fuzz-corpus tests; SAN=, T=, UPDATE=1
-	@B=$B T='$T' UPDATE='$(UPDATE)' CC='$(CC)' NVCC='$(NVCC)' PTXAS='$(ptxas_files)' CUBINS='$(cubins)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(call tests_of,tests/golden/*.test tests/run_framework_cases.sh tests/json_docs.sh tests/search_work.sh tests/search_interrupt.sh tests/final_weights.sh tests/report_pages.sh) $(record_test)
+check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(ptxas_files) $(cubins) $(PROGRAM) $(if $(install_test),$(install_parts)) ## unit, property, oracle, exec, golden and fuzz-corpus tests; SAN=, T=, UPDATE=1
+	@B=$B T='$T' UPDATE='$(UPDATE)' CC='$(CC)' NVCC='$(NVCC)' PTXAS='$(ptxas_files)' CUBINS='$(cubins)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(call tests_of,tests/golden/*.test tests/run_framework_cases.sh tests/json_docs.sh tests/search_work.sh tests/search_interrupt.sh tests/final_weights.sh tests/report_pages.sh) $(install_test) $(record_test)
 
 soak: $(call bin,$(SOAK_SRCS)) $(PROGRAM) ## long tests: tests/soak
 	@B=$B T='$T' SUMMARY=$B/soak.summary LIMIT_S=7200 tests/run_tests.sh $(call bin,$(SOAK_SRCS))
@@ -71,7 +74,7 @@ oracle: ## tests/data/run made again by PyTorch; needs Debian's python3-torch (o
 # libFuzzer builds everything again with clang, in one go per target.
 .PHONY: fuzz
 fuzz: ## every fuzzer for FUZZ_SECONDS (30) under clang's address and undefined sanitizers
-	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcjson -lgsl -lgslcblas -lm -lpthread' \
+	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcjson -lyaml -lgsl -lgslcblas -lm -lpthread' \
 	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) exec/params/safetensors.c exec/params/tokens.c exec/cuda/cuda_gemm_choices.c exec/core/scalar.c $(SUPPORT)
 
 # What ptxas said of the kernels that are built, for each GPU; needs nvcc, no GPU.

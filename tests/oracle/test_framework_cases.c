@@ -3,7 +3,7 @@
 #include "tests/test.h"
 
 #include "base/csv.h"
-#include "cli/options/plan_options.h"
+#include "sim/request/plan_options.h"
 
 #include "tests/frameworks/frameworks.h"
 

@@ -37,29 +37,39 @@ static void search_equals_brute_force(void **state)
         assert_true(compare_with_brute_force(&cases[i], 2) > 50000);
 }
 
-/* Plans that a search finds are predicted alike by themselves, and fit each device. */
+/* Plans that a search finds by a memory rule are predicted alike by themselves, without the
+ * rule, and fit each device; moved layers make the fastest no slower. */
 static void found_plans_are_predicted_alike(void **state)
 {
     (void)state;
-    int num_reversed = 0, num_found = 0;
-    for (size_t i = 0; i < NUM_CASES; i++) {
+    static const ms_memory_rule rules[] = {
+        {0}, {.min_probability = MS_DEFAULT_MIN_FIT}, {.headroom_frac = 0.3}};
+    int num_reversed = 0, num_found = 0, num_stated = 0;
+    for (size_t i = 0; i < 3 * NUM_CASES; i++) {
         ms_ctx *cx = test_cx();
         ms_space space;
-        ms_workload *workload = open_case(cx, &cases[i], &space);
+        ms_workload *workload = open_case(cx, &cases[i / 3], &space);
+        ms_workload_set_memory_rule(workload, &rules[i % 3]);
         ms_search_result result = search_with(cx, workload, &space, 1, false);
+        if (result.num_found > 0)
+            assert_true(result.found[0].step_s <= result.balanced_step_s * (1.0 + 1e-9));
+        ms_workload_set_memory_rule(workload, &(ms_memory_rule){0});
         for (int k = 0; k < result.num_found; k++) {
             ms_prediction is;
             ASSERT_OK(ms_predict(cx, workload, &result.found[k].plan, &is), cx);
             ASSERT_NEAR(result.found[k].step_s, is.replay_step_s, 1e-9);
             assert_true(is.fits);
             num_reversed += result.found[k].plan.device_order == MS_DEVICES_REVERSED;
+            num_stated += result.found[k].plan.num_stage_layers > 0;
             for (int s = 0; s < is.num_stages; s++)
-                assert_true(is.stages[s].peak_bytes <= is.stages[s].capacity_bytes);
+                assert_true(is.stages[s].peak_bytes <=
+                            is.stages[s].capacity_bytes *
+                                (1.0 - rules[i % 3].headroom_frac));
         }
         num_found += result.num_found;
         ms_workload_close(workload);
     }
-    assert_true(num_found > 10);
+    assert_true(num_found > 10 && num_stated > 0);
     assert_true(num_reversed > 0 && num_reversed < num_found);
 }
 
@@ -128,7 +138,7 @@ typedef struct split_counts {
 /* Most by which a step may be longer than with the best split: where ranks have stages from
  * both ends of the model, and where stages go round the ranks. Moves of a layer or two find
  * the best split of most plans, but not of all. */
-static const double tolerance_frac[2] = {0.05, 0.005};
+static const double tolerance_frac[2] = {0.03, 0.001};
 
 /* Compares the layers of one plan with all others. */
 static void compare_splits(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,

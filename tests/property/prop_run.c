@@ -5,6 +5,8 @@
 #include "tests/support/wide_plans.h"
 #include "tests/test.h"
 
+#include <math.h>
+
 #define NUM_PLANS TEST_CASES(150, 24) /* random plans in each of fp64 and fp32 */
 
 static void random_plans_equal_one_rank_in_fp64(void **state)
@@ -57,11 +59,43 @@ static void adapters_equal_those_of_one_rank(void **state)
     check_changed(&ms_run_fp64, ms_run_case_adapt, "adapters");
 }
 
+/* Beside the 11 results that are rounded on a way through a layer (docs/formulas 12.8), its
+ * four linear layers have three more each: of A, of B, and the sum. */
+static void adapters_in_bf16_are_near_one_rank_in_fp32(void **state)
+{
+    (void)state;
+    ms_run_tolerance how = ms_run_bf16;
+    how.gradients *= sqrt((11.0 + 4.0 * 3.0) / 11.0);
+    check_changed(&how, ms_run_case_adapt, "adapters in bf16");
+}
+
 /* QLoRA: a base in NF4 is what its restored values are in a run on one rank. */
 static void bases_in_nf4_equal_their_restored_weights(void **state)
 {
     (void)state;
     check_changed(&ms_run_fp64, ms_run_case_quantize_base, "a base in NF4");
+}
+
+/* Experts that drop copies beyond their capacity drop the same ones on one rank, which
+ * groups tokens as the ranks of the plan do; rows of zeros that fill experts change nothing. */
+static void limited_experts_equal_those_of_one_rank(void **state)
+{
+    (void)state;
+    int num_wrong = 0, num_run = 0;
+    for (long i = 0; i < 2 * NUM_PLANS; i++) {
+        ms_ctx cx = {.arena = ms_arena_open()};
+        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 16, i, 0);
+        if (ms_run_case_limit_experts(&c, i)) {
+            num_run++;
+            if (!ms_run_agrees(&cx, &c, &ms_backend_loop, &ms_run_fp64)) {
+                printf("that was case %ld\n", i);
+                num_wrong++;
+            }
+        }
+        ms_arena_close(cx.arena);
+    }
+    ASSERT_INT(num_wrong, 0);
+    assert_true(2 * num_run > NUM_PLANS);
 }
 
 /* Weights that codes of 8 or 4 bits represent come back as they were from their gathers. */
@@ -83,6 +117,28 @@ static void quantized_gathers_keep_what_codes_represent(void **state)
     }
     ASSERT_INT(num_wrong, 0);
     assert_true(10 * num_run > NUM_PLANS);
+}
+
+/* Gradients in 8 and 4 bits are off by what the rounding of each rank's explains. */
+static void quantized_reductions_round_gradients(void **state)
+{
+    (void)state;
+    int num_wrong = 0, num_run = 0;
+    for (long i = 0; i < 2 * NUM_PLANS; i += 2) {
+        ms_ctx cx = {.arena = ms_arena_open()};
+        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 17, i, 0);
+        bool is_sharded = c.plan.size[MS_DP_SHARD] > 1;
+        if (is_sharded && ms_run_case_quantize_reductions(&c, i)) {
+            num_run++;
+            if (!ms_run_agrees_within_codes(&cx, &c)) {
+                printf("that was case %ld\n", i);
+                num_wrong++;
+            }
+        }
+        ms_arena_close(cx.arena);
+    }
+    ASSERT_INT(num_wrong, 0);
+    assert_true(20 * num_run > NUM_PLANS);
 }
 
 /* Modules that are recomputed and shared experts that overlap exchanges change no value. */
@@ -127,8 +183,11 @@ int main(void)
         cmocka_unit_test(random_plans_in_bf16_are_near_one_rank_in_fp32),
         cmocka_unit_test(random_plans_in_fp8_are_near_one_rank_in_fp32),
         cmocka_unit_test(adapters_equal_those_of_one_rank),
+        cmocka_unit_test(adapters_in_bf16_are_near_one_rank_in_fp32),
         cmocka_unit_test(bases_in_nf4_equal_their_restored_weights),
+        cmocka_unit_test(limited_experts_equal_those_of_one_rank),
         cmocka_unit_test(quantized_gathers_keep_what_codes_represent),
+        cmocka_unit_test(quantized_reductions_round_gradients),
         cmocka_unit_test(modules_equal_saved_activations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,8 +3,8 @@
 #include "tests/test.h"
 
 #include "base/paths.h"
-#include "cli/options/plan_options.h"
 #include "costmodel/plan/stack_rules.h"
+#include "sim/request/plan_options.h"
 
 /* The bits of the choices that the test gives: sizes of axes, and what follows. */
 static ms_variables given(void)

@@ -136,6 +136,11 @@ static ms_run_case serial_case(const ms_run_case *c)
     serial.plan.lora_targets = c->plan.lora_targets;
     serial.plan.optimizer = c->plan.optimizer;
     serial.plan.optimizer_dtype = c->plan.optimizer_dtype;
+    if (c->plan.expert_capacity > 0.0) {
+        serial.plan.microbatch = c->plan.microbatch;
+        serial.plan.expert_capacity = c->plan.expert_capacity;
+        serial.grouped_as = &c->plan;
+    }
     serial.shares[0] = c->plan.size[MS_TP];
     serial.shares[1] = c->plan.etp;
     return serial;
@@ -157,6 +162,7 @@ static ms_outcome run(ms_ctx *cx, const ms_run_case *c, ms_real_type type,
     options.balanced_routing = c->balanced;
     options.weights_in_bf16 = weights_in_bf16;
     options.load = load;
+    options.grouped_as = c->grouped_as;
     memcpy(options.orthogonal_shares, c->shares, sizeof c->shares);
     ASSERT_OK(ms_run_plan(cx, c->model, &typed, c->stack, backend, &options, &out), cx);
     return out;
@@ -272,6 +278,46 @@ bool ms_run_case_quantize_gathers(ms_run_case *c, long number)
            ms_plan_sharding(&c->plan) == MS_ZERO_3;
 }
 
+bool ms_run_case_quantize_reductions(ms_run_case *c, long number)
+{
+    c->plan.reduce_bits = number % 2 == 0 ? MS_QUANTISED_8 : MS_QUANTISED_4;
+    return ms_shards_grads(ms_plan_sharding(&c->plan)) &&
+           c->plan.size[MS_DP_REPLICATE] == 1;
+}
+
+/* Blocks of 4096 elements share a scale, so that errors are up to a 254th, or a 14th, of
+ * the largest gradient among them, which is a few times their root mean square. */
+bool ms_run_agrees_within_codes(ms_ctx *cx, const ms_run_case *c)
+{
+    ms_run_case serial = serial_case(c), coarse = *c;
+    coarse.plan.reduce_bits = MS_QUANTISED_4;
+    ms_outcome want = run(cx, &serial, MS_REAL_FP64, false, NULL, &ms_backend_loop),
+               fine = run(cx, c, MS_REAL_FP64, false, NULL, &ms_backend_loop),
+               rough = run(cx, &coarse, MS_REAL_FP64, false, NULL, &ms_backend_loop);
+    double loss = loss_difference(&fine, &want, 0, 1),
+           by_8 = ms_run_relative_norm(&fine.gradients, &want.gradients),
+           by_4 = ms_run_relative_norm(&rough.gradients, &want.gradients);
+    bool ok = loss <= 1e-12 && by_8 > 1e-4 && by_8 < 0.05 && by_4 > 5.0 * by_8 &&
+              by_4 < 40.0 * by_8;
+    if (!ok)
+        printf("%s, %s, %s: loss %.1e, gradients %.1e in 8 bits, %.1e in 4\n",
+               c->model->name, c->stack, ms_plan_text(cx->arena, &c->plan), loss, by_8,
+               by_4);
+    return ok;
+}
+
+bool ms_run_case_fill_experts(ms_run_case *c, long number)
+{
+    ms_plan *plan = &c->plan;
+    double rows = (double)(1 + number % 5);
+    double copies =
+        (double)(plan->microbatch * plan->sequence_length /
+                 (plan->size[MS_CP] * plan->size[MS_TP]) * c->model->moe.top_k);
+    plan->pad_experts = true;
+    plan->expert_capacity = rows * (double)c->model->moe.num_experts / copies;
+    return c->model->moe.num_experts > 0;
+}
+
 void ms_run_case_choose_modules(ms_run_case *c, long number)
 {
     const ms_model *model = c->model;
@@ -290,6 +336,14 @@ void ms_run_case_choose_modules(ms_run_case *c, long number)
     c->plan.recompute_layers = 0;
     c->plan.recompute_budget_frac = -1.0;
     c->plan.recompute_modules = modules;
+}
+
+bool ms_run_case_limit_experts(ms_run_case *c, long number)
+{
+    static const double capacities[] = {0.5, 1.0, 0.8, 1.5};
+    c->plan.expert_capacity = capacities[number / 2 % 4];
+    c->plan.pad_experts = number % 2 == 1;
+    return c->model->moe.num_experts > 0;
 }
 
 void ms_run_case_offload(ms_run_case *c, long number)

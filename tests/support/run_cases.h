@@ -28,6 +28,7 @@ typedef struct ms_run_case {
     const ms_model *model;
     ms_plan plan;
     const char *stack;
+    const ms_plan *grouped_as; /* ms_runner_options.grouped_as of a case on one rank */
     long shares[2]; /* ms_runner_options.orthogonal_shares of a case on one rank */
     /* experts get tokens in turn: in bf16 and fp8, whose rounding would change a router's choice
      * between nearly equal logits. The turn depends on the ranks, so that such a case is
@@ -52,9 +53,22 @@ bool ms_run_case_quantize_gathers(ms_run_case *c, long number);
  * represent exactly, is within `how` of one rank's; prints differences beyond. */
 bool ms_run_agrees_on_codes(ms_ctx *cx, const ms_run_case *c,
                             const ms_run_tolerance *how);
+/* Pads experts to room for a whole number of rows of each rank's tokens, as many as more or
+ * fewer copies than the mean; false if there are none. */
+bool ms_run_case_fill_experts(ms_run_case *c, long number);
+/* Reduces a case's gradients in 8 or 4 bits; false if it does not reduce them to shards in
+ * each micro-batch, or over replicas too. */
+bool ms_run_case_quantize_reductions(ms_run_case *c, long number);
+/* Whether in the first step of a case that reduces gradients in 8 bits the loss is that of
+ * one rank, gradients are off by what rounding of their blocks explains, and with 4 bits by
+ * as much more as codes are coarser; prints what is not. */
+bool ms_run_agrees_within_codes(ms_ctx *cx, const ms_run_case *c);
 /* Makes a case recompute a set of its model's modules, set by `number`, and in every
  * second case overlap shared experts, if there are any and their tokens are exchanged. */
 void ms_run_case_choose_modules(ms_run_case *c, long number);
+/* Limits what experts keep of a case's tokens, to less or more than the mean, in every
+ * second case padded; false if it has none. */
+bool ms_run_case_limit_experts(ms_run_case *c, long number);
 /* Makes a case keep tensors in host memory, chosen by `number`: a share of activations,
  * layer inputs, optimizer states or these with their update; at least one of them. */
 void ms_run_case_offload(ms_run_case *c, long number);

@@ -378,6 +378,55 @@ static void equal_experts_are_taken_in_their_order(void **state)
     }
 }
 
+/* Two groups of two tokens, with room for one copy in each of two experts. Tokens without copies get nothing, and weights
+ * of dropped copies no gradient. */
+static void experts_keep_the_first_copies(void **state)
+{
+    (void)state;
+    static const int group[] = {0, 1, 0, 1};
+    const ms_capacity capacity = {.factor = 1.0, .group = group, .num_groups = 2};
+    static const double dropped[] = {0, 1, -1, -2};
+    FOR_BOTH(type)
+    {
+        one_call *c = begin(type, MS_OP_ROUTE);
+        c->model.moe.router = MS_ROUTER_SOFTMAX_TOPK;
+        c->program.size[MS_DIM_EXPERTS - '0'] = 2;
+        c->program.size[MS_DIM_CHOICES - '0'] = 1;
+        c->program.size[MS_DIM_SEQUENCE - '0'] = 4;
+        c->call.capacity = &capacity;
+        give(c, "bse", "1 4 2", (const double[]){1, 0, 0, 1, 2, 0, 0, 2});
+        (void)want(c, "bsk", "1 4 1");
+        ms_local *choice = want(c, "bsk", "1 4 1");
+        run(c);
+        expect(c, choice, dropped);
+        c = begin(type, MS_OP_PERMUTE);
+        c->program.size[MS_DIM_EXPERTS - '0'] = 2;
+        give(c, "bsh", "1 4 1", (const double[]){10, 20, 30, 40});
+        give(c, "bsk", "1 4 1", dropped);
+        ms_local *rows = want(c, "rh", "2 1");
+        run(c);
+        expect(c, rows, (const double[]){10, 20});
+        c = begin(type, MS_OP_UNPERMUTE);
+        c->program.size[MS_DIM_EXPERTS - '0'] = 2;
+        give(c, "rh", "2 1", (const double[]){3, 5});
+        give(c, "bsk", "1 4 1", (const double[]){0.5, 0.5, 0.5, 0.5});
+        give(c, "bsk", "1 4 1", dropped);
+        ms_local *y = want(c, "bsh", "1 4 1");
+        run(c);
+        expect(c, y, (const double[]){1.5, 2.5, 0, 0});
+        c = begin(type, MS_OP_UNPERMUTE_GRAD);
+        c->program.size[MS_DIM_EXPERTS - '0'] = 2;
+        give(c, "bsh", "1 4 1", (const double[]){1, 2, 3, 4});
+        give(c, "rh", "2 1", (const double[]){3, 5});
+        give(c, "bsk", "1 4 1", (const double[]){0.5, 0.5, 0.5, 0.5});
+        give(c, "bsk", "1 4 1", dropped);
+        ms_local *grows = want(c, "rh", "2 1"), *gweight = want(c, "bsk", "1 4 1");
+        run(c);
+        expect(c, grows, (const double[]){0.5, 1});
+        expect(c, gweight, (const double[]){3, 10, 0, 0});
+    }
+}
+
 /* Programs of small models whose weight gradients are not wanted (data NULL) give the
  * right input gradient. */
 static void gradients_of_weights_that_nobody_wants_are_left_out(void **state)
@@ -530,6 +579,7 @@ int main(void)
         cmocka_unit_test(padded_columns_of_the_vocabulary_change_nothing),
         cmocka_unit_test(models_have_their_base_epsilon_and_gelu),
         cmocka_unit_test(rows_of_an_expert_come_from_all_sources),
+        cmocka_unit_test(experts_keep_the_first_copies),
         cmocka_unit_test(equal_experts_are_taken_in_their_order),
         cmocka_unit_test(gradients_of_weights_that_nobody_wants_are_left_out),
         cmocka_unit_test(arrays_are_added_compared_and_measured),

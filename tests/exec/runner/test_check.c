@@ -2,6 +2,7 @@
  * fail, and that the failing tensor is named. */
 #include "exec/runner/run_check.h"
 
+#include "tests/support/run_plan.h"
 #include "tests/test.h"
 
 static ms_safe_tensor tensor(const char *name, double *values, long count)
@@ -38,7 +39,7 @@ static pair make_pair(void)
 static void compare(const ms_outcome *run, const ms_outcome *reference, ms_real_type type,
                     ms_run_check *out)
 {
-    const ms_run_check_tolerance tolerance = ms_run_check_tolerance_of(type, false);
+    const ms_run_check_tolerance tolerance = ms_run_check_tolerance_of(type, false, 1);
     ms_run_check_outcomes(test_cx()->arena, run, reference, &tolerance, out);
 }
 
@@ -150,6 +151,62 @@ static void what_is_no_number_or_absent_fails(void **state)
     assert_true(!c.passes);
 }
 
+/* ---- rounding in bf16 ---- */
+
+static void gradients_in_bf16_may_differ_by_their_roundings(void **state)
+{
+    (void)state;
+    const ms_real_type type = MS_REAL_BF16;
+    ms_run_check_tolerance two = ms_run_check_tolerance_of(type, false, 2),
+                           six = ms_run_check_tolerance_of(type, false, 6),
+                           far = ms_run_check_tolerance_of(type, false, 24),
+                           wide = ms_run_check_tolerance_of(type, true, 24);
+    assert_true(two.gradient == 2e-2);
+    ASSERT_NEAR(six.gradient, 0.02697, 1e-3);
+    ASSERT_NEAR(far.gradient, 2.0 * six.gradient, 1e-12);
+    ASSERT_NEAR(far.gradient, sqrt(2.0) * wide.gradient, 1e-12);
+    assert_true(far.first_loss == 2e-2 && far.later_loss == 2e-2);
+}
+
+static ms_outcome first_step(ms_ctx *cx, const ms_model *model, ms_real_type type,
+                             long tp)
+{
+    ms_outcome out;
+    ms_plan plan = ms_run_base_plan();
+    plan.compute = type == MS_REAL_BF16 ? MS_BF16 : MS_FP32;
+    plan.size[MS_TP] = plan.gpus = tp;
+    plan.sequence_length = 64;
+    plan.global_batch = plan.microbatch = 4;
+    ms_runner_options options = ms_run_options(model, &plan, type);
+    options.num_steps = 1;
+    options.initial = (ms_initial){.deviation = 0.02};
+    options.weights_in_bf16 = true;
+    ASSERT_OK(ms_run_plan(cx, model, &plan, "meshsim", &ms_backend_loop, &options, &out),
+              cx);
+    return out;
+}
+
+/* The effect of tp in bf16 is rounding: one rank is as far from fp32. */
+static void ranks_in_bf16_are_as_far_from_fp32_as_one(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_model *model;
+    ASSERT_OK(ms_model_load(cx, "configs/models/llama-15m.json", &model), cx);
+    ms_outcome exact = first_step(cx, model, MS_REAL_FP32, 1),
+               one = first_step(cx, model, MS_REAL_BF16, 1),
+               two = first_step(cx, model, MS_REAL_BF16, 2);
+    double error = ms_run_relative_norm(&one.gradients, &exact.gradients);
+    ASSERT_NEAR(ms_run_relative_norm(&two.gradients, &exact.gradients), error, 0.15);
+    ms_run_check_tolerance tolerance =
+        ms_run_check_tolerance_of(MS_REAL_BF16, false, model->num_layers);
+    ms_run_check c;
+    ms_run_check_outcomes(cx->arena, &two, &one, &tolerance, &c);
+    if (!c.passes)
+        fail_msg("%s", c.failure);
+    assert_true(c.gradients.relative > error);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +216,8 @@ int main(void)
         cmocka_unit_test(updated_weights_in_fp32_are_reported_only),
         cmocka_unit_test(gradients_in_fp8_are_reported_only),
         cmocka_unit_test(what_is_no_number_or_absent_fails),
+        cmocka_unit_test(gradients_in_bf16_may_differ_by_their_roundings),
+        cmocka_unit_test(ranks_in_bf16_are_as_far_from_fp32_as_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

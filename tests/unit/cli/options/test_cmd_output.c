@@ -2,8 +2,8 @@
  * that reproduce the plan, and proposals of plans that fit as promised. */
 #include "base/json.h"
 #include "cli/options/plan_command.h"
-#include "cli/options/plan_options.h"
 #include "cli/report/report.h"
+#include "sim/request/plan_options.h"
 #include "sim/search/search_report.h"
 #include "sim/search/shortfall.h"
 #include "sim/search/ties.h"

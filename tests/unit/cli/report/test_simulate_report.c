@@ -1,6 +1,6 @@
 /* Printed reports of simulations (text, diagram and JSON), for simulations made by
  * hand. */
-#include "cli/cmd/simulate_options.h"
+#include "sim/request/simulate_options.h"
 
 #include "tests/support/hand_simulation.h"
 #include "tests/test.h"

@@ -3,7 +3,7 @@
 #include "tests/test.h"
 
 #include "cli/options/plan_command.h"
-#include "cli/options/plan_options.h"
+#include "sim/request/plan_options.h"
 
 #include <string.h>
 

@@ -97,7 +97,7 @@ static void what_a_stack_lacks_is_refused(void **state)
     plan.cuda_graphs = MS_GRAPHS_FULL;
     ASSERT_OK(check(cx, "megatron", &plan, 0), cx);
     ASSERT_INT(check(test_cx(), "megatron", &plan, 64), MS_EINPUT);
-    plan.pad_experts = true; /* without a capacity there is nothing to pad to */
+    plan.pad_experts = true; /* experts without a capacity have nothing to pad to */
     ASSERT_INT(check(test_cx(), "megatron", &plan, 64), MS_EINPUT);
     plan.expert_capacity = 1.5;
     ASSERT_OK(check(cx, "megatron", &plan, 64), cx);

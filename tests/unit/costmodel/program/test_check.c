@@ -236,8 +236,8 @@ static void programs_of_small_models_are_accepted(void **state)
     ASSERT_INT(ms_case_num_wrong(), 0);
 }
 
-/* Accepts programs of the model on meshes whose axes divide it, with experts over ep
- * 4. */
+/* Accepts programs of the model on meshes whose axes divide it, with experts over ep 4,
+ * and a quarter of them with adapters. */
 static void accept_model(ms_ctx *cx, const ms_model *model)
 {
     for (int i = 0; i < 16; i++) {
@@ -258,6 +258,8 @@ static void accept_model(ms_ctx *cx, const ms_model *model)
                               .reruns_layer = i % 2 == 0};
         if (i % 8 >= 4)
             key.cp_method = divides_by_heads(model, &key) ? MS_CP_ULYSSES : MS_CP_RING;
+        if (i % 4 == 3 && model->num_nextn_predict_layers == 0)
+            key.lora = (ms_lora){.rank = 8, .targets = MS_LORA_QUERY | MS_LORA_OUTPUT};
         for (int part = 0; part < MS_NUM_BLOCK_KINDS; part++) {
             int kinds = part == MS_BLOCK_LAYER ? model->num_kinds : 1;
             for (int kind = 0; kind < kinds; kind++) {

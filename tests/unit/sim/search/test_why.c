@@ -1,7 +1,7 @@
 /* The answer of `search --why`: its stages and numbers, and its words when the search
  * was interrupted. */
 #include "base/json.h"
-#include "cli/cmd/search_why.h"
+#include "sim/request/search_why.h"
 #include "tests/support/json_values.h"
 #include "tests/test.h"
 

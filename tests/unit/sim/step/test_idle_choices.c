@@ -71,7 +71,8 @@ static const struct {
     {MS_CHOOSE_EXPERT_CAPACITY,
      MIXTURE "8" EXPERTS8 ", \"moe\": {\"imbalance\": 1.5, \"capacity\": 2}}",
      MIXTURE "8" EXPERTS8 ", \"moe\": {\"imbalance\": 1.5}}",
-     "--expert-capacity 2 has no effect: the fullest experts have 1.5 x the mean"},
+     "--expert-capacity 2 is predicted to drop nothing: the fullest experts have 1.5 x the "
+     "mean"},
     {MS_CHOOSE_DEVICE_ORDER, JOB "8, \"devices\": {\"order\": \"reversed\"}}", JOB "8}",
      "--device-order reversed has no effect: cluster hgx-h100 has devices of one kind"},
     {MS_CHOOSE_SLOW_NODES, JOB "8, \"devices\": {\"slow_nodes\": \"1-2:0.5\"}}", JOB "8}",

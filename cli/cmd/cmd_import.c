@@ -1,0 +1,125 @@
+/* meshsim import: a plan file from a launch script or a configuration of a framework. */
+#include "base/csv.h"
+#include "base/paths.h"
+#include "cli/options/commands.h"
+#include "cli/options/output.h"
+#include "costmodel/port/port.h"
+
+#include <string.h>
+
+typedef struct import_options {
+    const char *from, *model, *cluster, *stack;
+    ms_opt_integer gpus;
+} import_options;
+
+static const ms_option import_table[] = {
+    MS_OPT_TEXT(
+        import_options, from, "--from", "NAME",
+        "framework that the file is of: megatron, torchtitan, nanotron (required)"),
+    MS_OPT_INTEGER(import_options, gpus, "--gpus", "N", 1, 16777216,
+                   "number of GPUs (default: as many as the file's launcher starts)"),
+    MS_OPT_TEXT(import_options, model, "--model", "NAME|FILE",
+                "model of the plan (default: the one whose shapes the file states)"),
+    MS_OPT_TEXT(import_options, cluster, "--cluster", "NAME|FILE",
+                "cluster of the plan (default hgx-h100)"),
+    MS_OPT_TEXT(import_options, stack, "--stack", "NAME|FILE",
+                "stack of the plan (default: that of the format), such as megatron@0.12"),
+    {0},
+};
+
+static void write_texts(ms_jout *json, const char *key, const ms_port_texts *texts)
+{
+    ms_jout_begin_array_field(json, key);
+    for (int i = 0; i < texts->num; i++)
+        ms_jout_text(json, texts->texts[i]);
+    ms_jout_end_array(json);
+}
+
+static void write_json(ms_jout *json, const ms_port_imported *imported)
+{
+    ms_jout_begin_object(json);
+    ms_jout_text_field(json, "schema", "meshsim.import/1");
+    ms_jout_key(json, "plan");
+    ms_plan_write_json(json, &imported->plan);
+    write_texts(json, "ignored", &imported->ignored);
+    write_texts(json, "assumed", &imported->assumed);
+    ms_jout_end_object(json);
+}
+
+static void note_texts(ms_ctx *cx, const char *what, const ms_port_texts *texts)
+{
+    for (int i = 0; i < texts->num; i++)
+        ms_note(cx, "%s: %s", what, texts->texts[i]);
+}
+
+/* MS_EINPUT: the plan is not legal for its model. Notes a rule of the framework that it
+ * breaks: the script may be of another version. */
+static ms_status check(ms_ctx *cx, const char *file, const ms_plan *plan,
+                       const ms_model *model)
+{
+    const ms_stack *stack;
+    ms_rule_set rules;
+    MS_TRY(ms_plan_check(cx, plan, model, (ms_loc){.file = file}));
+    MS_TRY(ms_stack_load(cx, plan->stack, &stack));
+    MS_TRY(ms_rule_set_load(cx, stack, &rules));
+    ms_facts facts = ms_facts_of(plan, model, stack);
+    const ms_rule *rule =
+        ms_rule_broken(&rules, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES);
+    if (rule != NULL)
+        ms_note(cx, "stack %s refuses the plan: rule %s: %s (%s)", plan->stack,
+                rule->name, rule->says, ms_rule_values_text(cx->arena, rule, &facts));
+    return MS_OK;
+}
+
+static ms_status import_file(ms_ctx *cx, const ms_args *args,
+                             const ms_port_format *format, const char *path,
+                             const ms_port_import_options *options)
+{
+    ms_csv text;
+    ms_port_imported imported;
+    const ms_model *model;
+    MS_TRY(ms_csv_load(cx, path, &text));
+    MS_TRY(ms_port_import(cx, format, text.text, text.length, options, &imported));
+    MS_TRY(ms_port_find_model(cx, format, options, &imported, &model));
+    MS_TRY(check(cx, options->name, &imported.plan, model));
+    if (!args->common.json) {
+        note_texts(cx, "ignored", &imported.ignored);
+        note_texts(cx, "assumed", &imported.assumed);
+    }
+    ms_output out;
+    MS_TRY(ms_output_open(cx, args->common.output, &out));
+    if (args->common.json)
+        write_json(&out.json, &imported);
+    else
+        ms_plan_write_json(&out.json, &imported.plan);
+    return ms_output_close(cx, &out, MS_OK);
+}
+
+ms_status ms_cmd_import(ms_ctx *cx, ms_args *args)
+{
+    import_options options = {0};
+    const ms_option_set sets[] = {{"import", import_table, &options}};
+    MS_TRY(ms_args_read(cx, args, sets, 1));
+    if (args->done)
+        return MS_OK;
+    const ms_port_format *format;
+    const char *names = ms_choice_text(cx->arena, ms_port_format_names, ", ");
+    if (args->words.num_words == 0) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "no file is given");
+        return ms_hint(cx, "meshsim import run.sh --from megatron; - is standard input");
+    }
+    if (options.from == NULL) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--from is missing");
+        return ms_hint(cx, "formats: %s", names);
+    }
+    MS_TRY(ms_port_format_find(cx, options.from, &format));
+    const char *path = args->words.words[0];
+    MS_TRY(ms_output_check_differ(cx, path, args->common.output));
+    ms_port_import_options how = {.name =
+                                      strcmp(path, "-") == 0 ? "standard input" : path,
+                                  .model = options.model,
+                                  .cluster = options.cluster,
+                                  .stack = options.stack,
+                                  .gpus = options.gpus.given ? options.gpus.value : 0};
+    return import_file(cx, args, format, path, &how);
+}

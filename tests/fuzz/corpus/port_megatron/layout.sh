@@ -1,0 +1,1 @@
+x.py --num-layers 4 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'E(t|)*3,tL' --micro-batch-size 1 --seq-length 8

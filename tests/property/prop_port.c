@@ -1,0 +1,376 @@
+/* Round trips of random plans that frameworks accept: the file that a plan is exported to
+ * imports as a plan that is equal in all that the format carries. */
+#include "tests/test.h"
+
+#include "costmodel/port/port.h"
+#include "tests/frameworks/frameworks.h"
+
+#define MODELS(experts)                                                                  \
+    {                                                                                    \
+        "llama-3.1-70b", "llama-3.1-8b", (experts), "qwen3-235b-a22b", "deepseek-v3",    \
+            "llama-3.1-405b"                                                             \
+    }
+static const char *const models[] = MODELS("mixtral-8x7b");
+/* models that torchtitan has */
+static const char *const flavors[] = MODELS("qwen3-30b-a3b");
+enum {
+    NUM_MODELS = sizeof models / sizeof *models
+};
+
+static const ms_model *model_named(const char *name)
+{
+    ms_ctx *cx = test_cx();
+    const ms_model *model;
+    ASSERT_OK(ms_model_load(cx, name, &model), cx);
+    return model;
+}
+
+/* ---- plans ---- */
+
+static bool once_in(ms_rng *rng, uint64_t times)
+{
+    return ms_rng_below(rng, times) == 0;
+}
+
+/* Choices that random framework plans leave at their defaults; old versions have no CUDA
+ * graph of a whole step. */
+static void draw_megatron(ms_rng *rng, const ms_model *model, bool old, ms_plan *plan)
+{
+    static const ms_optimizer optimizers[] = {MS_OPTIMIZER_ADAMW, MS_OPTIMIZER_SGD,
+                                              MS_OPTIMIZER_MUON};
+    bool moe = model->moe.num_experts > 0;
+    if (once_in(rng, 3))
+        plan->grad_dtype = MS_STORE_BF16;
+    if (plan->compute == MS_FP8 && once_in(rng, 2)) {
+        plan->recipe = (ms_recipe)ms_rng_below(rng, MS_RECIPE_NVFP4);
+        plan->param_dtype = once_in(rng, 2) ? MS_STORE_FP8 : MS_STORE_DEFAULT;
+    }
+    if (once_in(rng, 4))
+        plan->optimizer = optimizers[ms_rng_below(rng, 3)];
+    if (once_in(rng, 4)) {
+        plan->optimizer_dtype = once_in(rng, 2) ? MS_STORE_BF16 : MS_STORE_FP8;
+        plan->master_dtype = MS_MASTER_FP32;
+    } else if (once_in(rng, 4) && plan->zero > 0) {
+        plan->offload_optimizer = MS_HOST_UPDATE;
+    }
+    if (plan->recompute == MS_RECOMPUTE_SELECTIVE && once_in(rng, 2))
+        plan->recompute_modules = MS_MODULE_CORE_ATTN | (moe ? MS_MODULE_MOE_ACT : 0);
+    if (moe) {
+        plan->dispatcher = (ms_dispatcher)ms_rng_below(rng, MS_DISPATCH_HYBRIDEP);
+        plan->expert_capacity = once_in(rng, 4) ? 1.25 : 0.0;
+        plan->pad_experts = plan->expert_capacity > 0.0 && once_in(rng, 2);
+    }
+    if (once_in(rng, 4))
+        plan->bucket_bytes = 4e6 * (double)(1 + ms_rng_below(rng, 100));
+    if (once_in(rng, 4))
+        plan->cuda_graphs = once_in(rng, 2) || old ? MS_GRAPHS_LAYERS : MS_GRAPHS_FULL;
+    if (once_in(rng, 6))
+        plan->partition_activations = true;
+}
+
+/* TOML cannot say that sequences are not balanced. */
+static void draw_torchtitan(ms_rng *rng, const ms_model *model, bool old, ms_plan *plan)
+{
+    (void)old;
+    plan->cp_balance = MS_CP_HEAD_TAIL;
+    if (once_in(rng, 3))
+        plan->param_dtype = MS_STORE_BF16;
+    if (once_in(rng, 3))
+        plan->comm_dtype = MS_STORE_BF16;
+    if (plan->compute == MS_FP8 && once_in(rng, 2)) {
+        static const ms_recipe recipes[] = {MS_RECIPE_TENSORWISE, MS_RECIPE_ROWWISE,
+                                            MS_RECIPE_MXFP8};
+        plan->recipe = recipes[ms_rng_below(rng, 3)];
+        if (plan->recipe == MS_RECIPE_TENSORWISE && once_in(rng, 2))
+            plan->comm_dtype = MS_STORE_FP8;
+    }
+    if (once_in(rng, 4))
+        plan->compile = once_in(rng, 2) ? MS_COMPILE_NONE : MS_COMPILE_REGIONAL;
+    if (model->moe.num_experts > 0 && once_in(rng, 2))
+        plan->dispatcher = once_in(rng, 2) ? MS_DISPATCH_DEEPEP : MS_DISPATCH_ALL_TO_ALL;
+    if (once_in(rng, 4))
+        plan->loss_parallel = false;
+    if (plan->recompute == MS_RECOMPUTE_AUTO)
+        plan->recompute_budget_frac = (double)ms_rng_below(rng, 11) / 10.0;
+}
+
+/* The stack's own split stands as a list of layers where the format needs one. */
+static void state_layers(ms_arena *arena, const ms_port_format *format,
+                         const ms_model *model, ms_plan *plan)
+{
+    long stages = plan->size[MS_PP] * plan->virtual_stages, layers = model->num_layers;
+    if (!ms_port_needs_layers(format, plan, model))
+        return;
+    long *list = MS_NEW_ARRAY(arena, stages, long);
+    for (long i = 0; i < stages; i++)
+        list[i] = layers / stages + (i < layers % stages);
+    plan->num_stage_layers = stages;
+    plan->layers_per_stage = list;
+}
+
+/* ---- choices that a format carries ---- */
+
+/* Choices without effect take their defaults; so do values that stand for the default. */
+static void make_canonical(ms_plan *plan)
+{
+    static const unsigned char listed[] = {MS_PP, MS_DP_REPLICATE, MS_DP_SHARD, MS_CP,
+                                           MS_TP};
+    static const unsigned char mapped[] = {MS_DP_REPLICATE, MS_DP_SHARD, MS_PP, MS_CP,
+                                           MS_TP};
+    int place[MS_NUM_PLAN_AXES];
+    for (ms_choice i = MS_CHOOSE_SCHEDULE; i < MS_NUM_CHOICES; i++) {
+        ms_choice_kind kind = ms_plan_fields[i].kind;
+        if (kind != MS_CHOICE_LIST && kind != MS_CHOICE_TEXT && !ms_plan_matters(plan, i))
+            ms_plan_reset(plan, i);
+    }
+    for (int i = 0; i < MS_NUM_PLAN_AXES; i++)
+        place[plan->order[i]] = i;
+    bool outer =
+        (plan->size[MS_DP_SHARD] > 1 && place[MS_DP_SHARD] < place[MS_PP]) ||
+        (plan->size[MS_DP_REPLICATE] > 1 && place[MS_DP_REPLICATE] < place[MS_PP]);
+    memcpy(plan->order, outer && plan->size[MS_PP] > 1 ? mapped : listed, sizeof listed);
+    if (plan->size[MS_PP] == 1) {
+        plan->num_stage_layers = 0;
+        plan->layers_per_stage = NULL;
+        plan->virtual_stages = 1;
+        plan->microbatch_group = 0;
+    }
+}
+
+/* Megatron: without shards replicas are part of dp_shard; gradients in 32 bits and
+ * all-to-alls are what is priced by default. */
+static void make_canonical_megatron(ms_plan *plan)
+{
+    bool equal = true;
+    for (long i = 1; i < plan->num_stage_layers; i++)
+        equal = equal && plan->layers_per_stage[i] == plan->layers_per_stage[0];
+    if (equal) {
+        plan->num_stage_layers = 0;
+        plan->layers_per_stage = NULL;
+    }
+    bool needs = plan->optimizer_dtype != MS_STORE_DEFAULT ||
+                 plan->offload_optimizer != MS_HOST_NO_OPTIMIZER;
+    if (plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
+        plan->zero = needs ? 1 : 0;
+    if (plan->zero < 3)
+        plan->reshard_after_forward = true;
+    if (plan->zero == 0) {
+        plan->size[MS_DP_SHARD] *= plan->size[MS_DP_REPLICATE];
+        plan->size[MS_DP_REPLICATE] = 1;
+    }
+    if (plan->ep > 1 && plan->dispatcher == MS_DISPATCH_OF_STACK)
+        plan->dispatcher = MS_DISPATCH_ALL_TO_ALL;
+    if (plan->size[MS_CP] > 1 && plan->cp_method == MS_CP_ULYSSES)
+        plan->cp_balance = MS_CP_HEAD_TAIL;
+    if (plan->recompute != MS_RECOMPUTE_SELECTIVE)
+        plan->recompute_modules = 0;
+    if (plan->virtual_stages == 1)
+        plan->microbatch_group = 0;
+}
+
+static void assert_same(const ms_plan *want, const ms_plan *got, const char *text)
+{
+    ms_arena *arena = test_cx()->arena;
+    for (ms_choice i = 0; i < MS_NUM_CHOICES; i++) {
+        if (i == MS_CHOOSE_MODEL || ms_plan_same(want, got, i))
+            continue;
+        print_message("%s\n", text);
+        fail_msg("%s: exported %s, imported %s", ms_plan_fields[i].name,
+                 ms_plan_value_text(arena, want, i), ms_plan_value_text(arena, got, i));
+    }
+}
+
+/* ---- round trips ---- */
+
+typedef struct trip {
+    const ms_port_format *format;
+    const ms_stack *stack;
+    ms_rule_set rules;
+    const char *stack_name;
+    void (*make_canonical)(ms_plan *plan);
+    const char *const *models; /* (NUM_MODELS) */
+    /* further choices; `old`: for a version before the present one */
+    void (*draw_more)(ms_rng *rng, const ms_model *model, bool old, ms_plan *plan);
+} trip;
+
+static trip open_trip(const char *format, const char *stack, void (*canonical)(ms_plan *))
+{
+    ms_ctx *cx = test_cx();
+    trip t = {.stack_name = stack,
+              .make_canonical = canonical,
+              .models = models,
+              .draw_more = draw_megatron};
+    ASSERT_OK(ms_port_format_find(cx, format, &t.format), cx);
+    ASSERT_OK(ms_stack_load(cx, stack, &t.stack), cx);
+    ASSERT_OK(ms_rule_set_load(cx, t.stack, &t.rules), cx);
+    return t;
+}
+
+static char *text_of(ms_ctx *cx, const trip *t, const ms_plan *plan,
+                     const ms_port_exported *exported, size_t *length)
+{
+    char *text = NULL;
+    FILE *file = open_memstream(&text, length);
+    assert_non_null(file);
+    ms_port_export_options options = {.launcher = MS_PORT_TORCHRUN, .gpus_per_node = 1};
+    ms_port_write(file, cx->arena, t->format, plan, exported, &options);
+    fclose(file);
+    return text;
+}
+
+static void import_back(const trip *t, const ms_plan *plan, const ms_model *model,
+                        const char *text, size_t length)
+{
+    ms_ctx *cx = test_cx();
+    ms_port_import_options options = {.name = "exported",
+                                      .model = plan->model,
+                                      .stack = t->stack_name,
+                                      .gpus = plan->gpus};
+    ms_port_imported back;
+    ms_status status = ms_port_import(cx, t->format, text, length, &options, &back);
+    if (status != MS_OK)
+        ms_diag_print(cx, stderr);
+    if (status != MS_OK)
+        fail_msg("%s", text);
+    const ms_model *found;
+    ASSERT_OK(ms_port_find_model(cx, t->format, &options, &back, &found), cx);
+    ASSERT_INT(ms_plan_refusal(&back.plan, model), MS_LEGAL);
+    if (ms_check_framework(t->stack_name, &back.plan, model) != NULL)
+        fail_msg("%s: %s\n%s", ms_check_framework(t->stack_name, &back.plan, model),
+                 ms_plan_text(cx->arena, &back.plan), text);
+    ms_plan want = *plan, got = back.plan;
+    want.cluster = got.cluster;
+    make_canonical(&want);
+    make_canonical(&got);
+    t->make_canonical(&want);
+    t->make_canonical(&got);
+    assert_same(&want, &got, text);
+}
+
+static bool obeys(const trip *t, const ms_plan *plan, const ms_model *model)
+{
+    ms_facts facts = ms_facts_of(plan, model, t->stack);
+    return ms_plan_refusal(plan, model) == MS_LEGAL &&
+           ms_check_framework(t->stack_name, plan, model) == NULL &&
+           ms_rule_broken(&t->rules, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES) == NULL;
+}
+
+/* A plan with further choices, all of which the framework takes. */
+static ms_plan draw_plan(const trip *t, ms_rng *rng, ms_ctx *cx, const ms_model *model)
+{
+    for (;;) {
+        ms_plan plan =
+            ms_random_framework_plan(rng, cx->arena, t->stack_name, model, true);
+        plan.stack = t->stack_name;
+        state_layers(cx->arena, t->format, model, &plan);
+        ms_plan more = plan;
+        t->draw_more(rng, model, strchr(t->stack_name, '@') != NULL, &more);
+        if (obeys(t, &more, model))
+            return more;
+    }
+}
+
+static void make_trips(const trip *t, int num_plans)
+{
+    ms_rng rng = ms_rng_seed(41);
+    int num_more = 0;
+    for (int i = 0; i < num_plans; i++) {
+        ms_ctx *cx = test_cx();
+        const ms_model *model = model_named(t->models[i % NUM_MODELS]);
+        ms_plan plan = draw_plan(t, &rng, cx, model);
+        ms_port_exported exported;
+        ms_port_subject subject = {&plan, model, t->stack, &t->rules};
+        ASSERT_OK(ms_port_export(cx, t->format, &subject, false, &exported), cx);
+        size_t length;
+        char *text = text_of(cx, t, &plan, &exported, &length);
+        import_back(t, &plan, model, text, length);
+        num_more += plan.cuda_graphs != MS_GRAPHS_NONE || plan.bucket_bytes > 0.0 ||
+                    plan.comm_dtype == MS_STORE_BF16 || plan.grad_dtype == MS_STORE_BF16;
+        free(text);
+    }
+    assert_true(num_more > num_plans / 20);
+}
+
+static void megatron_plans_return(void **state)
+{
+    (void)state;
+    trip t = open_trip("megatron", "megatron", make_canonical_megatron);
+    make_trips(&t, TEST_CASES(500, 60));
+}
+
+static void plans_of_old_versions_return(void **state)
+{
+    (void)state;
+    static const char *const stacks[] = {"megatron@0.9", "megatron@0.12",
+                                         "megatron@0.14"};
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+        trip t = open_trip("megatron", stacks[i], make_canonical_megatron);
+        make_trips(&t, TEST_CASES(100, 20));
+    }
+}
+
+/* torchtitan: types that follow from others, and the schedule's own group. */
+static void make_canonical_torchtitan(ms_plan *plan)
+{
+    if (plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
+        plan->zero = 0;
+    if (plan->zero < 3)
+        plan->reshard_after_forward = true;
+    plan->grad_dtype = plan->optimizer_dtype = MS_STORE_DEFAULT;
+    plan->microbatch_group = 0;
+    if (plan->compile == MS_COMPILE_REGIONAL)
+        plan->compile = MS_COMPILE_OF_STACK;
+}
+
+static void torchtitan_plans_return(void **state)
+{
+    (void)state;
+    trip t = open_trip("torchtitan", "torchtitan", make_canonical_torchtitan);
+    t.models = flavors;
+    t.draw_more = draw_torchtitan;
+    make_trips(&t, TEST_CASES(500, 60));
+}
+
+static const char *const llamas[] = {"llama-3.1-70b", "llama-3.1-8b", "llama-2-7b",
+                                     "llama-2-70b",   "llama-13b",    "llama-3.1-405b"};
+
+static void draw_nanotron(ms_rng *rng, const ms_model *model, bool old, ms_plan *plan)
+{
+    (void)model;
+    (void)old;
+    if (once_in(rng, 3))
+        plan->grad_dtype = MS_STORE_BF16;
+    if (once_in(rng, 3))
+        plan->optimizer = MS_OPTIMIZER_SGD;
+    plan->num_stage_layers = 0;
+}
+
+/* nanotron: all data-parallel ranks are one axis. */
+static void make_canonical_nanotron(ms_plan *plan)
+{
+    if (plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
+        plan->zero = 0;
+    plan->size[MS_DP_SHARD] *= plan->size[MS_DP_REPLICATE];
+    plan->size[MS_DP_REPLICATE] = 1;
+    plan->reshard_after_forward = true;
+}
+
+static void nanotron_plans_return(void **state)
+{
+    (void)state;
+    trip t = open_trip("nanotron", "nanotron", make_canonical_nanotron);
+    t.models = llamas;
+    t.draw_more = draw_nanotron;
+    make_trips(&t, TEST_CASES(500, 60));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(megatron_plans_return),
+        cmocka_unit_test(plans_of_old_versions_return),
+        cmocka_unit_test(torchtitan_plans_return),
+        cmocka_unit_test(nanotron_plans_return),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
