@@ -30,6 +30,16 @@ static void print_why(FILE *out, ms_arena *arena, const ms_why *why)
                  ms_plan_command_text(arena, &why->plan));
 }
 
+/* " --layers-per-stage 20,12" if the plan would have others by itself, else "". */
+static const char *layers_flag(ms_arena *arena, const ms_plan *plan)
+{
+    const char *text = plan->num_stage_layers > 0 ? " --layers-per-stage " : "";
+    for (long i = 0; i < plan->num_stage_layers; i++)
+        text = ms_arena_printf(arena, "%s%s%ld", text, i == 0 ? "" : ",",
+                               plan->layers_per_stage[i]);
+    return text;
+}
+
 static void print_one(FILE *out, ms_arena *arena, const ms_search_answer *answer)
 {
     const ms_search_report *report = &answer->report;
@@ -39,8 +49,9 @@ static void print_one(FILE *out, ms_arena *arena, const ms_search_answer *answer
         return;
     ms_search_print(out, arena, report);
     if (report->result->num_found > 0)
-        ms_print(out, "try          meshsim predict %s\n",
-                 ms_plan_command_text(arena, &report->plans[0]));
+        ms_print(out, "try          meshsim predict %s%s\n",
+                 ms_plan_command_text(arena, &report->plans[0]),
+                 layers_flag(arena, &report->result->found[0].plan));
     if (report->layout != NULL)
         ms_print(out, "stages       --pipeline-model-parallel-layout '%s'\n",
                  report->layout);

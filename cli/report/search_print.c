@@ -248,11 +248,34 @@ static const char *fitting_text(ms_arena *arena, const ms_memory_limit *limit)
                : "";
 }
 
+/* The certificate of a mixed cluster: it holds for layers balanced by compute. */
+static const char *balanced_text(ms_arena *arena, const ms_search_report *report,
+                                 double best_s)
+{
+    double balanced_s = report->result->balanced_step_s;
+    if (isinf(balanced_s)) {
+        return ms_arena_printf(
+            arena, "certificate  no plan of the space with layers balanced by "
+                   "compute fits; layers moved to other stages make this one "
+                   "fit, which others may outdo");
+    }
+    return ms_arena_printf(
+        arena,
+        "certificate  optimal: no plan of the space %sis faster than %.*f s by replay of "
+        "every action, with layers balanced by compute; layers of the plans found were "
+        "then moved between stages: the fastest takes %.*f s",
+        fitting_text(arena, report->memory), ms_decimals(balanced_s), balanced_s,
+        ms_decimals(best_s), best_s);
+}
+
 static void print_certificate(FILE *out, ms_arena *arena, const ms_search_report *report)
 {
     const ms_search_result *result = report->result;
     double best_s = ms_search_best_step_s(report), open_s = result->smallest_open_bound_s;
-    if (result->optimal && result->num_found > 0) {
+    double balanced_s = result->balanced_step_s;
+    if (result->optimal && result->num_found > 0 && !isnan(balanced_s)) {
+        print_note(out, balanced_text(arena, report, best_s));
+    } else if (result->optimal && result->num_found > 0) {
         print_note(out, ms_arena_printf(arena,
                                         "certificate  optimal: no plan of the space %sis "
                                         "faster than %.*f s by replay of every action",

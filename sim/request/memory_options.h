@@ -6,8 +6,6 @@
 #include "sim/step/memory_rule.h"
 #include "topo/cluster.h"
 
-#define MS_DEFAULT_MIN_FIT 0.95
-
 typedef struct ms_memory_options {
     ms_opt_quantity min_fit;
     const char *headroom; /* "8%" or "6 GiB"; NULL: none */

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/workers.h"
+#include "sim/search/found_layers.h"
 
 #include <assert.h>
 #include <math.h>
@@ -57,7 +58,7 @@ typedef ms_search_state shared;
 
 double ms_search_threshold_s(const ms_found *found, int num_found, int num_best)
 {
-    return num_found < num_best ? (double)INFINITY : found[num_found - 1].step_s;
+    return num_found < num_best ? (double)INFINITY : found[num_best - 1].step_s;
 }
 
 /* Inserts a plan by step time; of equal times the lowest mesh index comes first. */
@@ -351,19 +352,25 @@ static const ms_bounded_mesh *bounded_meshes(const shared *s, ms_arena *arena)
     return meshes;
 }
 
+/* Plans of a mixed cluster whose layers are divided, for each that is listed: one that is
+ * slower with balanced layers may be faster with divided ones. */
+#define DIVIDED_PER_LISTED 8
+
 ms_search_state *ms_search_begin(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                                  const ms_search_options *options)
 {
     assert(options->num_best > 0 && options->num_threads > 0);
     shared *s = MS_NEW(cx->arena, shared);
+    int capacity = ms_space_divides_layers(workload, space)
+                       ? DIVIDED_PER_LISTED * options->num_best
+                       : options->num_best;
     *s = (shared){.workload = workload,
                   .space = space,
                   .options = options,
                   .arena = cx->arena,
                   .start_s = ms_clock_s(),
-                  .leaders = {MS_NEW_ARRAY(cx->arena, options->num_best, ms_found),
-                              MS_NEW_ARRAY(cx->arena, options->num_best, int), 0,
-                              options->num_best},
+                  .leaders = {MS_NEW_ARRAY(cx->arena, capacity, ms_found),
+                              MS_NEW_ARRAY(cx->arena, capacity, int), 0, capacity},
                   .least_needed_bytes = INFINITY,
                   .open_bound_s = INFINITY,
                   .least_index = -1};
@@ -394,6 +401,7 @@ static ms_search_result result_of(const shared *s)
     return (ms_search_result){
         .num_found = s->leaders.num,
         .found = s->leaders.found,
+        .balanced_step_s = NAN,
         .threshold_s =
             ms_search_threshold_s(s->leaders.found, s->leaders.num, s->options->num_best),
         .num_meshes = s->num_tasks,
@@ -404,6 +412,26 @@ static ms_search_result result_of(const shared *s)
         .least_needed_bytes = s->least_needed_bytes,
         .least_plan = s->least_plan,
         .elapsed_s = ms_clock_s() - s->start_s};
+}
+
+static int by_step(const void *a, const void *b)
+{
+    const ms_found *x = a, *y = b;
+    return (x->step_s > y->step_s) - (x->step_s < y->step_s);
+}
+
+/* Divides the layers of the plans found, and keeps the best; where none fits, of the plan
+ * that lacks least memory. */
+static void divide_layers(const shared *s, ms_search_result *out)
+{
+    out->balanced_step_s = out->num_found > 0 ? out->found[0].step_s : (double)INFINITY;
+    ms_found_divide(s->workload, s->arena, out->found, out->num_found);
+    if (out->num_found == 0 && isfinite(out->least_needed_bytes))
+        out->num_found =
+            ms_found_make_fit(s->workload, s->arena, &out->least_plan, &out->found[0]);
+    qsort(out->found, (size_t)out->num_found, sizeof *out->found, by_step);
+    if (out->num_found > s->options->num_best)
+        out->num_found = s->options->num_best;
 }
 
 ms_status ms_search_complete(ms_search_state *s, ms_search_result *out)
@@ -420,6 +448,8 @@ ms_status ms_search_complete(ms_search_state *s, ms_search_result *out)
             &(ms_search_progress){1.0, s->reported_s - s->start_s, (double)NAN});
     pthread_mutex_destroy(&s->lock);
     *out = result_of(s);
+    if (ms_space_divides_layers(s->workload, s->space) && !options->bounds_only)
+        divide_layers(s, out);
     return out->num_found > 0 ? MS_OK : MS_ENOFIT;
 }
 

@@ -50,6 +50,9 @@ typedef struct ms_search_result {
         *found; /* (num_found): best plans, fastest first, or as ms_search_tie does */
     const ms_tie *ties; /* (num_found): set by ms_search_tie; NULL before */
     double threshold_s; /* ms_search_threshold_s of the fastest plans */
+    /* mixed clusters: step time, in seconds, of the fastest plan before ms_found_divide,
+     * infinite if none fitted; NaN: layers of stages do not follow devices */
+    double balanced_step_s;
     long num_meshes;
     const ms_bounded_mesh *meshes; /* (num_meshes): all legal meshes of the space */
     ms_counts counts;
@@ -61,7 +64,9 @@ typedef struct ms_search_result {
 } ms_search_result;
 
 /* Searches the space for the best plans that fit by the workload's memory rule. The
- * result lives in cx->arena; it is complete also if the status is MS_ENOFIT (none fits). */
+ * result lives in cx->arena; it is complete also if the status is MS_ENOFIT (none fits).
+ * On a mixed cluster these are the best with layers balanced by compute; they and some
+ * more are then divided (ms_found_divide) and sorted again. */
 ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                     const ms_search_options *options, ms_search_result *out);
 

@@ -80,6 +80,8 @@ void ms_search_write_certificate(ms_jout *out, const ms_search_report *report)
     ms_jout_begin_object_field(out, "certificate");
     ms_jout_bool_field(out, "optimal", report->result->optimal);
     ms_jout_number_field(out, "best_step_s", ms_search_best_step_s(report));
+    if (!isnan(report->result->balanced_step_s))
+        ms_jout_number_field(out, "balanced_step_s", report->result->balanced_step_s);
     ms_jout_number_field(out, "smallest_open_bound_s",
                          report->result->smallest_open_bound_s);
     ms_jout_end_object(out);

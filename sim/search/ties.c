@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/workers.h"
+#include "sim/search/found_layers.h"
 
 #include <assert.h>
 #include <math.h>
@@ -278,6 +279,22 @@ static void add(ms_arena *arena, tying *t, const ms_found *found)
     t->found[t->num++] = *found;
 }
 
+/* Divides the layers of the simplest plans, as those of the fastest, and drops plans that
+ * then are outside the band. */
+static void divide_layers(ms_arena *arena, double band_frac, tying *t)
+{
+    double best_s = t->result->found[0].step_s;
+    int kept = 0;
+    ms_found_divide(t->workload, arena, t->found, t->num);
+    for (int i = 0; i < t->num; i++)
+        best_s = fmin(best_s, t->found[i].step_s);
+    t->limit_s = best_s * (1.0 + band_frac);
+    for (int i = 0; i < t->num; i++)
+        if (t->found[i].step_s < t->limit_s)
+            t->found[kept++] = t->found[i];
+    t->num = kept;
+}
+
 /* Adds the simplest plan of each mesh in the band; meshes of more axes only as long as
  * the list has room, since their plans come after all others. */
 static void add_simplest(ms_arena *arena, tying *t)
@@ -351,9 +368,13 @@ void ms_search_tie(ms_ctx *cx, ms_workload *workload, const ms_space *space,
         .workload = workload, .space = space, .options = options, .result = result};
     if (result->num_found == 0)
         return;
-    t.limit_s = result->found[0].step_s * (1.0 + band_frac);
-    if (result->optimal && band_frac > 0.0)
+    bool divides = ms_space_divides_layers(workload, space);
+    t.limit_s =
+        (1.0 + band_frac) * (divides ? result->balanced_step_s : result->found[0].step_s);
+    if (result->optimal && band_frac > 0.0 && isfinite(t.limit_s))
         add_simplest(cx->arena, &t);
+    if (divides)
+        divide_layers(cx->arena, band_frac, &t);
     add_fastest(cx->arena, &t);
     assert(t.found != NULL); /* the fastest plan is in the list */
     ms_tie *ties = MS_NEW_ARRAY(cx->arena, t.num, ms_tie);

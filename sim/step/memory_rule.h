@@ -9,6 +9,10 @@
  * on the number of ranks. */
 #define MS_PEAK_CLASS_GPUS 1
 
+/* Probability with which plans of a search fit by default, and with which the layers of a
+ * mixed cluster are divided where no rule is set, so that a plan alone is as in a search. */
+#define MS_DEFAULT_MIN_FIT 0.95
+
 /* A user's rule; all 0: a plan fits if its predicted peak does. */
 typedef struct ms_memory_rule {
     double min_probability; /* least probability that the measured peak fits, below 1 */

@@ -1,6 +1,8 @@
 #include "sim/step/planned.h"
 
 #include "sim/step/bill_key.h"
+#include "sim/step/divide.h"
+#include "sim/step/split.h"
 
 /* Prices the plan on the devices of `workload`; returns the bills. */
 static ms_bill_set *price(const ms_plan *plan, ms_workload *workload, ms_links *links,
@@ -54,20 +56,6 @@ static const ms_split *split_of(ms_ctx *cx, const ms_planned *p,
                          kinds);
 }
 
-static void make_stages(ms_ctx *cx, ms_planned *p)
-{
-    const ms_split *split = p->pipeline.split;
-    p->stages = MS_NEW_ARRAY(cx->arena, split->num_classes, ms_stage);
-    for (int i = 0; i < split->num_classes; i++) {
-        int s = split->stage_of_class[i];
-        ms_stage_layout layout = ms_split_layout(split, s, ms_plan_layer_mode(p->plan),
-                                                 p->plan->recompute_layers);
-        ms_prices own = ms_planned_prices(p, s);
-        ms_stage_make(own.workload, own.blocks, &layout, &p->stages[i]);
-    }
-    p->pipeline.stages = p->stages;
-}
-
 /* Memory inputs of the rank with most activations among `num_ranks` of a rank class. */
 static ms_rank_load load_of(ms_ctx *cx, const ms_planned *p, int rank, int num_ranks)
 {
@@ -76,17 +64,8 @@ static ms_rank_load load_of(ms_ctx *cx, const ms_planned *p, int rank, int num_r
     while (rank >= run->first_rank + run->num_ranks)
         run++;
     ms_rank_live live = ms_rank_live_make(cx->arena, run, p->schedule, rank, num_ranks);
-    ms_rank_load load;
-    const ms_stack *stack = p->workload->stack;
-    int num_microbatches = ms_schedule_stage_microbatches(&p->pipeline.shape);
     ms_rank_sides sides = ms_split_sides(split, rank);
-    double buffer_bytes =
-        ms_message_buffer_bytes(stack, &sides, p->blocks.send_bytes, num_microbatches);
-    buffer_bytes += ms_held_output_bytes(stack, p->stages, run, num_microbatches) +
-                    p->blocks.held_bytes;
-    ms_rank_load_make(p->stages, &live, buffer_bytes, &load);
-    load.is_only_backward = num_microbatches == 1;
-    return load;
+    return ms_pipeline_load(&p->pipeline, &sides, &live);
 }
 
 ms_rank_load ms_planned_load(ms_ctx *cx, const ms_planned *p, int rank)
@@ -101,6 +80,11 @@ static void make_run_loads(ms_ctx *cx, ms_planned *p)
     for (int i = 0; i < split->num_runs; i++)
         loads[i] = load_of(cx, p, split->runs[i].first_rank, split->runs[i].num_ranks);
     p->pipeline.loads = loads;
+}
+
+static const ms_schedule *condensed(ms_ctx *cx, const ms_planned *p)
+{
+    return ms_schedule_condense(cx->arena, &p->pipeline.shape, MS_LONG_SCHEDULE);
 }
 
 /* Everything but the schedule, and what follows from its order of actions. */
@@ -125,7 +109,11 @@ static void open_stages(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
         .mode = ms_plan_layer_mode(plan),
         .recompute_layers = plan->recompute_layers};
     ms_pipeline_set_sends(&p->pipeline, p->blocks.send_s);
-    make_stages(cx, p);
+    if (plan->num_stage_layers == 0 && ms_divides_layers(workload, &shape, kinds))
+        p->pipeline.split =
+            ms_divide_layers(&p->pipeline, p->sharding, condensed(cx, p), cx->arena);
+    p->stages = ms_pipeline_stages(cx->arena, &p->pipeline);
+    p->pipeline.stages = p->stages;
 }
 
 static void open_schedule(ms_ctx *cx, ms_planned *p, const ms_schedule *schedule)
@@ -138,8 +126,7 @@ void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      ms_planned *p)
 {
     open_stages(cx, workload, plan, p);
-    open_schedule(cx, p,
-                  ms_schedule_condense(cx->arena, &p->pipeline.shape, MS_LONG_SCHEDULE));
+    open_schedule(cx, p, condensed(cx, p));
 }
 
 ms_status ms_planned_open_listed(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,

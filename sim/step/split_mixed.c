@@ -135,13 +135,24 @@ static bool takes_layers(const ms_workload *workload)
     return workload->stack->layer_split != MS_SPLIT_BY_FLOP;
 }
 
+bool ms_layers_follow_devices(const ms_workload *workload)
+{
+    return takes_layers(workload) && has_groups(workload->cluster);
+}
+
+bool ms_divides_layers(const ms_workload *workload, const ms_schedule_shape *shape,
+                       const unsigned char *kinds)
+{
+    return kinds != NULL && ms_layers_follow_devices(workload) &&
+           !all_equal(kinds, shape->num_ranks);
+}
+
 void ms_mixed_split(ms_workload *workload, const ms_bill_set *bills,
                     const ms_schedule_shape *shape, const unsigned char *kinds,
                     long *layers)
 {
-    int num_stages = ms_schedule_model_stages(shape);
-    if (!takes_layers(workload) || !has_groups(workload->cluster) ||
-        all_equal(kinds, shape->num_ranks)) {
+    if (!ms_divides_layers(workload, shape, kinds)) {
+        int num_stages = ms_schedule_model_stages(shape);
         bool in_pairs =
             ms_schedule_placement(shape->kind) != MS_PLACE_LOOP && num_stages % 2 == 0;
         ms_default_split(workload, bills, num_stages, in_pairs, layers);

@@ -34,6 +34,13 @@ typedef struct ms_pipeline {
 /* The prices of a stage, on the devices that have it; bills are NULL if all are alike. */
 ms_prices ms_pipeline_prices(const ms_pipeline *pipeline, int stage);
 
+/* The stages of the pipeline's split, one per class, with its recomputation. They live in
+ * the arena. */
+ms_stage *ms_pipeline_stages(ms_arena *arena, const ms_pipeline *pipeline);
+/* The load of ranks with `live` micro-batches and `sides`, on the pipeline's stages. */
+ms_rank_load ms_pipeline_load(const ms_pipeline *pipeline, const ms_rank_sides *sides,
+                              const ms_rank_live *live);
+
 /* Sets send_s and send_hold_s from the seconds of a message between stages. */
 void ms_pipeline_set_sends(ms_pipeline *pipeline, double message_s);
 

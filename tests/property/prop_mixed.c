@@ -1,8 +1,8 @@
 /* Mixed clusters and slow nodes: the search against brute force, splits of layers against
  * all splits, engines against each other, and what follows by arithmetic alone. */
 #include "sim/simulate/simulation.h"
-#include "sim/step/bill_key.h"
 #include "sim/step/prediction.h"
+#include "sim/step/split.h"
 
 #include "tests/property/search_cases.h"
 #include "tests/support/random_plans.h"
@@ -37,49 +37,43 @@ static void search_equals_brute_force(void **state)
         assert_true(compare_with_brute_force(&cases[i], 2) > 50000);
 }
 
-/* Plans that a search finds are predicted alike by themselves, and fit each device. */
+/* Plans that a search finds by a memory rule are predicted alike by themselves, without the
+ * rule, and fit each device; moved layers make the fastest no slower. */
 static void found_plans_are_predicted_alike(void **state)
 {
     (void)state;
-    int num_reversed = 0, num_found = 0;
-    for (size_t i = 0; i < NUM_CASES; i++) {
+    static const ms_memory_rule rules[] = {
+        {0}, {.min_probability = MS_DEFAULT_MIN_FIT}, {.headroom_frac = 0.3}};
+    int num_reversed = 0, num_found = 0, num_stated = 0;
+    for (size_t i = 0; i < 3 * NUM_CASES; i++) {
         ms_ctx *cx = test_cx();
         ms_space space;
-        ms_workload *workload = open_case(cx, &cases[i], &space);
+        ms_workload *workload = open_case(cx, &cases[i / 3], &space);
+        ms_workload_set_memory_rule(workload, &rules[i % 3]);
         ms_search_result result = search_with(cx, workload, &space, 1, false);
+        if (result.num_found > 0)
+            assert_true(result.found[0].step_s <= result.balanced_step_s * (1.0 + 1e-9));
+        ms_workload_set_memory_rule(workload, &(ms_memory_rule){0});
         for (int k = 0; k < result.num_found; k++) {
             ms_prediction is;
             ASSERT_OK(ms_predict(cx, workload, &result.found[k].plan, &is), cx);
             ASSERT_NEAR(result.found[k].step_s, is.replay_step_s, 1e-9);
             assert_true(is.fits);
             num_reversed += result.found[k].plan.device_order == MS_DEVICES_REVERSED;
+            num_stated += result.found[k].plan.num_stage_layers > 0;
             for (int s = 0; s < is.num_stages; s++)
-                assert_true(is.stages[s].peak_bytes <= is.stages[s].capacity_bytes);
+                assert_true(is.stages[s].peak_bytes <=
+                            is.stages[s].capacity_bytes *
+                                (1.0 - rules[i % 3].headroom_frac));
         }
         num_found += result.num_found;
         ms_workload_close(workload);
     }
-    assert_true(num_found > 10);
+    assert_true(num_found > 10 && num_stated > 0);
     assert_true(num_reversed > 0 && num_reversed < num_found);
 }
 
 /* ---- splits ---- */
-
-/* The plan's largest stage time with these layers, in seconds of compute. */
-static double largest_s(ms_ctx *cx, ms_workload *workload, ms_plan plan,
-                        const long *layers)
-{
-    plan.num_stage_layers = plan.size[MS_PP];
-    plan.layers_per_stage = layers;
-    ms_planned p;
-    ms_planned_open(cx, workload, &plan, &p);
-    double most_s = 0.0;
-    for (int s = 0; s < p.pipeline.split->num_stages; s++) {
-        const ms_block_cost *sum = &ms_planned_stage(&p, s)->sum;
-        most_s = fmax(most_s, sum->forward_compute_s + sum->backward_compute_s);
-    }
-    return most_s;
-}
 
 static ms_plan pipeline_plan(const char *cluster, long pp)
 {
@@ -94,40 +88,164 @@ static ms_plan pipeline_plan(const char *cluster, long pp)
     return plan;
 }
 
-/* No split of 16 layers over 4 stages, none of them empty, has a faster slowest stage. */
-static void no_split_has_a_faster_slowest_stage(void **state)
+/* The least step of the splits of a plan that fit, by prediction of every one. */
+typedef struct every_split {
+    ms_ctx *cx;
+    ms_workload *workload;
+    ms_plan plan;
+    double least_s; /* infinite: none fits */
+    long layers[4];
+} every_split;
+
+static void try_splits(every_split *e, long stage, long left)
 {
-    (void)state;
-    for (int reversed = 0; reversed < 2; reversed++) {
-        ms_ctx *cx = test_cx();
-        ms_plan plan = pipeline_plan(MIXED, 4);
-        plan.device_order = (ms_device_order)reversed;
-        ms_workload *workload;
-        ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
-        ms_prediction is;
-        ASSERT_OK(ms_predict(cx, workload, &plan, &is), cx);
-        double got_s = largest_s(cx, workload, plan, is.layers_per_stage);
-        double least_s = INFINITY;
-        for (long a = 1; a < 14; a++)
-            for (long b = 1; a + b < 15; b++)
-                for (long c = 1; a + b + c < 16; c++)
-                    least_s =
-                        fmin(least_s, largest_s(cx, workload, plan,
-                                                (const long[]){a, b, c, 16 - a - b - c}));
-        ASSERT_NEAR(got_s, least_s, 1e-9);
-        long fast = is.layers_per_stage[0] + is.layers_per_stage[1];
-        assert_true(reversed ? fast < 8 : fast > 8);
-        ms_workload_close(workload);
+    long stages = e->plan.num_stage_layers;
+    if (stage < stages - 1) {
+        for (long num = 1; num <= left - (stages - 1 - stage); num++) {
+            e->layers[stage] = num;
+            try_splits(e, stage + 1, left - num);
+        }
+        return;
     }
+    e->layers[stage] = left;
+    ms_arena_mark mark = ms_arena_save(e->cx->arena);
+    ms_prediction is;
+    ASSERT_OK(ms_predict(e->cx, e->workload, &e->plan, &is), e->cx);
+    if (is.fits)
+        e->least_s = fmin(e->least_s, is.step_s);
+    ms_arena_rewind(e->cx->arena, mark);
 }
 
-/* Between two stages layers divide as the speeds do: times differ by a layer at most. */
+/* The step with the layers that balance compute alone; infinite if they do not fit. */
+static double balanced_s(ms_ctx *cx, ms_workload *workload, const ms_planned *p)
+{
+    ms_plan plan = *p->plan;
+    ms_schedule_shape shape = ms_plan_shape(&plan);
+    const ms_split *split =
+        ms_workload_split(workload, p->bills, &shape, p->pipeline.split->kinds);
+    plan.num_stage_layers = split->num_stages;
+    plan.layers_per_stage = split->layers;
+    ms_prediction is;
+    ASSERT_OK(ms_predict(cx, workload, &plan, &is), cx);
+    return is.fits ? is.step_s : (double)INFINITY;
+}
+
+typedef struct split_counts {
+    int tried, improved, equal;
+    double worst_frac[2]; /* as tolerance_frac */
+} split_counts;
+
+/* Most by which a step may be longer than with the best split: where ranks have stages from
+ * both ends of the model, and where stages go round the ranks. Moves of a layer or two find
+ * the best split of most plans, but not of all. */
+static const double tolerance_frac[2] = {0.03, 0.001};
+
+/* Compares the layers of one plan with all others. */
+static void compare_splits(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                           split_counts *counts)
+{
+    ms_planned p;
+    ms_planned_open(cx, workload, plan, &p);
+    const ms_split *split = p.pipeline.split;
+    if (!ms_divides_layers(workload, &p.pipeline.shape, split->kinds) ||
+        split->num_stages > 4 ||
+        (split->num_stages > 2 && counts->tried % 2 == 1 &&
+         workload->model->num_layers > 16))
+        return;
+    ms_prediction is;
+    ASSERT_OK(ms_predict(cx, workload, plan, &is), cx);
+    every_split e = {
+        .cx = cx, .workload = workload, .plan = *plan, .least_s = (double)INFINITY};
+    e.plan.num_stage_layers = split->num_stages;
+    e.plan.layers_per_stage = e.layers;
+    try_splits(&e, 0, workload->model->num_layers);
+    double before_s = balanced_s(cx, workload, &p);
+    const char *text = ms_plan_text(cx->arena, plan);
+    if (is.fits != isfinite(e.least_s))
+        fail_msg("%s: fits %d, and the best split %d", text, is.fits,
+                 isfinite(e.least_s));
+    bool loops = ms_schedule_placement(plan->schedule) == MS_PLACE_LOOP;
+    double late_frac = is.fits ? is.step_s / e.least_s - 1.0 : 0.0;
+    counts->worst_frac[loops] = fmax(counts->worst_frac[loops], late_frac);
+    if (late_frac > tolerance_frac[loops])
+        fail_msg("%s: %.6g s, the best split %.6g s", text, is.step_s, e.least_s);
+    assert_true(!isfinite(before_s) || is.step_s <= before_s * (1.0 + 1e-9));
+    counts->tried++;
+    counts->improved += is.fits && is.step_s < before_s * (1.0 - 1e-6);
+    counts->equal += !is.fits || is.step_s <= e.least_s * (1.0 + 1e-9);
+}
+
+/* Layers of stages on unlike devices make the step as short as any split that fits does,
+ * and no longer than layers that balance compute do. */
+static void no_split_that_fits_has_a_shorter_step(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *cluster;
+        long gpus;
+    } subjects[] = {{"llama-3.2-1b", MIXED, 16}, {"8b", SMALL, 16}, {"8b", MIXED, 16}};
+    split_counts counts = {0};
+    for (int i = 0; i < 3; i++) {
+        ms_ctx *cx = test_cx();
+        ms_plan base = ms_plan_default(16);
+        base.model = subjects[i].model;
+        base.cluster = subjects[i].cluster;
+        base.stack = "generic";
+        base.global_batch = 32;
+        ms_workload *workload;
+        ASSERT_OK(ms_workload_open(cx, &base, &workload), cx);
+        ms_workload_set_memory_rule(workload, &(ms_memory_rule){.min_probability = 0.95});
+        ms_rng rng = ms_rng_seed(31 + (uint64_t)i);
+        for (int drawn = 0; drawn < TEST_CASES(60, 15); drawn++) {
+            ms_arena_mark mark = ms_arena_save(cx->arena);
+            ms_plan plan = ms_random_plan(&rng, workload, &base, 16);
+            plan.device_order = (ms_device_order)(drawn % 2);
+            compare_splits(cx, workload, &plan, &counts);
+            ms_arena_rewind(cx->arena, mark);
+        }
+        ms_workload_close(workload);
+    }
+    printf("splits: %d plans, %d equal the best, %d improved; "
+           "worst %.4f, of loops %.4f\n",
+           counts.tried, counts.equal, counts.improved, counts.worst_frac[0],
+           counts.worst_frac[1]);
+    assert_true(counts.equal >= 0.75 * counts.tried);
+    assert_true(counts.improved > 0);
+}
+
+/* Plans whose stages lack memory with balanced compute fit with layers on other stages. */
+static void layers_move_to_the_stage_with_room(void **state)
+{
+    (void)state;
+    int num_made_to_fit = 0;
+    for (int i = 0; i < 48; i++) {
+        ms_ctx *cx = test_cx();
+        ms_plan plan = pipeline_plan(i % 2 == 0 ? MIXED : SMALL, 2);
+        plan.model = "8b";
+        plan.device_order = (ms_device_order)(i / 2 % 2);
+        plan.zero = i / 4 % 4;
+        plan.reshard_after_forward = true;
+        plan.microbatch = 1L << i / 16;
+        ms_workload *workload;
+        ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
+        ms_planned p;
+        ms_planned_open(cx, workload, &plan, &p);
+        ms_prediction is;
+        ASSERT_OK(ms_predict(cx, workload, &plan, &is), cx);
+        bool fitted = isfinite(balanced_s(cx, workload, &p));
+        assert_true(is.fits || !fitted);
+        num_made_to_fit += is.fits && !fitted;
+        ms_workload_close(workload);
+    }
+    assert_true(num_made_to_fit > 0);
+}
+
+/* Between two stages layers divide as the speeds do: the ranks end within a layer. */
 static void layers_divide_as_speeds_do(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
     ms_plan plan = pipeline_plan(MIXED, 2);
-    plan.model = "8b";
     ms_workload *workload;
     ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
     ms_planned p;
@@ -142,7 +260,9 @@ static void layers_divide_as_speeds_do(void **state)
         const ms_block_cost *sum = &ms_planned_stage(&p, s)->sum;
         stage_s[s] = sum->forward_compute_s + sum->backward_compute_s;
     }
-    assert_true(fabs(stage_s[0] - stage_s[1]) <= slow_s);
+    /* the last rank has m micro-batches after one on the first, which has m of its own */
+    double m = ms_schedule_stage_microbatches(&p.pipeline.shape);
+    assert_true(fabs(m * (stage_s[0] - stage_s[1]) - stage_s[0]) <= m * slow_s);
     ms_workload_close(workload);
 }
 
@@ -246,13 +366,14 @@ static void slow_nodes_leave_the_layers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(search_equals_brute_force),
-        cmocka_unit_test(found_plans_are_predicted_alike),
-        cmocka_unit_test(no_split_has_a_faster_slowest_stage),
+        cmocka_unit_test(no_split_that_fits_has_a_shorter_step),
+        cmocka_unit_test(layers_move_to_the_stage_with_room),
         cmocka_unit_test(layers_divide_as_speeds_do),
         cmocka_unit_test(engines_agree_on_mixed_clusters),
         cmocka_unit_test(a_slow_node_slows_all_replicas),
         cmocka_unit_test(slow_nodes_leave_the_layers),
+        cmocka_unit_test(found_plans_are_predicted_alike),
+        cmocka_unit_test(search_equals_brute_force),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
