@@ -229,7 +229,7 @@ static void an_unknown_type_names_what_was_found(void **state)
     expect_error(
         "{\"model_type\": \"rwkv\", \"d_state\": 16, \"d_conv\": 4}",
         "unknown model_type \"rwkv\" in a config with the keys model_type, d_state, d_conv");
-    expect_error("{\"model_type\": \"rwkv\"}", "reads it: llama, mistral");
+    expect_error("{\"model_type\": \"rwkv\"}", "is one: llama, mistral");
 }
 
 static void a_missing_key_names_what_was_found(void **state)
