@@ -22,7 +22,7 @@ typedef struct trial {
 
 /* The plan whose layers are divided. */
 typedef struct division {
-    ms_pipeline pipeline;  /* of the split that is tried */
+    ms_pipeline pipeline;  /* values of the split that is tried */
     const ms_split *first; /* balanced by compute */
     ms_sharding sharding;
     const ms_schedule *schedule;

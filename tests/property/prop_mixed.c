@@ -132,7 +132,7 @@ static double balanced_s(ms_ctx *cx, ms_workload *workload, const ms_planned *p)
 
 typedef struct split_counts {
     int tried, improved, equal;
-    double worst_frac[2]; /* as tolerance_frac */
+    double worst_frac[2]; /* shares like tolerance_frac */
 } split_counts;
 
 /* Most by which a step may be longer than with the best split: where ranks have stages from
