@@ -343,6 +343,7 @@ static void put_kinds(ms_port *port)
         ms_port_leave_out(port, "windows of several lengths");
     if (window <= 0)
         return;
+    /* tokens to the left and to the right; the form is from memory */
     ms_port_put(port, "--window-size",
                 ms_arena_printf(port->cx->arena, "%ld,0", window - 1));
     if (count(windows, num) < num)

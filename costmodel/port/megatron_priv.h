@@ -23,7 +23,7 @@ void ms_megatron_write(FILE *out, ms_arena *arena, const ms_plan *plan,
 void ms_megatron_put_layers(ms_port *port);
 ms_status ms_megatron_take_layers(ms_port *port);
 
-/* Which layers have a property, as Megatron states it: a whole number n (every n-th), or a
+/* Text of the layers that have a property, as Megatron states them: a whole number n (every n-th), or a
  * list as Python writes it, "([0]*3+[1]*58)". */
 const char *ms_megatron_pattern_text(ms_arena *arena, const bool *on, long num);
 /* Reads it for `num` layers; with a number n, layer i has the property if i % n is 0

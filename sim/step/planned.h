@@ -29,8 +29,8 @@ void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
 ms_status ms_planned_open_listed(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                                  ms_planned *p);
 
-/* Lower bound of a legal plan's step time in seconds (ms_step_bound_s), without making its
- * schedule. */
+/* Lower bound of a legal plan's step time in seconds (ms_step_bound_s). Only on mixed
+ * clusters a schedule is made, to divide the layers. */
 double ms_planned_bound_s(ms_ctx *cx, ms_workload *workload, const ms_plan *plan);
 
 /* Share of a rank's listed backwards that run as two halves. */

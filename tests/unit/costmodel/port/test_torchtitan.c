@@ -1,25 +1,12 @@
 /* Configurations of torchtitan in TOML: syntax, meanings, errors with their places. */
+#include "tests/support/settings_text.h"
 #include "tests/test.h"
 
 #include "costmodel/port/toml.h"
 
-static ms_status read_text(ms_ctx *cx, const char *text, ms_port_settings *out)
-{
-    *out = (ms_port_settings){0};
-    return ms_toml_read(cx, "job.toml", text, strlen(text), out);
-}
-
-/* "key=value" of each setting, a line each. */
 static const char *settings_of(const char *text)
 {
-    ms_ctx *cx = test_cx();
-    ms_port_settings settings;
-    ASSERT_OK(read_text(cx, text, &settings), cx);
-    const char *out = "";
-    for (int i = 0; i < settings.num; i++)
-        out = ms_arena_printf(cx->arena, "%s%s%s=%s", out, i == 0 ? "" : "\n",
-                              settings.rows[i].key, settings.rows[i].value);
-    return out;
+    return settings_text(ms_toml_read, "job.toml", text);
 }
 
 static void settings_have_dotted_keys(void **state)
@@ -37,11 +24,7 @@ static void settings_have_dotted_keys(void **state)
 
 static void refuse(const char *text, const char *message)
 {
-    ms_ctx *cx = test_cx();
-    ms_port_settings settings;
-    ASSERT_INT(read_text(cx, text, &settings), MS_EINPUT);
-    if (strstr(test_messages(cx), message) == NULL)
-        fail_msg("\"%s\" is not in %s", message, test_messages(cx));
+    expect_refused(ms_toml_read, "job.toml", text, message);
 }
 
 static void malformed_files_are_refused(void **state)
