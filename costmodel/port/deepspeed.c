@@ -70,10 +70,11 @@ static ms_status take_replicas(ms_port *port, long ranks, long *replicas)
     *replicas = 1;
     if (shards < 1)
         return MS_OK;
-    if (ranks % shards != 0)
+    if (ranks % shards != 0) {
         return ms_port_fail(port, ms_port_find(port, ZERO "mics_shard_size"),
                             "%ld does not divide %ld data and sequence ranks", shards,
                             ranks);
+    }
     *replicas = ranks / shards;
     return MS_OK;
 }
@@ -89,10 +90,11 @@ static ms_status take_ranks(ms_port *port)
         gpus = dp * others;
     if (gpus == 0)
         return ms_port_fail_missing(port, "--gpus", "DeepSpeed's file does not say it");
-    if (dp > 0 && (double)dp * (double)others != (double)gpus)
+    if (dp > 0 && (double)dp * (double)others != (double)gpus) {
         return ms_port_fail(port, ms_port_find(port, "data_parallel_size"),
                             "the degrees make %.0f ranks, not %ld",
                             (double)dp * (double)others, gpus);
+    }
     MS_TRY(take_replicas(port, gpus / plan->size[MS_TP], &replicas));
     return ms_port_set_ranks(port, gpus, replicas);
 }
@@ -102,7 +104,7 @@ static const char *const rank_keys[] = {"data_parallel_size",
                                         "tensor_parallel.autotp_size",
                                         "expert_parallel.enabled",
                                         "expert_parallel.autoep_size",
-                                        ZERO "mics_shard_size",
+                                        "zero_optimization.mics_shard_size",
                                         NULL};
 /* Ulysses' ranks see whole sequences; rules hold the order of axes. */
 static const int rank_choices[] = {MS_CHOOSE_DP_REPLICATE,
@@ -133,17 +135,19 @@ static ms_status take_batch(ms_port *port)
     MS_TRY(
         ms_port_take_whole(port, "train_micro_batch_size_per_gpu", 1, MAX_RANKS, &micro));
     MS_TRY(ms_port_take_whole(port, "gradient_accumulation_steps", 1, MAX_RANKS, &steps));
-    if (all == 0 && micro == 0)
+    if (all == 0 && micro == 0) {
         return ms_port_fail_missing(port, "train_micro_batch_size_per_gpu",
                                     "or train_batch_size: DeepSpeed requires one");
+    }
     if (steps == 0)
         steps = all > 0 && micro > 0 ? all / micro / ranks : 1;
     if (micro == 0)
         micro = all / steps / ranks;
-    if (all > 0 && (double)micro * (double)steps * (double)ranks != (double)all)
+    if (all > 0 && (double)micro * (double)steps * (double)ranks != (double)all) {
         return ms_port_fail(port, ms_port_find(port, "train_batch_size"),
                             "%ld is not micro-batch %ld x %ld steps x %ld ranks", all,
                             micro, steps, ranks);
+    }
     plan->microbatch = micro;
     plan->global_batch = micro * steps * ms_plan_data_parallel(plan);
     return MS_OK;
@@ -276,9 +280,10 @@ static ms_status take_recompute(ms_port *port)
 {
     ms_plan *plan = port->plan;
     bool full = false, split = false, offloads = false;
-    for (int i = 0; i < port->settings->num; i++)
+    for (int i = 0; i < port->settings->num; i++) {
         full = full ||
                strncmp(port->settings->rows[i].key, CHECKPOINT, strlen(CHECKPOINT)) == 0;
+    }
     MS_TRY(ms_port_take_on(port, CHECKPOINT "partition_activations", &split));
     MS_TRY(ms_port_take_on(port, CHECKPOINT "cpu_checkpointing", &offloads));
     plan->recompute = full ? MS_RECOMPUTE_FULL : MS_RECOMPUTE_NONE;
@@ -312,9 +317,10 @@ static ms_status take_compute(ms_port *port)
     bool bf16 = false, fp16 = false;
     MS_TRY(ms_port_take_on(port, "bf16.enabled", &bf16));
     MS_TRY(ms_port_take_on(port, "fp16.enabled", &fp16));
-    if (bf16 && fp16)
+    if (bf16 && fp16) {
         return ms_port_fail(port, ms_port_find(port, "fp16.enabled"),
                             "DeepSpeed computes in bf16 or fp16, not both");
+    }
     port->plan->compute = bf16 ? MS_BF16 : fp16 ? MS_FP16 : MS_FP32;
     return MS_OK;
 }
@@ -343,12 +349,13 @@ static ms_status take_states(ms_port *port)
     bool grads = false, states = false;
     MS_TRY(ms_port_take_on(port, "bf16.bf16_master_weights_and_grads", &grads));
     MS_TRY(ms_port_take_on(port, "bf16.bf16_optimizer_states", &states));
-    if (grads != states)
+    if (grads != states) {
         return ms_port_fail(
             port,
             ms_port_find(port, grads ? "bf16.bf16_master_weights_and_grads"
                                      : "bf16.bf16_optimizer_states"),
             "a plan has master weights and optimizer states both in bf16, or neither");
+    }
     port->plan->optimizer_dtype = states ? MS_STORE_BF16 : MS_STORE_DEFAULT;
     return MS_OK;
 }
@@ -475,7 +482,7 @@ static void write_json(FILE *out, ms_arena *arena, const ms_plan *plan,
 {
     ms_port_texts comment = ms_port_head(arena, plan, exported);
     long per_node, nodes = ms_port_nodes(plan, options, &per_node);
-    if (options->launcher != MS_PORT_NO_LAUNCHER)
+    if (options->launcher != MS_PORT_NO_LAUNCHER) {
         ms_port_add_text(
             arena, &comment,
             ms_arena_printf(
@@ -486,6 +493,7 @@ static void write_json(FILE *out, ms_arena *arena, const ms_plan *plan,
                     : "deepspeed --num_nodes %ld --num_gpus %ld train.py --deepspeed "
                       "--deepspeed_config THIS.json",
                 nodes, per_node));
+    }
     ms_json_settings_write(out, arena, &comment, &exported->settings);
 }
 
