@@ -343,6 +343,11 @@ bool ms_json_is_string(ms_jval value)
     return cJSON_IsString(node_of(value)) != 0;
 }
 
+bool ms_json_is_bool(ms_jval value)
+{
+    return cJSON_IsBool(node_of(value));
+}
+
 static bool is_number(ms_jval value)
 {
     return cJSON_IsNumber(node_of(value)) != 0;

@@ -40,6 +40,7 @@ bool ms_json_is_null(ms_jval value);
 bool ms_json_is_object(ms_jval value);
 bool ms_json_is_array(ms_jval value);
 bool ms_json_is_string(ms_jval value);
+bool ms_json_is_bool(ms_jval value);
 /* Finds a member of an object by key; false if it is absent or `object` is no object. */
 bool ms_json_member(ms_ctx *cx, ms_jval object, const char *key, ms_jval *out);
 /* number of members of an object or elements of an array */

@@ -14,10 +14,12 @@ typedef struct export_options {
 static const ms_option export_table[] = {
     MS_OPT_TEXT(
         export_options, format, "--format", "NAME",
-        "framework whose words the plan takes: megatron, torchtitan, nanotron (required)"),
+        "framework whose words the plan takes: megatron, torchtitan, nanotron, deepspeed "
+        "(required)"),
     MS_OPT_CHOICE(
         export_options, launcher, "--launcher", ms_port_launchers,
-        "what starts the processes; none: the settings alone (default torchrun)"),
+        "what starts the processes; none: the settings alone (default torchrun; of "
+        "deepspeed: its own launcher)"),
     MS_OPT_FLAG(export_options, lossy, "--lossy",
                 "what the format cannot express becomes a comment, not an error"),
     {0},

@@ -9,15 +9,18 @@
 
 typedef struct import_options {
     const char *from, *model, *cluster, *stack;
-    ms_opt_integer gpus;
+    ms_opt_integer gpus, sequence;
 } import_options;
 
 static const ms_option import_table[] = {
     MS_OPT_TEXT(
         import_options, from, "--from", "NAME",
-        "framework that the file is of: megatron, torchtitan, nanotron (required)"),
+        "framework that the file is of: megatron, torchtitan, nanotron, deepspeed "
+        "(required)"),
     MS_OPT_INTEGER(import_options, gpus, "--gpus", "N", 1, 16777216,
                    "number of GPUs (default: as many as the file's launcher starts)"),
+    MS_OPT_INTEGER(import_options, sequence, "--seq", "TOKENS", 1, 1073741824,
+                   "sequence length, for files that do not say it (default 8k)"),
     MS_OPT_TEXT(import_options, model, "--model", "NAME|FILE",
                 "model of the plan (default: the one whose shapes the file states)"),
     MS_OPT_TEXT(import_options, cluster, "--cluster", "NAME|FILE",
@@ -115,11 +118,12 @@ ms_status ms_cmd_import(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_port_format_find(cx, options.from, &format));
     const char *path = args->words.words[0];
     MS_TRY(ms_output_check_differ(cx, path, args->common.output));
-    ms_port_import_options how = {.name =
-                                      strcmp(path, "-") == 0 ? "standard input" : path,
-                                  .model = options.model,
-                                  .cluster = options.cluster,
-                                  .stack = options.stack,
-                                  .gpus = options.gpus.given ? options.gpus.value : 0};
+    ms_port_import_options how = {
+        .name = strcmp(path, "-") == 0 ? "standard input" : path,
+        .model = options.model,
+        .cluster = options.cluster,
+        .stack = options.stack,
+        .gpus = options.gpus.given ? options.gpus.value : 0,
+        .sequence_length = options.sequence.given ? options.sequence.value : 0};
     return import_file(cx, args, format, path, &how);
 }

@@ -12,9 +12,10 @@ const char *const ms_port_launchers[] = {"torchrun", "srun", "none", NULL};
 /* ---- formats ---- */
 
 static const ms_port_format *const formats[] = {&ms_port_megatron, &ms_port_torchtitan,
-                                                &ms_port_nanotron};
+                                                &ms_port_nanotron, &ms_port_deepspeed};
 #define NUM_FORMATS ((int)(sizeof formats / sizeof *formats))
-const char *const ms_port_format_names[] = {"megatron", "torchtitan", "nanotron", NULL};
+const char *const ms_port_format_names[] = {"megatron", "torchtitan", "nanotron",
+                                            "deepspeed", NULL};
 
 ms_status ms_port_format_find(ms_ctx *cx, const char *name, const ms_port_format **out)
 {
@@ -222,13 +223,18 @@ ms_status ms_port_export(ms_ctx *cx, const ms_port_format *format,
     return ms_hint(cx, "--lossy leaves it out, with a comment in its place");
 }
 
+long ms_port_nodes(const ms_plan *plan, const ms_port_export_options *options,
+                   long *per_node)
+{
+    *per_node = plan->gpus < options->gpus_per_node ? plan->gpus : options->gpus_per_node;
+    return (plan->gpus + *per_node - 1) / *per_node;
+}
+
 void ms_port_write_launcher(FILE *out, const ms_plan *plan,
                             const ms_port_export_options *options, const char *mark,
                             const char *program)
 {
-    long per_node =
-        plan->gpus < options->gpus_per_node ? plan->gpus : options->gpus_per_node;
-    long nodes = (plan->gpus + per_node - 1) / per_node;
+    long per_node, nodes = ms_port_nodes(plan, options, &per_node);
     if (options->launcher == MS_PORT_SRUN) {
         ms_print(out,
                  "%sHEAD_NODE=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | "
@@ -247,16 +253,32 @@ void ms_port_write_launcher(FILE *out, const ms_plan *plan,
     ms_print(out, " \\\n%s    %s", mark, program);
 }
 
+ms_port_texts ms_port_head(ms_arena *arena, const ms_plan *plan,
+                           const ms_port_exported *exported)
+{
+    ms_port_texts lines = {0};
+    ms_port_add_text(
+        arena, &lines,
+        ms_arena_printf(
+            arena, "%s on %s GPUs, stack %s, %s sequences of %s tokens a step",
+            plan->model, ms_plan_value_text(arena, plan, MS_CHOOSE_GPUS), plan->stack,
+            ms_plan_value_text(arena, plan, MS_CHOOSE_GLOBAL_BATCH),
+            ms_plan_value_text(arena, plan, MS_CHOOSE_SEQUENCE_LENGTH)));
+    ms_port_add_text(arena, &lines,
+                     ms_arena_printf(arena, "plan: %s", ms_plan_text(arena, plan)));
+    for (int i = 0; i < exported->left_out.num; i++)
+        ms_port_add_text(
+            arena, &lines,
+            ms_arena_printf(arena, "left out: %s", exported->left_out.texts[i]));
+    return lines;
+}
+
 void ms_port_write_head(FILE *out, ms_arena *arena, const char *mark, const ms_plan *plan,
                         const ms_port_exported *exported)
 {
-    ms_print(out, "%s %s on %s GPUs, stack %s, %s sequences of %s tokens a step\n", mark,
-             plan->model, ms_plan_value_text(arena, plan, MS_CHOOSE_GPUS), plan->stack,
-             ms_plan_value_text(arena, plan, MS_CHOOSE_GLOBAL_BATCH),
-             ms_plan_value_text(arena, plan, MS_CHOOSE_SEQUENCE_LENGTH));
-    ms_print(out, "%s plan: %s\n", mark, ms_plan_text(arena, plan));
-    for (int i = 0; i < exported->left_out.num; i++)
-        ms_print(out, "%s left out: %s\n", mark, exported->left_out.texts[i]);
+    ms_port_texts lines = ms_port_head(arena, plan, exported);
+    for (int i = 0; i < lines.num; i++)
+        ms_print(out, "%s %s\n", mark, lines.texts[i]);
 }
 
 void ms_port_write(FILE *out, ms_arena *arena, const ms_port_format *format,
@@ -505,7 +527,8 @@ ms_status ms_port_import(ms_ctx *cx, const ms_port_format *format, const char *t
                     .model = &out->model,
                     .settings = &out->settings,
                     .assumed = &out->assumed,
-                    .gpus = options->gpus};
+                    .gpus = options->gpus,
+                    .sequence_length = options->sequence_length};
     MS_TRY(ms_stack_load(cx, out->plan.stack, &port.stack));
     MS_TRY(format->read(&port, options->name, text, length));
     MS_TRY(take_rows(&port, 0, 1));
@@ -513,6 +536,11 @@ ms_status ms_port_import(ms_ctx *cx, const ms_port_format *format, const char *t
     MS_TRY(take_model(&port, out->plan.model));
     MS_TRY(take_rows(&port, 1, 4));
     MS_TRY(format->finish(&port));
+    if (options->sequence_length > 0 &&
+        options->sequence_length != out->plan.sequence_length)
+        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = options->name},
+                       "the file says sequences of %ld tokens, not %ld",
+                       out->plan.sequence_length, options->sequence_length);
     assume_rows(&port);
     return list_ignored(&port, &out->ignored);
 }

@@ -91,6 +91,7 @@ typedef struct ms_port_import_options {
     const char *model; /* name or path of the plan's model; NULL: the file's shapes say */
     const char *cluster, *stack; /* NULL: hgx-h100; the format's */
     long gpus;                   /* 0: as many as the file's launcher starts */
+    long sequence_length;        /* tokens; 0: the file says, or that of default plans */
 } ms_port_import_options;
 
 typedef struct ms_port_imported {

@@ -17,6 +17,7 @@ typedef struct ms_port {
     ms_port_texts *assumed;  /* import */
     bool moe;                /* the model has experts */
     long gpus;               /* import: given by the user; 0: the file says */
+    long sequence_length;    /* import: likewise */
 } ms_port;
 
 typedef struct ms_port_word {
@@ -84,7 +85,8 @@ struct ms_port_format {
     const char *until; /* version of the framework that has no such file; NULL: none */
 };
 
-extern const ms_port_format ms_port_megatron, ms_port_torchtitan, ms_port_nanotron;
+extern const ms_port_format ms_port_megatron, ms_port_torchtitan, ms_port_nanotron,
+    ms_port_deepspeed;
 
 /* ---- export ---- */
 
@@ -103,11 +105,17 @@ void ms_port_leave_out(ms_port *port, const char *format, ...)
 void ms_port_leave_choice(ms_port *port, ms_choice choice);
 /* Whether the framework's version is at least 0.MINOR. */
 bool ms_port_since(const ms_port *port, long minor);
+/* Nodes of the job, and the ranks on each. */
+long ms_port_nodes(const ms_plan *plan, const ms_port_export_options *options,
+                   long *per_node);
 /* Writes the command that starts a program, with `mark` before its lines. */
 void ms_port_write_launcher(FILE *out, const ms_plan *plan,
                             const ms_port_export_options *options, const char *mark,
                             const char *program);
-/* The comments of an exported file, a line each after `mark`: the plan, what is left out. */
+/* The comments of an exported file: the plan, what is left out. */
+ms_port_texts ms_port_head(ms_arena *arena, const ms_plan *plan,
+                           const ms_port_exported *exported);
+/* Writes them, a line each after `mark`. */
 void ms_port_write_head(FILE *out, ms_arena *arena, const char *mark, const ms_plan *plan,
                         const ms_port_exported *exported);
 

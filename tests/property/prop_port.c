@@ -225,7 +225,8 @@ static void import_back(const trip *t, const ms_plan *plan, const ms_model *mode
     ms_port_import_options options = {.name = "exported",
                                       .model = plan->model,
                                       .stack = t->stack_name,
-                                      .gpus = plan->gpus};
+                                      .gpus = plan->gpus,
+                                      .sequence_length = plan->sequence_length};
     ms_port_imported back;
     ms_status status = ms_port_import(cx, t->format, text, length, &options, &back);
     if (status != MS_OK)
@@ -364,6 +365,66 @@ static void nanotron_plans_return(void **state)
     make_trips(&t, TEST_CASES(500, 60));
 }
 
+/* DeepSpeed's file has no pipelines, and tensor or sequence parallelism, not both. */
+static void draw_deepspeed(ms_rng *rng, const ms_model *model, bool old, ms_plan *plan)
+{
+    static const ms_optimizer optimizers[] = {MS_OPTIMIZER_SGD, MS_OPTIMIZER_LION,
+                                              MS_OPTIMIZER_MUON};
+    (void)model;
+    (void)old;
+    bool both = plan->size[MS_CP] > 1 && plan->size[MS_TP] > 1;
+    plan->gpus /= plan->size[MS_PP] * (both ? plan->size[MS_TP] : 1);
+    plan->size[MS_PP] = plan->virtual_stages = 1;
+    plan->size[MS_TP] = both ? 1 : plan->size[MS_TP];
+    ms_plan_set_schedule(plan, MS_1F1B);
+    plan->num_stage_layers = 0;
+    plan->reshard_after_forward = true;
+    long sharers = plan->size[MS_DP_SHARD] * plan->size[MS_CP];
+    if (once_in(rng, 3))
+        plan->optimizer = optimizers[ms_rng_below(rng, 3)];
+    if (once_in(rng, 3))
+        plan->grad_dtype = (ms_storage)ms_rng_below(rng, MS_STORE_BF16 + 1);
+    if (once_in(rng, 3))
+        plan->comm_dtype = (ms_storage)ms_rng_below(rng, MS_STORE_BF16 + 1);
+    if (plan->compute == MS_BF16 && once_in(rng, 4))
+        plan->optimizer_dtype = MS_STORE_BF16;
+    if (once_in(rng, 4))
+        plan->bucket_bytes = 4e6 * (double)(1 + ms_rng_below(rng, 100));
+    if (plan->recompute == MS_RECOMPUTE_FULL) {
+        plan->partition_activations = once_in(rng, 4);
+        plan->offload_layer_inputs = once_in(rng, 4);
+    }
+    if (plan->zero > 0 && sharers > 1 && once_in(rng, 4))
+        plan->offload_optimizer = MS_HOST_UPDATE;
+    if (plan->zero == 3 && sharers > 1 && once_in(rng, 2)) {
+        plan->gather_bits = once_in(rng, 2) ? MS_QUANTISED_8 : MS_NOT_QUANTISED;
+        plan->reduce_bits = once_in(rng, 2) ? MS_QUANTISED_4 : MS_NOT_QUANTISED;
+        plan->reshard_ranks = sharers % 4 == 0 && once_in(rng, 2) ? 2 : 0;
+    }
+}
+
+/* DeepSpeed: replicas of shards are ZeRO-3's; otherwise they are plain data parallelism. */
+static void make_canonical_deepspeed(ms_plan *plan)
+{
+    if (plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
+        plan->zero = 0;
+    if (plan->zero == 0) {
+        plan->size[MS_DP_SHARD] *= plan->size[MS_DP_REPLICATE];
+        plan->size[MS_DP_REPLICATE] = 1;
+    }
+    plan->reshard_ranks = ms_plan_secondary_shards(plan);
+    plan->reshard_after_forward = true;
+    plan->cp_balance = MS_CP_HEAD_TAIL;
+}
+
+static void deepspeed_plans_return(void **state)
+{
+    (void)state;
+    trip t = open_trip("deepspeed", "deepspeed", make_canonical_deepspeed);
+    t.draw_more = draw_deepspeed;
+    make_trips(&t, TEST_CASES(500, 60));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +432,7 @@ int main(void)
         cmocka_unit_test(plans_of_old_versions_return),
         cmocka_unit_test(torchtitan_plans_return),
         cmocka_unit_test(nanotron_plans_return),
+        cmocka_unit_test(deepspeed_plans_return),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
