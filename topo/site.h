@@ -24,9 +24,9 @@ typedef struct ms_site_notes {
 
 typedef struct ms_site {
     ms_cluster cluster;
-    ms_site_notes found;   /* what the text says, in the units of data sheets */
-    ms_site_notes assumed; /* what it does not say, and where that is from */
-    ms_site_notes ignored; /* what no cluster has */
+    ms_site_notes found;   /* facts of the text, in the units of data sheets */
+    ms_site_notes assumed; /* facts that it lacks, and their origin */
+    ms_site_notes ignored; /* facts that no cluster has */
 } ms_site;
 
 /* Reads `length` bytes of a format (index in ms_site_format_names). Time and memory are

@@ -144,7 +144,7 @@ static ms_status set_links(ms_site_reader *r, const ms_site_node *node)
 
 /* ---- NICs ---- */
 
-/* What each GPU has of its nearest NICs. */
+/* The nearest NICs of each GPU, and how many GPUs have them. */
 typedef struct shares {
     int nearest[MS_SITE_MAX_DEVICES]; /* per GPU: ms_site_path of its nearest NICs */
     int users[MS_SITE_MAX_DEVICES];   /* per NIC: GPUs for which it is nearest */
