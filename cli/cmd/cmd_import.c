@@ -1,21 +1,25 @@
-/* meshsim import: a plan file from a launch script or a configuration of a framework. */
+/* meshsim import: a plan file from a launch script or a configuration of a framework, or a
+ * cluster file from what a tool says about a machine. */
 #include "base/csv.h"
 #include "base/paths.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
 #include "costmodel/port/port.h"
+#include "topo/site.h"
 
 #include <string.h>
 
 typedef struct import_options {
     const char *from, *model, *cluster, *stack;
     ms_opt_integer gpus, sequence;
+    ms_opt_quantity nic, nvlink;
 } import_options;
 
 static const ms_option import_table[] = {
     MS_OPT_TEXT(
         import_options, from, "--from", "NAME",
-        "framework that the file is of: megatron, torchtitan, nanotron, deepspeed "
+        "what the file is of: megatron, torchtitan, nanotron, deepspeed; a cluster: "
+        "nvidia-smi "
         "(required)"),
     MS_OPT_INTEGER(import_options, gpus, "--gpus", "N", 1, 16777216,
                    "number of GPUs (default: as many as the file's launcher starts)"),
@@ -24,17 +28,26 @@ static const ms_option import_table[] = {
     MS_OPT_TEXT(import_options, model, "--model", "NAME|FILE",
                 "model of the plan (default: the one whose shapes the file states)"),
     MS_OPT_TEXT(import_options, cluster, "--cluster", "NAME|FILE",
-                "cluster of the plan (default hgx-h100)"),
+                "cluster of the plan (default hgx-h100), or base of a cluster"),
     MS_OPT_TEXT(import_options, stack, "--stack", "NAME|FILE",
                 "stack of the plan (default: that of the format), such as megatron@0.12"),
+    MS_OPT_ROW(MS_OPTION_QUANTITY, import_options, nic, "--nic", .value = "RATE",
+               .unit = MS_UNIT_BYTES_PER_S, .above_low = true, .high = 1e12,
+               .help =
+                   "of a cluster: rate of a NIC, such as \"400 Gb/s\" (default: as the "
+                   "base's)"),
+    MS_OPT_ROW(MS_OPTION_QUANTITY, import_options, nvlink, "--nvlink", .value = "RATE",
+               .unit = MS_UNIT_BYTES_PER_S, .above_low = true, .high = 1e12,
+               .help = "of a cluster: rate of one NVLink each way, such as \"25 GB/s\" "
+                       "(default: all of a GPU as the base's)"),
     {0},
 };
 
-static void write_texts(ms_jout *json, const char *key, const ms_port_texts *texts)
+static void write_texts(ms_jout *json, const char *key, const char *const *texts, int num)
 {
     ms_jout_begin_array_field(json, key);
-    for (int i = 0; i < texts->num; i++)
-        ms_jout_text(json, texts->texts[i]);
+    for (int i = 0; i < num; i++)
+        ms_jout_text(json, texts[i]);
     ms_jout_end_array(json);
 }
 
@@ -44,15 +57,15 @@ static void write_json(ms_jout *json, const ms_port_imported *imported)
     ms_jout_text_field(json, "schema", "meshsim.import/1");
     ms_jout_key(json, "plan");
     ms_plan_write_json(json, &imported->plan);
-    write_texts(json, "ignored", &imported->ignored);
-    write_texts(json, "assumed", &imported->assumed);
+    write_texts(json, "ignored", imported->ignored.texts, imported->ignored.num);
+    write_texts(json, "assumed", imported->assumed.texts, imported->assumed.num);
     ms_jout_end_object(json);
 }
 
-static void note_texts(ms_ctx *cx, const char *what, const ms_port_texts *texts)
+static void note_texts(ms_ctx *cx, const char *what, const char *const *texts, int num)
 {
-    for (int i = 0; i < texts->num; i++)
-        ms_note(cx, "%s: %s", what, texts->texts[i]);
+    for (int i = 0; i < num; i++)
+        ms_note(cx, "%s: %s", what, texts[i]);
 }
 
 /* MS_EINPUT: the plan is not legal for its model. Notes a rule of the framework that it
@@ -86,8 +99,8 @@ static ms_status import_file(ms_ctx *cx, const ms_args *args,
     MS_TRY(ms_port_find_model(cx, format, options, &imported, &model));
     MS_TRY(check(cx, options->name, &imported.plan, model));
     if (!args->common.json) {
-        note_texts(cx, "ignored", &imported.ignored);
-        note_texts(cx, "assumed", &imported.assumed);
+        note_texts(cx, "ignored", imported.ignored.texts, imported.ignored.num);
+        note_texts(cx, "assumed", imported.assumed.texts, imported.assumed.num);
     }
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
@@ -95,6 +108,62 @@ static ms_status import_file(ms_ctx *cx, const ms_args *args,
         write_json(&out.json, &imported);
     else
         ms_plan_write_json(&out.json, &imported.plan);
+    return ms_output_close(cx, &out, MS_OK);
+}
+
+static void write_site_json(ms_jout *json, const ms_site *site)
+{
+    ms_jout_begin_object(json);
+    ms_jout_text_field(json, "schema", "meshsim.import/1");
+    ms_jout_key(json, "cluster");
+    ms_cluster_write_file(json, &site->cluster);
+    write_texts(json, "found", site->found.texts, site->found.num);
+    write_texts(json, "ignored", site->ignored.texts, site->ignored.num);
+    write_texts(json, "assumed", site->assumed.texts, site->assumed.num);
+    ms_jout_end_object(json);
+}
+
+/* MS_EINPUT: an option of plans is given, or no base. */
+static ms_status check_site_options(ms_ctx *cx, const import_options *options)
+{
+    const char *given = options->model != NULL   ? "--model"
+                        : options->stack != NULL ? "--stack"
+                        : options->gpus.given    ? "--gpus"
+                                                 : NULL;
+    if (given != NULL)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "%s is of plans, but --from %s is a cluster", given,
+                       options->from);
+    if (options->cluster != NULL)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "--cluster is missing: the file does not say the devices and their rates");
+    return ms_hint(cx, "name the most similar cluster: --cluster hgx-h100");
+}
+
+static ms_status import_site(ms_ctx *cx, const ms_args *args, int format,
+                             const char *path, const import_options *options)
+{
+    ms_csv text;
+    ms_site site;
+    ms_site_options how = {.name = strcmp(path, "-") == 0 ? "standard input" : path,
+                           .nic_bytes_per_s = options->nic.value,
+                           .nvlink_bytes_per_s = options->nvlink.value};
+    MS_TRY(check_site_options(cx, options));
+    MS_TRY(ms_cluster_load(cx, options->cluster, &how.base));
+    MS_TRY(ms_csv_load(cx, path, &text));
+    MS_TRY(ms_site_read(cx, format, text.text, text.length, &how, &site));
+    if (!args->common.json) {
+        note_texts(cx, "found", site.found.texts, site.found.num);
+        note_texts(cx, "ignored", site.ignored.texts, site.ignored.num);
+        note_texts(cx, "assumed", site.assumed.texts, site.assumed.num);
+    }
+    ms_output out;
+    MS_TRY(ms_output_open(cx, args->common.output, &out));
+    if (args->common.json)
+        write_site_json(&out.json, &site);
+    else
+        ms_cluster_write_file(&out.json, &site.cluster);
     return ms_output_close(cx, &out, MS_OK);
 }
 
@@ -113,11 +182,19 @@ ms_status ms_cmd_import(ms_ctx *cx, ms_args *args)
     }
     if (options.from == NULL) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--from is missing");
-        return ms_hint(cx, "formats: %s", names);
+        return ms_hint(cx, "formats: %s; of clusters: %s", names,
+                       ms_choice_text(cx->arena, ms_site_format_names, ", "));
     }
-    MS_TRY(ms_port_format_find(cx, options.from, &format));
     const char *path = args->words.words[0];
     MS_TRY(ms_output_check_differ(cx, path, args->common.output));
+    int site_format = ms_choice_find(options.from, ms_site_format_names);
+    if (site_format >= 0)
+        return import_site(cx, args, site_format, path, &options);
+    if (options.nic.given || options.nvlink.given)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "%s is of clusters, but --from %s is a plan",
+                       options.nic.given ? "--nic" : "--nvlink", options.from);
+    MS_TRY(ms_port_format_find(cx, options.from, &format));
     ms_port_import_options how = {
         .name = strcmp(path, "-") == 0 ? "standard input" : path,
         .model = options.model,

@@ -1,0 +1,114 @@
+#include "topo/site.h"
+
+#include "tests/test.h"
+
+static ms_status read_text(ms_ctx *cx, const char *base, const char *text, double nvlink,
+                           ms_site *out)
+{
+    ms_site_options options = {.name = "topo", .nvlink_bytes_per_s = nvlink};
+    ASSERT_OK(ms_cluster_load(cx, base, &options.base), cx);
+    return ms_site_read(cx, 0, text, strlen(text), &options, out);
+}
+
+/* The text of a cluster as a file, or in base units. */
+static const char *text_of(ms_ctx *cx, const ms_cluster *cluster, bool as_file)
+{
+    char *text;
+    size_t length;
+    FILE *file = open_memstream(&text, &length);
+    assert_non_null(file);
+    ms_jout out = ms_jout_open(file);
+    if (as_file)
+        ms_cluster_write_file(&out, cluster);
+    else
+        ms_cluster_write_json(&out, cluster);
+    ms_jout_close(&out);
+    fclose(file);
+    const char *copy = ms_arena_strdup(cx->arena, text);
+    free(text);
+    return copy;
+}
+
+static void written_clusters_read_back_equal(void **state)
+{
+    (void)state;
+    const char *const *names;
+    int num, compared = 0;
+    ms_ctx *cx = test_cx();
+    ASSERT_OK(ms_cluster_names(cx, &names, &num), cx);
+    for (int i = 0; i < num; i++) {
+        const ms_cluster *cluster;
+        ms_cluster again;
+        ms_jdoc *doc;
+        ms_jval root;
+        ASSERT_OK(ms_cluster_load(cx, names[i], &cluster), cx);
+        if (cluster->num_kinds > 0 || cluster->levels[0].topology == MS_TORUS)
+            continue;
+        const char *text = text_of(cx, cluster, true);
+        ASSERT_OK(ms_json_parse(cx, names[i], text, strlen(text), &doc, &root), cx);
+        ASSERT_OK(ms_cluster_read(cx, root, &again), cx);
+        ASSERT_TEXT(text_of(cx, &again, false), text_of(cx, cluster, false));
+        ms_json_close(doc);
+        compared++;
+    }
+    assert_true(compared > 50);
+}
+
+/* Two GPUs of 18 links at 25 GB/s, which share a NIC of 400 Gb/s; 32 nodes a leaf. */
+static void a_smaller_node_keeps_the_nodes_of_domains(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_site site;
+    ASSERT_OK(read_text(cx, "hgx-h100",
+                        "\tGPU0\tGPU1\tmlx5_0\tCPU Affinity\n"
+                        "GPU0\t X \tNV18\tPXB\t0-9\n"
+                        "GPU1\tNV18\t X \tPXB\t0-9\n"
+                        "mlx5_0\tPXB\tPXB\t X \t\n",
+                        25e9, &site),
+              cx);
+    const ms_cluster *c = &site.cluster;
+    ASSERT_INT(c->gpus_per_node, 2);
+    ASSERT_INT(c->levels[0].gpus_per_domain, 2);
+    ASSERT_NEAR(c->levels[0].bandwidth_bytes_per_s, 450e9, 0);
+    ASSERT_INT(c->levels[1].gpus_per_domain, 64);
+    ASSERT_INT(c->levels[1].rails, 1);
+    ASSERT_NEAR(c->levels[1].nics_per_gpu, 0.5, 0);
+    ASSERT_NEAR(c->levels[2].bandwidth_bytes_per_s, 25e9, 1e-12);
+}
+
+static void wrong_matrices_are_refused_at_their_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+        int line, column;
+    } cases[] = {
+        {"GPU0 GPU1\nGPU0 X NV4\nGPU1 NV2 X\n", "GPU1 to GPU0 is unlike GPU0 to GPU1", 3,
+         6},
+        {"GPU0 GPU1\nGPU0 X NV4\n", "the row of GPU1 is missing", 2, 1},
+        {"GPU0 GPU1\nGPU0 X\n", "GPU0 has 1 cells, must have 2", 2, 6},
+        {"GPU0 GPU1\nGPU0 NV4 NV4\n",
+         "X stands where a device meets itself, and only there", 2, 6},
+        {"GPU0 GPU0\n", "a device stands twice", 1, 6},
+        {"NIC0 GPU0\n", "no line of titles \"GPU0 GPU1 ...\" was found", 1, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_ctx *cx = test_cx();
+        ms_site site;
+        ASSERT_INT(read_text(cx, "hgx-h100", cases[i].text, 0.0, &site), MS_EINPUT);
+        ASSERT_TEXT(cx->first->message, cases[i].message);
+        ASSERT_INT(cx->first->loc.line, cases[i].line);
+        ASSERT_INT(cx->first->loc.column, cases[i].column);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(written_clusters_read_back_equal),
+        cmocka_unit_test(a_smaller_node_keeps_the_nodes_of_domains),
+        cmocka_unit_test(wrong_matrices_are_refused_at_their_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
