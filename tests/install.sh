@@ -53,6 +53,17 @@ bash -n "$root/share/bash-completion/completions/meshsim" || fail "bash completi
 words=$(PATH=$root/bin:$PATH bash -c '. "$1"; COMP_WORDS=(meshsim search --objective ""); COMP_CWORD=3; _meshsim; echo "${COMPREPLY[*]}"' \
     - "$root/share/bash-completion/completions/meshsim")
 [[ $words == *goodput* ]] || fail "completion of --objective offers \"$words\""
+if command -v zsh >/dev/null; then # the function runs, and what it hands to zsh's own parser of options has the words
+    words=$(zsh -f -c '_arguments() { print -rl -- "$@" }; words=(meshsim search ""); CURRENT=3; . "$1"' - \
+        "$root/share/zsh/site-functions/_meshsim" | grep '^--objective\[')
+    [[ $words == *" goodput)" ]] || fail "zsh's completion of --objective has \"$words\""
+fi
+if command -v fish >/dev/null; then
+    words=$(HOME=$scratch fish --no-config -c 'source $argv[1]; complete -C "meshsim search --objective "' \
+        "$root/share/fish/vendor_completions.d/meshsim.fish")
+    [[ $words == *goodput* ]] || fail "fish's completion of --objective offers \"$words\""
+fi
+[ -e "$root/share/meshsim/schemas/search-1.json" ] || fail "no schemas"
 
 cd "$OLDPWD"
 mkdir -p "$scratch/staged" && mv "$root" "$scratch/staged/usr"

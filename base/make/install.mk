@@ -33,7 +33,7 @@ put = install -D -m 644
 install: $(install_parts) ## into PREFIX (/usr/local), DESTDIR honoured: program, data, library, manual pages, completion, examples
 	install -D -m 755 build/opt/meshsim $(at)/bin/meshsim
 	install -d $(at)/share/meshsim $(at)/share/man/man1 $(at)/share/man/man3
-	cp -r configs $(at)/share/meshsim/
+	cp -r configs docs/schemas $(at)/share/meshsim/
 	@for f in plots/*.gp; do $(put) "$$f" $(at)/share/meshsim/"$$f" || exit 1; done
 	$(put) api/meshsim.h $(at)/include/meshsim.h
 	install -D -m 755 build/opt/$(SONAME) $(at)/lib/$(SONAME)

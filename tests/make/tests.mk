@@ -32,7 +32,7 @@ install_test := $(if $(SAN),,$(call tests_of,tests/install.sh tests/python.sh))
 
 .PHONY: check soak golden-update
 check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(ptxas_files) $(cubins) $(PROGRAM) $(if $(install_test),$(install_parts)) ## unit, property, oracle, exec, golden and fuzz-corpus tests; SAN=, T=, UPDATE=1
-	@B=$B T='$T' UPDATE='$(UPDATE)' CC='$(CC)' NVCC='$(NVCC)' PTXAS='$(ptxas_files)' CUBINS='$(cubins)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(call tests_of,tests/golden/*.test tests/run_framework_cases.sh tests/json_docs.sh tests/search_work.sh tests/search_interrupt.sh tests/final_weights.sh tests/report_pages.sh) $(install_test) $(record_test)
+	@B=$B T='$T' UPDATE='$(UPDATE)' CC='$(CC)' NVCC='$(NVCC)' PTXAS='$(ptxas_files)' CUBINS='$(cubins)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(call tests_of,tests/golden/*.test tests/run_framework_cases.sh tests/json_docs.sh tests/schemas.sh tests/search_work.sh tests/search_interrupt.sh tests/final_weights.sh tests/report_pages.sh) $(install_test) $(record_test)
 
 soak: $(call bin,$(SOAK_SRCS)) $(PROGRAM) ## long tests: tests/soak
 	@B=$B T='$T' SUMMARY=$B/soak.summary LIMIT_S=7200 tests/run_tests.sh $(call bin,$(SOAK_SRCS))
