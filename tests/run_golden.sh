@@ -29,7 +29,7 @@ folder=.
 [ -z "$files" ] || { folder=$scratch/work; mkdir "$folder"; }
 program=$(realpath "$MESHSIM")
 run_case() {
-    cd "$folder" && exec timeout 120 env -u COLUMNS -u MESHSIM_DEBUG -u MESHSIM_CONFIGS NO_COLOR=1 LC_ALL=C $environment "$program" "$@" \
+    cd "$folder" && exec timeout 300 env -u COLUMNS -u MESHSIM_DEBUG -u MESHSIM_CONFIGS NO_COLOR=1 LC_ALL=C $environment "$program" "$@" \
         2>"$scratch/got.err" </dev/null
 }
 if [ "$reader" = none ]; then

@@ -126,10 +126,11 @@ static void write_site_json(ms_jout *json, const ms_site *site)
 /* MS_EINPUT: an option of plans is given, or no base. */
 static ms_status check_site_options(ms_ctx *cx, const import_options *options)
 {
-    const char *given = options->model != NULL   ? "--model"
-                        : options->stack != NULL ? "--stack"
-                        : options->gpus.given    ? "--gpus"
-                                                 : NULL;
+    const char *given = options->model != NULL    ? "--model"
+                        : options->stack != NULL  ? "--stack"
+                        : options->gpus.given     ? "--gpus"
+                        : options->sequence.given ? "--seq"
+                                                  : NULL;
     if (given != NULL)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "%s is of plans, but --from %s is a cluster", given,

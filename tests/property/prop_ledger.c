@@ -26,7 +26,7 @@
 
 #include <stdlib.h>
 
-#define NUM_CASES TEST_CASES(120, 40)
+#define NUM_CASES TEST_CASES(60, 20)
 /* few cases: CUDA kernels are emulated on the host, which is slow */
 #define NUM_BF16_CASES TEST_CASES(6, 2)
 #define MOST_SHARDS    16

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define NUM_CASES TEST_CASES(60, 20)
+#define NUM_CASES TEST_CASES(24, 10)
 #define NUM_STEPS 3
 
 /* ---- memory without numbers ---- */

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#define NUM_PLANS TEST_CASES(60, 10) /* random plans of each optimizer */
+#define NUM_PLANS TEST_CASES(16, 6) /* random plans of each optimizer */
 
 /* Whether some gradients are 0 but for rounding, to which Lion and Adafactor give the size
  * of any other: of key biases, which softmax does not see. */

@@ -102,7 +102,7 @@ static void missing_algorithms_are_found_before_measuring(void **state)
     ms_cuda_backend backend = ms_test_cuda_backend(MS_CUDA_BY_NCCL);
     ms_measure how = how_of(&backend.table, MS_REAL_BF16, 1);
     how.kernels = true;
-    how.most_shapes = 3;
+    how.most_shapes = 1;
     how.attention = MS_RUN_ATTENTION_CUDNN;
     how.attention_use = &use;
     ASSERT_OK(
@@ -112,7 +112,7 @@ static void missing_algorithms_are_found_before_measuring(void **state)
     long num_gemms = 0;
     for (int i = 0; i < samples.num; i++)
         num_gemms += samples.items[i].kind == MS_SAMPLE_GEMM;
-    assert_true(num_gemms >= 3);
+    assert_true(num_gemms >= 1);
     assert_true(ms_cuda_gemm_choices_num_new(how.gemm_choices) >= num_gemms);
     ms_cuda_gemm_choices_close(how.gemm_choices);
     /* the fake device has no cuDNN: own kernels are measured, and known to be */
