@@ -45,12 +45,13 @@ bool ms_site_next_line(ms_site_lines *lines, const char **line, size_t *length)
 static ms_status check_base(const ms_site_reader *r)
 {
     const ms_cluster *base = r->options->base;
-    if (base->num_kinds > 0)
+    if (base->num_kinds > 0) {
         return ms_fail(
             r->cx, MS_EINPUT, MS_NOWHERE,
             "cluster \"%s\" has several kinds of devices or slow nodes, a base "
             "must have one",
             base->name);
+    }
     if (base->levels[0].topology == MS_TORUS)
         return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
                        "cluster \"%s\" is a torus, a base must have nodes and switches",

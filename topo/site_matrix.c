@@ -39,7 +39,7 @@ static size_t escape_length(const char *text, size_t length)
 }
 
 /* Splits the next line at blanks and tabs, without escapes; at most `most` cells, the rest
- * of the line is skipped. Returns -1 at the end of the text. */
+ * of the line is skipped. Cells that it lacks are empty. Returns -1 at the end of the text. */
 static int next_cells(matrix *m, cell *cells, int most)
 {
     const char *line;
@@ -47,6 +47,8 @@ static int next_cells(matrix *m, cell *cells, int most)
     int num = 0;
     if (!ms_site_next_line(&m->lines, &line, &length))
         return -1;
+    for (int i = 0; i < most; i++)
+        cells[i] = (cell){"", 1};
     for (size_t i = 0; i < length && num < most;) {
         char word[64];
         size_t used = 0, start = i, skipped = escape_length(line + i, length - i);
@@ -119,12 +121,13 @@ static ms_status read_value(matrix *m, const cell *c, int row, int column)
     }
     char *end = NULL;
     long links = strncmp(c->text, "NV", 2) == 0 ? strtol(c->text + 2, &end, 10) : 0;
-    if (links < 1 || links > 1000 || *end != '\0')
+    if (links < 1 || links > 1000 || *end != '\0') {
         return fail(m, c->column,
                     ms_arena_printf(m->r->cx->arena,
                                     "\"%s\" is no connection: NV and a number, PIX, PXB, "
                                     "PHB, NODE, SYS, or X",
                                     c->text));
+    }
     *value = (int)links;
     return MS_OK;
 }
@@ -148,11 +151,12 @@ static ms_status read_row(matrix *m, const cell *cells, int num, int row)
     m->has_row[row] = true;
     for (int i = 0; i < m->num; i++) {
         MS_TRY(read_value(m, &cells[i + 1], row, i));
-        if (m->has_row[i] && m->values[row * m->num + i] != m->values[i * m->num + row])
+        if (m->has_row[i] && m->values[row * m->num + i] != m->values[i * m->num + row]) {
             return fail(m, cells[i + 1].column,
                         ms_arena_printf(m->r->cx->arena, "%s to %s is unlike %s to %s",
                                         m->names[row], m->names[i], m->names[i],
                                         m->names[row]));
+        }
     }
     return MS_OK;
 }
@@ -178,11 +182,12 @@ static ms_status read_rows(matrix *m)
                 names[row] = cells[1].text;
         }
     }
-    for (int i = 0; i < m->num; i++)
+    for (int i = 0; i < m->num; i++) {
         if (!m->has_row[i])
             return fail(m, 1,
                         ms_arena_printf(m->r->cx->arena, "the row of %s is missing",
                                         m->names[i]));
+    }
     memcpy(m->names, names, sizeof names);
     return MS_OK;
 }
@@ -191,7 +196,7 @@ static ms_status apply(const matrix *m)
 {
     ms_site_node node;
     ms_site_node_open(m->r->cx->arena, m->num_gpus, m->num - m->num_gpus, &node);
-    for (int i = 0; i < m->num_gpus; i++)
+    for (int i = 0; i < m->num_gpus; i++) {
         for (int j = 0; j < m->num; j++) {
             int value = m->values[i * m->num + j];
             if (j < m->num_gpus)
@@ -200,6 +205,7 @@ static ms_status apply(const matrix *m)
                 node.paths[i * node.num_nics + j - m->num_gpus] =
                     value < 0 ? -value : MS_PATH_PIX;
         }
+    }
     for (int n = 0; n < node.num_nics; n++)
         node.nics[n] = m->names[m->num_gpus + n];
     return ms_site_node_apply(m->r, &node);

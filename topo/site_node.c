@@ -51,7 +51,7 @@ static int count_linked(const ms_site_node *node, int *least, int *most)
 {
     int num = 0;
     *least = *most = 0;
-    for (int i = 0; i < node->num_gpus; i++)
+    for (int i = 0; i < node->num_gpus; i++) {
         for (int j = 0; j < i; j++) {
             int links = node->links[i * node->num_gpus + j];
             if (links == 0)
@@ -60,6 +60,7 @@ static int count_linked(const ms_site_node *node, int *least, int *most)
             *most = links > *most ? links : *most;
             num++;
         }
+    }
     return num;
 }
 
@@ -187,12 +188,13 @@ static void note_nic(ms_site_reader *r, const ms_site_node *node, const shares *
 {
     const char *gpus = "";
     int path = 0;
-    for (int g = 0; g < node->num_gpus; g++)
+    for (int g = 0; g < node->num_gpus; g++) {
         if (is_nearest(node, s, g, nic)) {
             gpus = ms_arena_printf(r->cx->arena, "%s%sGPU%d", gpus,
                                    gpus[0] == '\0' ? "" : ", ", g);
             path = s->nearest[g];
         }
+    }
     double rate = nic_rate(r, node, nic), share = rate / s->users[nic];
     if (s->users[nic] == 0)
         ms_site_note(r, &r->out->ignored, "NIC %s: another is nearer to each GPU",
@@ -200,11 +202,12 @@ static void note_nic(ms_site_reader *r, const ms_site_node *node, const shares *
     else if (s->users[nic] == 1)
         ms_site_note(r, &r->out->found, "%s has NIC %s (%s): %g Gb/s, or %g GB/s", gpus,
                      node->nics[nic], ms_site_path_names[path], rate * 8e-9, rate * 1e-9);
-    else
+    else {
         ms_site_note(r, &r->out->found,
                      "%s share NIC %s (%s): %g of its %g Gb/s each, or %g GB/s", gpus,
                      node->nics[nic], ms_site_path_names[path], share * 8e-9, rate * 8e-9,
                      share * 1e-9);
+    }
 }
 
 /* The NICs and the rate that the GPU with the least of them has. */
@@ -214,11 +217,12 @@ static void least_share(const ms_site_reader *r, const ms_site_node *node,
     *nics = *rate = INFINITY;
     for (int g = 0; g < node->num_gpus; g++) {
         double own_nics = 0.0, own_rate = 0.0;
-        for (int n = 0; n < node->num_nics; n++)
+        for (int n = 0; n < node->num_nics; n++) {
             if (is_nearest(node, s, g, n)) {
                 own_nics += 1.0 / s->users[n];
                 own_rate += nic_rate(r, node, n) / s->users[n];
             }
+        }
         *nics = fmin(*nics, own_nics);
         *rate = fmin(*rate, own_rate);
     }
