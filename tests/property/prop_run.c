@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#define NUM_PLANS TEST_CASES(48, 16) /* random plans in each of fp64 and fp32 */
+#define NUM_PLANS TEST_CASES(48, 24) /* random plans in each of fp64 and fp32 */
 
 static void random_plans_equal_one_rank_in_fp64(void **state)
 {
