@@ -23,6 +23,8 @@ CLANG  ?= clang
 AR     ?= ar
 MPICC  ?= mpicc
 PREFIX ?= /usr/local
+# where a program or library that was not installed looks for configs and plots
+SOURCE_DIR ?= $(CURDIR)
 SAN    ?=
 T      ?=
 UPDATE ?=
@@ -79,7 +81,7 @@ endif
 
 # Rules below have prerequisites that need the stem.
 .SECONDEXPANSION:
-include base/make/library.mk base/make/install.mk base/make/static.mk tests/make/tests.mk tests/make/documents.mk tests/make/lint.mk
+include base/make/library.mk base/make/install.mk base/make/deb.mk base/make/static.mk tests/make/tests.mk tests/make/documents.mk tests/make/lint.mk
 
 # ---- the rest
 

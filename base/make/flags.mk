@@ -36,12 +36,14 @@ features := $(if $(filter yes,$(use_mpi)),$(if $(wildcard exec/backends/mpi.c),-
 have = -DMS_HAVE_$(1)=$(if $(filter yes,$(2)),1,0)
 info_flags := $(call have,CUDA,$(use_cuda)) $(call have,NCCL,$(if $(filter yes,$(use_cuda)),$(found_nccl))) \
     $(call have,CUDNN,$(use_cudnn)) $(call have,MPI,$(use_mpi)) $(call have,BLAS,$(use_blas)) $(call have,GNUPLOT,$(found_gnuplot))
+# where the program finds CUDA's libraries that the loader does not know
+CUDA_RPATH ?= $(CUDA_HOME:%=%/lib64)
 mpi_used := $(findstring MS_WITH_MPI,$(features))
 mpi_dirs := $(if $(mpi_used),$(shell $(MPICC) --showme:incdirs 2>/dev/null))
 LINK     := $(if $(mpi_used),OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC),$(CC))
 # OpenBLAS before gslcblas: both define cblas_*, the first one wins.
 # The CUDA run time is in the program; cuBLASLt, cuDNN and NCCL are opened when they are needed, where the build found them or where the machine has them.
-LIBS     := $(if $(filter yes,$(use_cuda)),-L$(CUDA_HOME)/lib64 -lcudart_static -Wl$(comma)-rpath$(comma)$(CUDA_HOME)/lib64 -ldl -lrt -lstdc++) \
+LIBS     := $(if $(filter yes,$(use_cuda)),-L$(CUDA_HOME)/lib64 -lcudart_static $(CUDA_RPATH:%=-Wl$(comma)-rpath$(comma)%) -ldl -lrt -lstdc++) \
     $(if $(filter yes,$(use_blas)),$(or $(shell pkg-config --libs openblas 2>/dev/null),-lopenblas)) \
     -lcjson -lyaml -lgsl -lgslcblas -lm -lpthread
 # `make static`: all but the C library. $(call archive,NAME) is empty where there is none; Debian's cJSON comes without.

@@ -20,10 +20,12 @@ $(PAGES)/complete: build/opt/meshsim api/meshsim.h base/version.h $(wildcard bas
 	rm $(@D)/*.json
 	@touch $@
 
+LIBDIR ?= $(PREFIX)/lib
 at = $(DESTDIR)$(PREFIX)
+lib_at = $(DESTDIR)$(LIBDIR)
 # folders that hold nothing but what is installed, and single files
 installed_folders = $(at)/share/meshsim $(at)/share/doc/meshsim
-installed_files = $(at)/bin/meshsim $(at)/include/meshsim.h $(addprefix $(at)/lib/,$(SONAME) libmeshsim.so libmeshsim.a pkgconfig/meshsim.pc) \
+installed_files = $(at)/bin/meshsim $(at)/include/meshsim.h $(addprefix $(lib_at)/,$(SONAME) libmeshsim.so libmeshsim.a pkgconfig/meshsim.pc) \
     $(at)/share/man/man1/meshsim.1 $(commands:%=$(at)/share/man/man1/meshsim-%.1) $(at)/share/man/man3/meshsim.3 $(at)/share/man/man3/meshsim_*.3 \
     $(at)/share/bash-completion/completions/meshsim $(at)/share/zsh/site-functions/_meshsim $(at)/share/fish/vendor_completions.d/meshsim.fish
 install_parts := build/opt/meshsim build/opt/$(SONAME) build/opt/api/libmeshsim.a $(PAGES)/complete
@@ -36,11 +38,11 @@ install: $(install_parts) ## into PREFIX (/usr/local), DESTDIR honoured: program
 	cp -r configs docs/schemas $(at)/share/meshsim/
 	@for f in plots/*.gp; do $(put) "$$f" $(at)/share/meshsim/"$$f" || exit 1; done
 	$(put) api/meshsim.h $(at)/include/meshsim.h
-	install -D -m 755 build/opt/$(SONAME) $(at)/lib/$(SONAME)
-	ln -sf $(SONAME) $(at)/lib/libmeshsim.so
-	$(put) build/opt/api/libmeshsim.a $(at)/lib/libmeshsim.a
-	install -d $(at)/lib/pkgconfig
-	sed 's/@VERSION@/$(VERSION)/' api/meshsim.pc.in >$(at)/lib/pkgconfig/meshsim.pc
+	install -D -m 755 build/opt/$(SONAME) $(lib_at)/$(SONAME)
+	ln -sf $(SONAME) $(lib_at)/libmeshsim.so
+	$(put) build/opt/api/libmeshsim.a $(lib_at)/libmeshsim.a
+	install -d $(lib_at)/pkgconfig
+	sed 's/@VERSION@/$(VERSION)/' api/meshsim.pc.in >$(lib_at)/pkgconfig/meshsim.pc
 	install -m 644 $(PAGES)/man1/* $(at)/share/man/man1/
 	install -m 644 $(PAGES)/man3/* $(at)/share/man/man3/
 	$(put) $(PAGES)/meshsim.bash $(at)/share/bash-completion/completions/meshsim

@@ -6,7 +6,7 @@ pic := $B/pic
 pic_objs := $(patsubst %.c,$(pic)/%.o,$(LIB_SRCS) $(API_SRCS))
 API_LIBS := -lcjson -lyaml -lgsl -lgslcblas -lm -lpthread
 
-$(pic)/base/paths.o: CPPFLAGS += -DMS_SOURCE_DIR='"$(CURDIR)"'
+$(pic)/base/paths.o: CPPFLAGS += -DMS_SOURCE_DIR='"$(SOURCE_DIR)"'
 $(pic)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call run,CC,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@

@@ -65,7 +65,7 @@ $B/%.cpp.emulated.o: %.cpp
 	@mkdir -p $(@D)
 	$(call run,CXX,$@)$(emulate)
 
-$B/base/paths.o: CPPFLAGS += -DMS_SOURCE_DIR='"$(CURDIR)"'
+$B/base/paths.o: CPPFLAGS += -DMS_SOURCE_DIR='"$(SOURCE_DIR)"'
 $B/tests/%.o: CPPFLAGS += -DMS_SOURCE_DIR='"$(CURDIR)"'
 $B/cli/cmd/cmd_info.o: CPPFLAGS += $(info_flags)
 $B/cli/cmd/cmd_info.o: $B/features
