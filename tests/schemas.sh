@@ -20,6 +20,7 @@ result help search
 result predict --model 8b --gpus 64 --zero 3 --advise
 result search --model llama-15m --gpus 2 --global-batch 8 --why tp=2
 result calibrate --from tests/data/collectives_cited.csv
+"$B/meshsim" search --model 8b --gpus 64 --json-lines --quiet 2>&1 >/dev/null | tail -1 >"$scratch/progress.json"
 "$python" tests/schemas.py docs/schemas tests/golden/*/*.test "$scratch"/*.json
 sed '2s/^/  "surplus": 1,\n/' "$scratch/1.json" >"$scratch/surplus.json"
 if "$python" tests/schemas.py docs/schemas "$scratch/surplus.json" >"$scratch/said"; then

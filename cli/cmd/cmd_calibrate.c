@@ -8,6 +8,7 @@
 #include "cli/options/interrupt.h"
 #include "cli/options/kernel_options.h"
 #include "cli/options/output.h"
+#include "cli/options/progress.h"
 #include "cli/options/tables.h"
 #include "cli/report/report.h"
 #include "cli/report/run_report.h"
@@ -17,6 +18,7 @@
 #include "exec/measure/measure.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -295,7 +297,8 @@ static ms_status set_up(request *r)
 
 static void show_progress(const request *r, int launch)
 {
-    if (!r->args->common.quiet && isatty(STDERR_FILENO))
+    const ms_progress now = {"launches", launch, r->input.num_launches, NAN, NAN};
+    if (ms_progress_is_shown(r->args) && !ms_progress_write(r->args, &now))
         fprintf(stderr, "launch %d of %d, %.0f s\n", launch + 1, r->input.num_launches,
                 ms_clock_s() - r->start_s);
 }

@@ -9,6 +9,7 @@
 #include "cli/options/interrupt.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_command.h"
+#include "cli/options/progress.h"
 #include "cli/options/run_memory.h"
 #include "cli/report/run_report.h"
 #include "costmodel/plan/stack_choices.h"
@@ -56,7 +57,7 @@ typedef struct request {
 static bool is_watched(const request *r)
 {
     return ms_launch_is_own() ? ms_launch_shows_progress()
-                              : r->cx->verbosity >= 0 && isatty(STDERR_FILENO);
+                              : ms_progress_is_shown(r->args);
 }
 
 static void show_progress(void *state, const ms_run_position *at)
@@ -67,8 +68,15 @@ static void show_progress(void *state, const ms_run_position *at)
         return;
     r->progress_s = now;
     bool is_done = at->num_actions_done == at->num_actions;
+    bool has_loss = is_done && r->choice.backend->has_values;
+    const ms_progress done = {
+        "steps",
+        (double)at->step + (double)at->num_actions_done / (double)at->num_actions,
+        (double)r->how.num_steps, NAN, has_loss ? at->loss : (double)NAN};
+    if (ms_progress_write(r->args, &done))
+        return;
     fprintf(stderr, "%sstep %ld of %ld: ", r->what, at->step + 1, r->how.num_steps);
-    if (is_done && r->choice.backend->has_values)
+    if (has_loss)
         fprintf(stderr, "loss %.6f\n", at->loss);
     else
         fprintf(stderr, "%d of %d actions\n", at->num_actions_done, at->num_actions);

@@ -3,6 +3,7 @@
 #include "cli/cmd/search_outputs.h"
 #include "cli/options/commands.h"
 #include "cli/options/plan_command.h"
+#include "cli/options/progress.h"
 #include "cli/report/campaign_report.h"
 #include "cli/report/objective_report.h"
 #include "cli/report/report.h"
@@ -10,7 +11,6 @@
 #include "sim/request/search_answer.h"
 
 #include <math.h>
-#include <unistd.h>
 
 typedef struct caller {
     ms_ctx *cx;
@@ -64,7 +64,10 @@ static void print_one(FILE *out, ms_arena *arena, const ms_search_answer *answer
 /* Progress in a line of the terminal, cleared at the end. */
 static void show_progress(void *payload, const ms_search_progress *p)
 {
-    (void)payload;
+    const caller *c = payload;
+    const ms_progress now = {"search", p->done_frac, 1.0, p->best_step_s, NAN};
+    if (ms_progress_write(c->args, &now))
+        return;
     fputs("\r\033[K", stderr);
     if (p->done_frac < 1.0) {
         fprintf(stderr, "%.0f %% of the search done", 100.0 * p->done_frac);
@@ -118,7 +121,7 @@ ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
         return MS_OK;
     caller c = {.cx = cx, .args = args};
     ms_search_listener listener = {.ready = open_outputs, .payload = &c};
-    if (cx->verbosity >= 0 && isatty(STDERR_FILENO))
+    if (ms_progress_is_shown(args))
         listener.progress = show_progress;
     ms_search_answer answer;
     ms_status status = ms_search_ask(cx, &inputs, &listener, &answer);

@@ -3,14 +3,15 @@
 
 #include "cli/options/interrupt.h"
 #include "cli/options/plan_command.h"
+#include "cli/options/progress.h"
 #include "plots/caption.h"
 #include "plots/scaling_clusters_data.h"
 #include "sim/planning/sizes.h"
 #include "sim/request/plan_flags.h"
 #include "sim/request/searched_plan.h"
 
+#include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #define NO_PLAN "no plan fits on any of these numbers of GPUs"
 
@@ -77,13 +78,15 @@ static ms_status search_size(const ms_plot_request *r, const searches *s,
 /* Shows on a terminal which search runs; `gpus` 0 clears the line. */
 static void show_progress(const ms_plot_request *r, const searches *s, long gpus)
 {
-    if (r->cx->verbosity < 0 || !isatty(STDERR_FILENO))
+    const ms_progress now = {"searches", s->num_done, s->num_clusters * s->sizes.num, NAN,
+                             NAN};
+    if (!ms_progress_is_shown(r->args) || ms_progress_write(r->args, &now))
         return;
     if (gpus > 0)
         fprintf(stderr, "\rsearching plans for %ld GPUs (%d of %d)\033[K", gpus,
                 s->num_done + 1, s->num_clusters * s->sizes.num);
     else
-        fputs("\r\033[K", stderr);
+        ms_progress_clear(r->args);
 }
 
 static const char *limits_text(const ms_plot_request *r)

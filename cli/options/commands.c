@@ -85,6 +85,8 @@ const ms_command ms_commands[] = {
 
 static const ms_option common_table[] = {
     COMMON(MS_OPT_FLAG, json, "--json", "write JSON instead of text"),
+    COMMON(MS_OPT_FLAG, json_lines, "--json-lines",
+           "progress of long commands as lines of JSON on standard error"),
     MS_OPT_ROW(MS_OPTION_TEXT, ms_common_options, output, "--output", .alias = "-o",
                .value = "FILE",
                .help =

@@ -27,6 +27,7 @@ const ms_command *ms_command_find(ms_ctx *cx, const char *name);
 
 typedef struct ms_common_options {
     bool json;
+    bool json_lines; /* progress as lines of JSON */
     bool quiet;
     bool verbose;
     bool help;

@@ -1,13 +1,15 @@
 #include "cli/options/sweep_answer.h"
 
 #include "cli/options/interrupt.h"
+#include "cli/options/progress.h"
 
-#include <unistd.h>
+#include <math.h>
 
 typedef struct progress {
     ms_plan_sweep *sweep;
     ms_plan_sweep_state *state; /* NULL: none */
     int num_done;
+    const ms_args *args;
     bool shows;
 } progress;
 
@@ -16,7 +18,9 @@ static ms_status note_answer(void *payload, int index, const ms_best_plan *answe
     progress *p = payload;
     p->sweep->answered[index] = true;
     p->num_done++;
-    if (p->shows)
+    const ms_progress now = {"searches", p->num_done, ms_plan_sweep_num(p->sweep), NAN,
+                             NAN};
+    if (p->shows && !ms_progress_write(p->args, &now))
         fprintf(stderr, "\r%d of %d searches done\033[K", p->num_done,
                 ms_plan_sweep_num(p->sweep));
     return p->state == NULL ? MS_OK : ms_plan_sweep_state_add(p->state, index, answer);
@@ -39,14 +43,14 @@ static ms_status answer_all(ms_ctx *cx, const ms_args *args, progress *p)
     int num_answered;
     ms_status status = ms_best_batch_answer(cx, &batch, sweep->answers, &num_answered);
     if (p->shows)
-        fputs("\r\033[K", stderr);
+        ms_progress_clear(args);
     return status;
 }
 
 ms_status ms_sweep_answer(ms_ctx *cx, const ms_args *args, const char *state,
                           ms_plan_sweep *sweep)
 {
-    progress p = {.sweep = sweep, .shows = cx->verbosity >= 0 && isatty(STDERR_FILENO)};
+    progress p = {.sweep = sweep, .args = args, .shows = ms_progress_is_shown(args)};
     if (state != NULL) {
         MS_TRY(ms_plan_sweep_state_open(cx, state, sweep, &p.state, &p.num_done));
         if (p.num_done > 0)
