@@ -3,6 +3,7 @@
 #ifndef MS_TOPO_SITE_H
 #define MS_TOPO_SITE_H
 
+#include "base/texts.h"
 #include "topo/cluster.h"
 
 /* Names of the formats: "nvidia-smi", NULL-ended. */
@@ -16,17 +17,11 @@ typedef struct ms_site_options {
         nvlink_bytes_per_s; /* rate of one NVLink each way; 0: as the base's GPUs have */
 } ms_site_options;
 
-/* Sentences about a cluster that was read, in order. */
-typedef struct ms_site_notes {
-    const char **texts; /* (num) */
-    int num, capacity;
-} ms_site_notes;
-
 typedef struct ms_site {
     ms_cluster cluster;
-    ms_site_notes found;   /* facts of the text, in the units of data sheets */
-    ms_site_notes assumed; /* facts that it lacks, and their origin */
-    ms_site_notes ignored; /* facts that no cluster has */
+    ms_texts found;   /* facts of the text, in the units of data sheets */
+    ms_texts assumed; /* facts that it lacks, and their origin */
+    ms_texts ignored; /* facts that no cluster has */
 } ms_site;
 
 /* Reads `length` bytes of a format (index in ms_site_format_names). Time and memory are

@@ -42,7 +42,7 @@ static ms_status set_gpus(ms_site_reader *r, const ms_site_node *node)
         c->levels[i].gpus_per_domain =
             c->levels[i].gpus_per_domain / old * node->num_gpus;
     c->max_gpus = c->max_gpus / old * node->num_gpus;
-    ms_site_note(r, &r->out->found, "%d GPUs a node", node->num_gpus);
+    ms_texts_print(r->cx->arena, &r->out->found, "%d GPUs a node", node->num_gpus);
     return MS_OK;
 }
 
@@ -81,15 +81,16 @@ static void set_link_rate(ms_site_reader *r, const ms_site_node *node, int links
     if (rate == 0.0) {
         ms_format_quantity(text, sizeof text, level->bandwidth_bytes_per_s,
                            MS_UNIT_BYTES_PER_S);
-        ms_site_note(r, &r->out->assumed, "%s each way over the NVLinks of a GPU, as %s",
-                     text, r->options->base->name);
+        ms_texts_print(r->cx->arena, &r->out->assumed,
+                       "%s each way over the NVLinks of a GPU, as %s", text,
+                       r->options->base->name);
         return;
     }
     bool mesh = level->topology == MS_FULL_MESH;
     level->bandwidth_bytes_per_s = rate * links * (mesh ? node->num_gpus - 1 : 1);
     if (!mesh)
-        ms_site_note(r, &r->out->assumed, "NVLinks go to switches, as in %s",
-                     r->options->base->name);
+        ms_texts_print(r->cx->arena, &r->out->assumed, "NVLinks go to switches, as in %s",
+                       r->options->base->name);
 }
 
 static void set_pcie_rate(ms_site_reader *r, const ms_site_node *node)
@@ -101,10 +102,10 @@ static void set_pcie_rate(ms_site_reader *r, const ms_site_node *node)
     ms_format_quantity(text, sizeof text, level->bandwidth_bytes_per_s,
                        MS_UNIT_BYTES_PER_S);
     if (node->pcie_bytes_per_s > 0.0)
-        ms_site_note(r, &r->out->found, "PCIe of a GPU: %s each way", text);
+        ms_texts_print(r->cx->arena, &r->out->found, "PCIe of a GPU: %s each way", text);
     else
-        ms_site_note(r, &r->out->assumed, "%s each way between GPUs, as %s", text,
-                     r->options->base->name);
+        ms_texts_print(r->cx->arena, &r->out->assumed, "%s each way between GPUs, as %s",
+                       text, r->options->base->name);
 }
 
 static ms_status set_links(ms_site_reader *r, const ms_site_node *node)
@@ -120,22 +121,23 @@ static ms_status set_links(ms_site_reader *r, const ms_site_node *node)
         return refuse_links(r, "all GPUs are joined by NVLink");
     if (!has_nvlink) {
         if (linked > 0)
-            ms_site_note(r, &r->out->ignored,
-                         "NVLinks between %d of %d pairs of GPUs: a level joins all GPUs",
-                         linked, pairs);
+            ms_texts_print(
+                r->cx->arena, &r->out->ignored,
+                "NVLinks between %d of %d pairs of GPUs: a level joins all GPUs", linked,
+                pairs);
         set_pcie_rate(r, node);
         return MS_OK;
     }
     if (least == most)
-        ms_site_note(r, &r->out->found, "%d NVLinks between each pair of %s", least,
-                     linked == pairs ? "GPUs" : "GPUs that has some");
+        ms_texts_print(r->cx->arena, &r->out->found, "%d NVLinks between each pair of %s",
+                       least, linked == pairs ? "GPUs" : "GPUs that has some");
     else
-        ms_site_note(r, &r->out->found, "%d to %d NVLinks between pairs of GPUs", least,
-                     most);
+        ms_texts_print(r->cx->arena, &r->out->found,
+                       "%d to %d NVLinks between pairs of GPUs", least, most);
     if (linked < pairs)
-        ms_site_note(r, &r->out->assumed,
-                     "NVLinks join %d of %d pairs of GPUs; all pairs are priced alike",
-                     linked, pairs);
+        ms_texts_print(r->cx->arena, &r->out->assumed,
+                       "NVLinks join %d of %d pairs of GPUs; all pairs are priced alike",
+                       linked, pairs);
     if (linked < pairs && r->options->nvlink_bytes_per_s > 0.0)
         return fail(r, "NVLinks do not join all pairs of GPUs, so that the rate of one "
                        "link says nothing about a GPU: leave --nvlink out");
@@ -197,16 +199,17 @@ static void note_nic(ms_site_reader *r, const ms_site_node *node, const shares *
     }
     double rate = nic_rate(r, node, nic), share = rate / s->users[nic];
     if (s->users[nic] == 0)
-        ms_site_note(r, &r->out->ignored, "NIC %s: another is nearer to each GPU",
-                     node->nics[nic]);
+        ms_texts_print(r->cx->arena, &r->out->ignored,
+                       "NIC %s: another is nearer to each GPU", node->nics[nic]);
     else if (s->users[nic] == 1)
-        ms_site_note(r, &r->out->found, "%s has NIC %s (%s): %g Gb/s, or %g GB/s", gpus,
-                     node->nics[nic], ms_site_path_names[path], rate * 8e-9, rate * 1e-9);
+        ms_texts_print(r->cx->arena, &r->out->found,
+                       "%s has NIC %s (%s): %g Gb/s, or %g GB/s", gpus, node->nics[nic],
+                       ms_site_path_names[path], rate * 8e-9, rate * 1e-9);
     else {
-        ms_site_note(r, &r->out->found,
-                     "%s share NIC %s (%s): %g of its %g Gb/s each, or %g GB/s", gpus,
-                     node->nics[nic], ms_site_path_names[path], share * 8e-9, rate * 8e-9,
-                     share * 1e-9);
+        ms_texts_print(r->cx->arena, &r->out->found,
+                       "%s share NIC %s (%s): %g of its %g Gb/s each, or %g GB/s", gpus,
+                       node->nics[nic], ms_site_path_names[path], share * 8e-9,
+                       rate * 8e-9, share * 1e-9);
     }
 }
 
@@ -244,8 +247,8 @@ static ms_status set_nics(ms_site_reader *r, const ms_site_node *node)
     if (c->num_levels < 2)
         return MS_OK;
     if (node->num_nics == 0) {
-        ms_site_note(r, &r->out->assumed, "%g NICs a GPU, as %s",
-                     c->levels[1].nics_per_gpu, r->options->base->name);
+        ms_texts_print(r->cx->arena, &r->out->assumed, "%g NICs a GPU, as %s",
+                       c->levels[1].nics_per_gpu, r->options->base->name);
         for (int i = 1; i < c->num_levels; i++)
             set_rails(c, &c->levels[i]);
         return MS_OK;
@@ -264,8 +267,10 @@ static ms_status set_nics(ms_site_reader *r, const ms_site_node *node)
         stated = stated && node->nic_bytes_per_s[n] > 0.0;
     }
     if (r->options->nic_bytes_per_s == 0.0 && !stated)
-        ms_site_note(r, &r->out->assumed, "rate of NICs, as %s", r->options->base->name);
-    ms_site_note(r, &r->out->assumed, "traffic of a GPU takes the NICs nearest to it");
+        ms_texts_print(r->cx->arena, &r->out->assumed, "rate of NICs, as %s",
+                       r->options->base->name);
+    ms_texts_print(r->cx->arena, &r->out->assumed,
+                   "traffic of a GPU takes the NICs nearest to it");
     double factor = rate / c->levels[1].bandwidth_bytes_per_s;
     for (int i = 1; i < c->num_levels; i++) {
         c->levels[i].bandwidth_bytes_per_s *= factor;

@@ -12,19 +12,6 @@ typedef struct ms_site_reader {
 } ms_site_reader;
 
 ms_loc ms_site_loc(const ms_site_reader *r, int line, int column);
-/* Adds a sentence to a list of notes. */
-void ms_site_note(const ms_site_reader *r, ms_site_notes *list, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* Lines of a text, without carriage returns at their ends. */
-typedef struct ms_site_lines {
-    const char *text;
-    size_t length, offset;
-    int number; /* number of the line read last, from 1 */
-} ms_site_lines;
-
-/* Reads the next line; false at the end of the text. */
-bool ms_site_next_line(ms_site_lines *lines, const char **line, size_t *length);
 
 /* ---- a node ---- */
 

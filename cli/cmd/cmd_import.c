@@ -43,11 +43,11 @@ static const ms_option import_table[] = {
     {0},
 };
 
-static void write_texts(ms_jout *json, const char *key, const char *const *texts, int num)
+static void write_texts(ms_jout *json, const char *key, const ms_texts *list)
 {
     ms_jout_begin_array_field(json, key);
-    for (int i = 0; i < num; i++)
-        ms_jout_text(json, texts[i]);
+    for (int i = 0; i < list->num; i++)
+        ms_jout_text(json, list->texts[i]);
     ms_jout_end_array(json);
 }
 
@@ -57,15 +57,15 @@ static void write_json(ms_jout *json, const ms_port_imported *imported)
     ms_jout_text_field(json, "schema", "meshsim.import/1");
     ms_jout_key(json, "plan");
     ms_plan_write_json(json, &imported->plan);
-    write_texts(json, "ignored", imported->ignored.texts, imported->ignored.num);
-    write_texts(json, "assumed", imported->assumed.texts, imported->assumed.num);
+    write_texts(json, "ignored", &imported->ignored);
+    write_texts(json, "assumed", &imported->assumed);
     ms_jout_end_object(json);
 }
 
-static void note_texts(ms_ctx *cx, const char *what, const char *const *texts, int num)
+static void note_texts(ms_ctx *cx, const char *what, const ms_texts *list)
 {
-    for (int i = 0; i < num; i++)
-        ms_note(cx, "%s: %s", what, texts[i]);
+    for (int i = 0; i < list->num; i++)
+        ms_note(cx, "%s: %s", what, list->texts[i]);
 }
 
 /* MS_EINPUT: the plan is not legal for its model. Notes a rule of the framework that it
@@ -99,8 +99,8 @@ static ms_status import_file(ms_ctx *cx, const ms_args *args,
     MS_TRY(ms_port_find_model(cx, format, options, &imported, &model));
     MS_TRY(check(cx, options->name, &imported.plan, model));
     if (!args->common.json) {
-        note_texts(cx, "ignored", imported.ignored.texts, imported.ignored.num);
-        note_texts(cx, "assumed", imported.assumed.texts, imported.assumed.num);
+        note_texts(cx, "ignored", &imported.ignored);
+        note_texts(cx, "assumed", &imported.assumed);
     }
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
@@ -117,9 +117,9 @@ static void write_site_json(ms_jout *json, const ms_site *site)
     ms_jout_text_field(json, "schema", "meshsim.import/1");
     ms_jout_key(json, "cluster");
     ms_cluster_write_file(json, &site->cluster);
-    write_texts(json, "found", site->found.texts, site->found.num);
-    write_texts(json, "ignored", site->ignored.texts, site->ignored.num);
-    write_texts(json, "assumed", site->assumed.texts, site->assumed.num);
+    write_texts(json, "found", &site->found);
+    write_texts(json, "ignored", &site->ignored);
+    write_texts(json, "assumed", &site->assumed);
     ms_jout_end_object(json);
 }
 
@@ -155,9 +155,9 @@ static ms_status import_site(ms_ctx *cx, const ms_args *args, int format,
     MS_TRY(ms_csv_load(cx, path, &text));
     MS_TRY(ms_site_read(cx, format, text.text, text.length, &how, &site));
     if (!args->common.json) {
-        note_texts(cx, "found", site.found.texts, site.found.num);
-        note_texts(cx, "ignored", site.ignored.texts, site.ignored.num);
-        note_texts(cx, "assumed", site.assumed.texts, site.assumed.num);
+        note_texts(cx, "found", &site.found);
+        note_texts(cx, "ignored", &site.ignored);
+        note_texts(cx, "assumed", &site.assumed);
     }
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
