@@ -336,7 +336,7 @@ static ms_status finish(reader *r)
     if (r->found[PEAK_BYTES].num > 0)
         ms_texts_print(
             out->cx->arena, &out->out->assumed,
-            "memory is the largest printed, by ranks of which the worst is one");
+            "memory is the largest that is printed, as if the rank with most printed it");
     add_row(r, step_s, tokens);
     return MS_OK;
 }
