@@ -5,13 +5,16 @@
 
 #include <string.h>
 
-const char *const ms_site_format_names[] = {"nvidia-smi", NULL};
+const char *const ms_site_format_names[] = {"nvidia-smi", "slurm", NULL};
 
 /* The readers and what the formats are, in the order of ms_site_format_names. */
 static const struct {
     ms_status (*read)(ms_site_reader *r, const char *text, size_t length);
-    const char *what;
-} formats[] = {{ms_site_read_matrix, "matrix of nvidia-smi topo -m"}};
+    const char *part, *what;
+} formats[] = {
+    {ms_site_read_matrix, "node", "matrix of nvidia-smi topo -m"},
+    {ms_site_read_slurm, "switches", "topology of Slurm"},
+};
 
 ms_loc ms_site_loc(const ms_site_reader *r, int line, int column)
 {
@@ -44,8 +47,8 @@ ms_status ms_site_read(ms_ctx *cx, int format, const char *text, size_t length,
     ms_cluster *c = &out->cluster;
     MS_TRY(check_base(&r));
     c->name = ms_arena_printf(cx->arena, "%s-imported", base);
-    c->description =
-        ms_arena_printf(cx->arena, "cluster %s with the node of a %s", base, what);
+    c->description = ms_arena_printf(cx->arena, "cluster %s with the %s of a %s", base,
+                                     formats[format].part, what);
     c->source = ms_arena_printf(cx->arena, "%s %s; the rest as %s: %s", what,
                                 options->name, base, c->source);
     ms_texts_print(r.cx->arena, &out->assumed, "device %s, as %s", c->device.name, base);

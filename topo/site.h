@@ -1,12 +1,12 @@
 /* Clusters from what tools say about a machine: the matrix of `nvidia-smi topo -m`
- * describes a node. What such a text lacks is that of a base cluster. */
+ * describes a node, the topology of Slurm switches or blocks. What such a text lacks is that of a base cluster. */
 #ifndef MS_TOPO_SITE_H
 #define MS_TOPO_SITE_H
 
 #include "base/texts.h"
 #include "topo/cluster.h"
 
-/* Names of the formats: "nvidia-smi", NULL-ended. */
+/* Names of the formats: "nvidia-smi" "slurm", NULL. */
 extern const char *const ms_site_format_names[];
 
 typedef struct ms_site_options {

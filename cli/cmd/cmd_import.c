@@ -21,7 +21,7 @@ static const ms_option import_table[] = {
     MS_OPT_TEXT(
         import_options, from, "--from", "NAME",
         "what the file is (required). A plan: megatron, torchtitan, nanotron, deepspeed; "
-        "a cluster: nvidia-smi; measurements: nccl-tests, megatron-log, torchtitan-log, "
+        "a cluster: nvidia-smi, slurm; measurements: nccl-tests, megatron-log, torchtitan-log, "
         "nanotron-log, deepspeed-log"),
     MS_OPT_INTEGER(import_options, gpus, "--gpus", "N", 1, 16777216,
                    "number of GPUs (default: as many as the file's launcher starts)"),
