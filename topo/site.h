@@ -12,7 +12,7 @@ extern const char *const ms_site_format_names[];
 typedef struct ms_site_options {
     const char *name;       /* the file in messages */
     const ms_cluster *base; /* gives device, rates and all else that the text lacks */
-    double nic_bytes_per_s; /* rate of a NIC; 0: the text's, or the base's */
+    double nic_bytes_per_s; /* rate of a NIC; 0: the base's */
     double
         nvlink_bytes_per_s; /* rate of one NVLink each way; 0: as the base's GPUs have */
 } ms_site_options;

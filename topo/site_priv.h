@@ -32,11 +32,8 @@ typedef struct ms_site_node {
     int num_gpus, num_nics;
     /* (num_gpus, num_gpus) NVLinks between two GPUs, or of each into switches */
     int *links;
-    int *paths;                /* (num_gpus, num_nics) ms_site_path */
-    const char **nics;         /* (num_nics) names */
-    double *nic_bytes_per_s;   /* (num_nics) rates; 0: not stated */
-    double pcie_bytes_per_s;   /* rate of each GPU's PCIe link one way; 0: not stated */
-    double compute_capability; /* that of the GPUs; 0: not stated */
+    int *paths;        /* (num_gpus, num_nics) ms_site_path */
+    const char **nics; /* (num_nics) names */
 } ms_site_node;
 
 /* Allocates the arrays of a node with given numbers of devices. */

@@ -22,7 +22,7 @@ typedef struct setting {
 typedef struct part {
     const char *nodes, *nodes_end;       /* list of hosts; NULL: none */
     const char *children, *children_end; /* list of switches; NULL: none */
-    const char *start;                   /* of the line, for columns */
+    const char *start;                   /* start of the line, for columns */
     int line;
     bool has_parent;
     long num_nodes; /* in it and below it; 0: not counted yet */
@@ -31,7 +31,7 @@ typedef struct part {
 
 typedef struct reader {
     ms_site_reader *out;
-    ms_map names; /* of `parts` */
+    ms_map names; /* names of `parts` */
     part *parts;
     int capacity;
     bool has_switches, has_blocks;

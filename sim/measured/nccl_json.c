@@ -9,6 +9,7 @@
 
 static ms_status require(ms_ctx *cx, ms_jval object, const char *key, ms_jval *out)
 {
+    *out = (ms_jval){0};
     if (ms_json_is_object(object) && ms_json_member(cx, object, key, out))
         return MS_OK;
     return ms_json_fail(cx, object, "\"%s\" is missing", key);
@@ -125,7 +126,7 @@ static ms_status read_document(ms_measured_reader *r, ms_jval root)
 ms_status ms_nccl_read_json(ms_measured_reader *r, const char *text, size_t length)
 {
     ms_jdoc *doc;
-    ms_jval root;
+    ms_jval root = {0};
     MS_TRY(ms_json_parse(r->cx, r->options->name, text, length, &doc, &root));
     ms_status status = read_document(r, root);
     ms_json_close(doc);

@@ -19,13 +19,13 @@ typedef struct reader {
     ms_measured_reader *out;
     ms_nccl_test test;
     int line;
-    const char *start; /* of the line */
+    const char *start; /* start of the line */
     word words[MAX_WORDS];
     int num_words;
     /* columns of the header read last; num_columns 0: none was read */
     int num_columns, time_column;
     const char *exported; /* algorithm of all tests that follow; NULL: none */
-    bool has_rows;        /* of the test: what follows belongs to the next one */
+    bool has_rows;        /* the test has some: what follows is the next one's */
 } reader;
 
 static bool is_word(const word *w, const char *text)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_LINE_BYTES 4096 /* of a longer line, only the first bytes are read */
+#define MAX_LINE_BYTES 4096 /* a longer line is read up to here */
 
 typedef enum quantity {
     STEP_S,        /* seconds of a step */
@@ -264,21 +264,22 @@ static void set_number(ms_arena *arena, const char **row, const char *column,
         set_cell(row, column, ms_arena_strdup(arena, ms_json_number_text(value, text)));
 }
 
-/* The plan as JSON on one line. */
+/* The plan as JSON on one line; the buffer grows until it has room. */
 static const char *plan_text(ms_arena *arena, const ms_plan *plan)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *file = open_memstream(&text, &length);
-    if (file == NULL)
-        return NULL;
-    ms_jout out = ms_jout_open(file);
-    out.line_depth = -1;
-    ms_plan_write_json(&out, plan);
-    fclose(file);
-    const char *copy = ms_arena_strndup(arena, text, length);
-    free(text);
-    return copy;
+    for (size_t size = 1 << 14;; size *= 4) {
+        char *text = ms_arena_alloc(arena, size);
+        FILE *file = fmemopen(text, size, "w");
+        if (file == NULL)
+            return NULL;
+        ms_jout out = ms_jout_open(file);
+        out.line_depth = -1;
+        ms_plan_write_json(&out, plan);
+        bool fits = fflush(file) == 0 && ftell(file) + 1 < (long)size;
+        fclose(file);
+        if (fits)
+            return text;
+    }
 }
 
 static void add_row(reader *r, double step_s, double tokens_per_s)

@@ -13,7 +13,7 @@
 /* Seconds since an arbitrary start. */
 typedef struct span {
     double start_s, end_s;
-    int name; /* of a kernel: its index in `names` */
+    int name; /* a kernel's index in `names` */
 } span;
 
 typedef struct spans {
@@ -25,10 +25,10 @@ typedef struct reader {
     ms_ctx *cx;
     spans compute, comm, steps, optimizer;
     spans busy;      /* disjoint, ascending: moments in which compute kernels run */
-    ms_map names;    /* of kernels */
+    ms_map names;    /* names of kernels */
     double *seconds; /* (names.num) in the steps, by name of kernel */
-    double from_s, until_s; /* of all steps */
-    long device;            /* of the kernels; -1: none yet */
+    double from_s, until_s; /* ends of all steps together */
+    long device;            /* device of the kernels; -1: none yet */
 } reader;
 
 bool ms_kineto_is(ms_ctx *cx, ms_jval root)
