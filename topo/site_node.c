@@ -113,11 +113,12 @@ static ms_status set_links(ms_site_reader *r, const ms_site_node *node)
     if (linked == pairs && !has_nvlink)
         return refuse_links(r, "all GPUs are joined by NVLink");
     if (!has_nvlink) {
-        if (linked > 0)
+        if (linked > 0) {
             ms_texts_print(
                 r->cx->arena, &r->out->ignored,
                 "NVLinks between %d of %d pairs of GPUs: a level joins all GPUs", linked,
                 pairs);
+        }
         note_pcie_rate(r);
         return MS_OK;
     }
@@ -189,14 +190,14 @@ static void note_nic(ms_site_reader *r, const ms_site_node *node, const shares *
         }
     }
     double rate = nic_rate(r), share = rate / s->users[nic];
-    if (s->users[nic] == 0)
+    if (s->users[nic] == 0) {
         ms_texts_print(r->cx->arena, &r->out->ignored,
                        "NIC %s: another is nearer to each GPU", node->nics[nic]);
-    else if (s->users[nic] == 1)
+    } else if (s->users[nic] == 1) {
         ms_texts_print(r->cx->arena, &r->out->found,
                        "%s has NIC %s (%s): %g Gb/s, or %g GB/s", gpus, node->nics[nic],
                        ms_site_path_names[path], rate * 8e-9, rate * 1e-9);
-    else {
+    } else {
         ms_texts_print(r->cx->arena, &r->out->found,
                        "%s share NIC %s (%s): %g of its %g Gb/s each, or %g GB/s", gpus,
                        node->nics[nic], ms_site_path_names[path], share * 8e-9,

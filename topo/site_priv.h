@@ -42,6 +42,6 @@ void ms_site_node_open(ms_arena *arena, int num_gpus, int num_nics, ms_site_node
 ms_status ms_site_node_apply(ms_site_reader *r, const ms_site_node *node);
 
 ms_status ms_site_read_matrix(ms_site_reader *r, const char *text, size_t length);
-ms_status ms_site_read_slurm(ms_site_reader *r, const char *text, size_t length);
+ms_status ms_site_read_slurm(ms_site_reader *out, const char *text, size_t length);
 
 #endif

@@ -53,14 +53,14 @@ ms_status ms_nccl_add_rank(ms_measured_reader *r, ms_nccl_test *test, ms_nccl_pl
 ms_status ms_nccl_add_row(ms_measured_reader *r, ms_nccl_test *test,
                           const ms_nccl_row *row);
 
-ms_status ms_nccl_read_text(ms_measured_reader *r, const char *text, size_t length);
+ms_status ms_nccl_read_text(ms_measured_reader *out, const char *text, size_t length);
 ms_status ms_nccl_read_json(ms_measured_reader *r, const char *text, size_t length);
 
 /* ---- logs ---- */
 
 /* Reads a log of the framework with a number, in the order of ms_measured_format_names
  * from "megatron-log". */
-ms_status ms_training_log_read(ms_measured_reader *r, int framework, const char *text,
+ms_status ms_training_log_read(ms_measured_reader *out, int framework, const char *text,
                                size_t length);
 
 #endif

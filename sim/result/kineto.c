@@ -196,12 +196,14 @@ static double sum_exposed(reader *r)
 static void set_nodes(const reader *r, double num_steps, ms_result *out)
 {
     out->nodes = MS_NEW_ARRAY(r->cx->arena, r->names.num, ms_result_node);
-    for (int i = 0; i < r->names.num; i++)
-        if (r->seconds[i] > 0.0)
-            out->nodes[out->num_nodes++] =
-                (ms_result_node){.kind = r->names.keys[i].bytes,
-                                 .seconds = r->seconds[i] / num_steps,
-                                 .predicted_s = (double)NAN};
+    for (int i = 0; i < r->names.num; i++) {
+        if (!(r->seconds[i] > 0.0))
+            continue;
+        out->nodes[out->num_nodes++] =
+            (ms_result_node){.kind = r->names.keys[i].bytes,
+                             .seconds = r->seconds[i] / num_steps,
+                             .predicted_s = (double)NAN};
+    }
 }
 
 static ms_status set_window(reader *r, ms_jval root)
