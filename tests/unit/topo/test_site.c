@@ -159,7 +159,7 @@ static void wrong_topologies_are_refused_at_their_place(void **state)
          "a bracket must hold numbers and ranges, such as [01-18,20]", 1, 25},
         {"SwitchName=a Nodes=n[1-4000][1-4000]\n", "more than 10 million names", 1, 37},
         {"SwitchName=a Switches=b,c\nSwitchName=b Nodes=n\n", "no line has SwitchName=c",
-         1, 24},
+         1, 25},
         {"SwitchName=a Switches=a\n", "switch a stands below two others", 1, 23},
         {"SwitchName=a Nodes=n\nSwitchName=b Nodes=m\n",
          "no switch joins this one and that of line 1", 2, 1},
