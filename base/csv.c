@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define MAX_FILE_BYTES (64UL << 20)
+#define MAX_FILE_BYTES (128UL << 20)
 
 /* ---- files ---- */
 
@@ -18,7 +18,7 @@ static ms_status read_all(ms_ctx *cx, const char *path, FILE *file, ms_csv *out)
             break;
         if (capacity >= MAX_FILE_BYTES)
             return ms_fail(cx, MS_EINPUT, (ms_loc){.file = path},
-                           "the file is larger than 64 MiB");
+                           "the file is larger than 128 MiB");
         char *larger = ms_arena_alloc(cx->arena, 2 * capacity);
         memcpy(larger, text, length);
         text = larger;

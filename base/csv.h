@@ -24,7 +24,7 @@ typedef struct ms_csv_row {
     const char *fault; /* fault of the row, whose num_cells is then 0; NULL: none */
 } ms_csv_row;
 
-/* Reads a file ("-": stdin) into cx->arena. MS_EIO; MS_EINPUT if larger than 64 MiB. */
+/* Reads a file ("-": stdin) into cx->arena. MS_EIO; MS_EINPUT if larger than 128 MiB. */
 ms_status ms_csv_load(ms_ctx *cx, const char *path, ms_csv *out);
 /* A reader at the start of text in memory; a UTF-8 byte order mark is skipped. */
 ms_csv ms_csv_open(const char *text, size_t length);

@@ -5,41 +5,20 @@
 
 #include <string.h>
 
-const char *const ms_site_format_names[] = {"nvidia-smi", NULL};
+const char *const ms_site_format_names[] = {"nvidia-smi", "slurm", NULL};
 
 /* The readers and what the formats are, in the order of ms_site_format_names. */
 static const struct {
     ms_status (*read)(ms_site_reader *r, const char *text, size_t length);
-    const char *what;
-} formats[] = {{ms_site_read_matrix, "matrix of nvidia-smi topo -m"}};
+    const char *part, *what;
+} formats[] = {
+    {ms_site_read_matrix, "node", "matrix of nvidia-smi topo -m"},
+    {ms_site_read_slurm, "switches", "topology of Slurm"},
+};
 
 ms_loc ms_site_loc(const ms_site_reader *r, int line, int column)
 {
     return (ms_loc){.file = r->options->name, .line = line, .column = column};
-}
-
-void ms_site_note(const ms_site_reader *r, ms_site_notes *list, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    MS_MAKE_ROOM(r->cx->arena, list->texts, list->num, list->capacity, 8);
-    list->texts[list->num++] = ms_arena_vprintf(r->cx->arena, format, args);
-    va_end(args);
-}
-
-bool ms_site_next_line(ms_site_lines *lines, const char **line, size_t *length)
-{
-    if (lines->offset >= lines->length)
-        return false;
-    *line = lines->text + lines->offset;
-    size_t left = lines->length - lines->offset;
-    const char *end = memchr(*line, '\n', left);
-    *length = end == NULL ? left : (size_t)(end - *line);
-    lines->offset += *length + (end != NULL);
-    lines->number++;
-    if (*length > 0 && (*line)[*length - 1] == '\r')
-        --*length;
-    return true;
 }
 
 static ms_status check_base(const ms_site_reader *r)
@@ -68,11 +47,11 @@ ms_status ms_site_read(ms_ctx *cx, int format, const char *text, size_t length,
     ms_cluster *c = &out->cluster;
     MS_TRY(check_base(&r));
     c->name = ms_arena_printf(cx->arena, "%s-imported", base);
-    c->description =
-        ms_arena_printf(cx->arena, "cluster %s with the node of a %s", base, what);
+    c->description = ms_arena_printf(cx->arena, "cluster %s with the %s of a %s", base,
+                                     formats[format].part, what);
     c->source = ms_arena_printf(cx->arena, "%s %s; the rest as %s: %s", what,
                                 options->name, base, c->source);
-    ms_site_note(&r, &out->assumed, "device %s, as %s", c->device.name, base);
+    ms_texts_print(r.cx->arena, &out->assumed, "device %s, as %s", c->device.name, base);
     MS_TRY(formats[format].read(&r, text, length));
     return ms_cluster_check_levels(cx, c);
 }

@@ -1,32 +1,27 @@
 /* Clusters from what tools say about a machine: the matrix of `nvidia-smi topo -m`
- * describes a node. What such a text lacks is that of a base cluster. */
+ * describes a node, the topology of Slurm switches or blocks. What such a text lacks is that of a base cluster. */
 #ifndef MS_TOPO_SITE_H
 #define MS_TOPO_SITE_H
 
+#include "base/texts.h"
 #include "topo/cluster.h"
 
-/* Names of the formats: "nvidia-smi", NULL-ended. */
+/* Names of the formats: "nvidia-smi" "slurm", NULL. */
 extern const char *const ms_site_format_names[];
 
 typedef struct ms_site_options {
     const char *name;       /* the file in messages */
     const ms_cluster *base; /* gives device, rates and all else that the text lacks */
-    double nic_bytes_per_s; /* rate of a NIC; 0: the text's, or the base's */
+    double nic_bytes_per_s; /* rate of a NIC; 0: the base's */
     double
         nvlink_bytes_per_s; /* rate of one NVLink each way; 0: as the base's GPUs have */
 } ms_site_options;
 
-/* Sentences about a cluster that was read, in order. */
-typedef struct ms_site_notes {
-    const char **texts; /* (num) */
-    int num, capacity;
-} ms_site_notes;
-
 typedef struct ms_site {
     ms_cluster cluster;
-    ms_site_notes found;   /* facts of the text, in the units of data sheets */
-    ms_site_notes assumed; /* facts that it lacks, and their origin */
-    ms_site_notes ignored; /* facts that no cluster has */
+    ms_texts found;   /* facts of the text, in the units of data sheets */
+    ms_texts assumed; /* facts that it lacks, and their origin */
+    ms_texts ignored; /* facts that no cluster has */
 } ms_site;
 
 /* Reads `length` bytes of a format (index in ms_site_format_names). Time and memory are

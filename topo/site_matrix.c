@@ -14,7 +14,7 @@ typedef struct cell {
 
 typedef struct matrix {
     ms_site_reader *r;
-    ms_site_lines lines;
+    ms_lines lines;
     const char *names[MAX_COLUMNS];
     int num, num_gpus;
     int *values; /* (num, num): NVLinks above 0; -ms_site_path below; 0: itself */
@@ -45,7 +45,7 @@ static int next_cells(matrix *m, cell *cells, int most)
     const char *line;
     size_t length;
     int num = 0;
-    if (!ms_site_next_line(&m->lines, &line, &length))
+    if (!ms_lines_next(&m->lines, &line, &length))
         return -1;
     for (int i = 0; i < most; i++)
         cells[i] = (cell){"", 1};

@@ -14,7 +14,6 @@ void ms_site_node_open(ms_arena *arena, int num_gpus, int num_nics, ms_site_node
     out->links = MS_NEW_ARRAY(arena, num_gpus * num_gpus, int);
     out->paths = MS_NEW_ARRAY(arena, num_gpus * num_nics, int);
     out->nics = MS_NEW_ARRAY(arena, num_nics, const char *);
-    out->nic_bytes_per_s = MS_NEW_ARRAY(arena, num_nics, double);
 }
 
 static ms_status fail(const ms_site_reader *r, const char *message)
@@ -42,7 +41,7 @@ static ms_status set_gpus(ms_site_reader *r, const ms_site_node *node)
         c->levels[i].gpus_per_domain =
             c->levels[i].gpus_per_domain / old * node->num_gpus;
     c->max_gpus = c->max_gpus / old * node->num_gpus;
-    ms_site_note(r, &r->out->found, "%d GPUs a node", node->num_gpus);
+    ms_texts_print(r->cx->arena, &r->out->found, "%d GPUs a node", node->num_gpus);
     return MS_OK;
 }
 
@@ -81,30 +80,25 @@ static void set_link_rate(ms_site_reader *r, const ms_site_node *node, int links
     if (rate == 0.0) {
         ms_format_quantity(text, sizeof text, level->bandwidth_bytes_per_s,
                            MS_UNIT_BYTES_PER_S);
-        ms_site_note(r, &r->out->assumed, "%s each way over the NVLinks of a GPU, as %s",
-                     text, r->options->base->name);
+        ms_texts_print(r->cx->arena, &r->out->assumed,
+                       "%s each way over the NVLinks of a GPU, as %s", text,
+                       r->options->base->name);
         return;
     }
     bool mesh = level->topology == MS_FULL_MESH;
     level->bandwidth_bytes_per_s = rate * links * (mesh ? node->num_gpus - 1 : 1);
     if (!mesh)
-        ms_site_note(r, &r->out->assumed, "NVLinks go to switches, as in %s",
-                     r->options->base->name);
+        ms_texts_print(r->cx->arena, &r->out->assumed, "NVLinks go to switches, as in %s",
+                       r->options->base->name);
 }
 
-static void set_pcie_rate(ms_site_reader *r, const ms_site_node *node)
+static void note_pcie_rate(ms_site_reader *r)
 {
-    ms_level *level = &r->out->cluster.levels[0];
     char text[48];
-    if (node->pcie_bytes_per_s > 0.0)
-        level->bandwidth_bytes_per_s = node->pcie_bytes_per_s;
-    ms_format_quantity(text, sizeof text, level->bandwidth_bytes_per_s,
+    ms_format_quantity(text, sizeof text, r->out->cluster.levels[0].bandwidth_bytes_per_s,
                        MS_UNIT_BYTES_PER_S);
-    if (node->pcie_bytes_per_s > 0.0)
-        ms_site_note(r, &r->out->found, "PCIe of a GPU: %s each way", text);
-    else
-        ms_site_note(r, &r->out->assumed, "%s each way between GPUs, as %s", text,
-                     r->options->base->name);
+    ms_texts_print(r->cx->arena, &r->out->assumed, "%s each way between GPUs, as %s",
+                   text, r->options->base->name);
 }
 
 static ms_status set_links(ms_site_reader *r, const ms_site_node *node)
@@ -119,23 +113,25 @@ static ms_status set_links(ms_site_reader *r, const ms_site_node *node)
     if (linked == pairs && !has_nvlink)
         return refuse_links(r, "all GPUs are joined by NVLink");
     if (!has_nvlink) {
-        if (linked > 0)
-            ms_site_note(r, &r->out->ignored,
-                         "NVLinks between %d of %d pairs of GPUs: a level joins all GPUs",
-                         linked, pairs);
-        set_pcie_rate(r, node);
+        if (linked > 0) {
+            ms_texts_print(
+                r->cx->arena, &r->out->ignored,
+                "NVLinks between %d of %d pairs of GPUs: a level joins all GPUs", linked,
+                pairs);
+        }
+        note_pcie_rate(r);
         return MS_OK;
     }
     if (least == most)
-        ms_site_note(r, &r->out->found, "%d NVLinks between each pair of %s", least,
-                     linked == pairs ? "GPUs" : "GPUs that has some");
+        ms_texts_print(r->cx->arena, &r->out->found, "%d NVLinks between each pair of %s",
+                       least, linked == pairs ? "GPUs" : "GPUs that has some");
     else
-        ms_site_note(r, &r->out->found, "%d to %d NVLinks between pairs of GPUs", least,
-                     most);
+        ms_texts_print(r->cx->arena, &r->out->found,
+                       "%d to %d NVLinks between pairs of GPUs", least, most);
     if (linked < pairs)
-        ms_site_note(r, &r->out->assumed,
-                     "NVLinks join %d of %d pairs of GPUs; all pairs are priced alike",
-                     linked, pairs);
+        ms_texts_print(r->cx->arena, &r->out->assumed,
+                       "NVLinks join %d of %d pairs of GPUs; all pairs are priced alike",
+                       linked, pairs);
     if (linked < pairs && r->options->nvlink_bytes_per_s > 0.0)
         return fail(r, "NVLinks do not join all pairs of GPUs, so that the rate of one "
                        "link says nothing about a GPU: leave --nvlink out");
@@ -170,14 +166,12 @@ static void find_nearest(const ms_site_node *node, shares *s)
     }
 }
 
-/* The rate of a NIC: the user's, the text's, or that of the base's NICs. */
-static double nic_rate(const ms_site_reader *r, const ms_site_node *node, int nic)
+/* The rate of a NIC: the user's, or that of the base's NICs. */
+static double nic_rate(const ms_site_reader *r)
 {
     const ms_level *level = &r->options->base->levels[1];
     if (r->options->nic_bytes_per_s > 0.0)
         return r->options->nic_bytes_per_s;
-    if (node->nic_bytes_per_s[nic] > 0.0)
-        return node->nic_bytes_per_s[nic];
     return level->nics_per_gpu > 0.0 ? level->bandwidth_bytes_per_s / level->nics_per_gpu
                                      : 0.0;
 }
@@ -195,18 +189,19 @@ static void note_nic(ms_site_reader *r, const ms_site_node *node, const shares *
             path = s->nearest[g];
         }
     }
-    double rate = nic_rate(r, node, nic), share = rate / s->users[nic];
-    if (s->users[nic] == 0)
-        ms_site_note(r, &r->out->ignored, "NIC %s: another is nearer to each GPU",
-                     node->nics[nic]);
-    else if (s->users[nic] == 1)
-        ms_site_note(r, &r->out->found, "%s has NIC %s (%s): %g Gb/s, or %g GB/s", gpus,
-                     node->nics[nic], ms_site_path_names[path], rate * 8e-9, rate * 1e-9);
-    else {
-        ms_site_note(r, &r->out->found,
-                     "%s share NIC %s (%s): %g of its %g Gb/s each, or %g GB/s", gpus,
-                     node->nics[nic], ms_site_path_names[path], share * 8e-9, rate * 8e-9,
-                     share * 1e-9);
+    double rate = nic_rate(r), share = rate / s->users[nic];
+    if (s->users[nic] == 0) {
+        ms_texts_print(r->cx->arena, &r->out->ignored,
+                       "NIC %s: another is nearer to each GPU", node->nics[nic]);
+    } else if (s->users[nic] == 1) {
+        ms_texts_print(r->cx->arena, &r->out->found,
+                       "%s has NIC %s (%s): %g Gb/s, or %g GB/s", gpus, node->nics[nic],
+                       ms_site_path_names[path], rate * 8e-9, rate * 1e-9);
+    } else {
+        ms_texts_print(r->cx->arena, &r->out->found,
+                       "%s share NIC %s (%s): %g of its %g Gb/s each, or %g GB/s", gpus,
+                       node->nics[nic], ms_site_path_names[path], share * 8e-9,
+                       rate * 8e-9, share * 1e-9);
     }
 }
 
@@ -220,7 +215,7 @@ static void least_share(const ms_site_reader *r, const ms_site_node *node,
         for (int n = 0; n < node->num_nics; n++) {
             if (is_nearest(node, s, g, n)) {
                 own_nics += 1.0 / s->users[n];
-                own_rate += nic_rate(r, node, n) / s->users[n];
+                own_rate += nic_rate(r) / s->users[n];
             }
         }
         *nics = fmin(*nics, own_nics);
@@ -244,8 +239,8 @@ static ms_status set_nics(ms_site_reader *r, const ms_site_node *node)
     if (c->num_levels < 2)
         return MS_OK;
     if (node->num_nics == 0) {
-        ms_site_note(r, &r->out->assumed, "%g NICs a GPU, as %s",
-                     c->levels[1].nics_per_gpu, r->options->base->name);
+        ms_texts_print(r->cx->arena, &r->out->assumed, "%g NICs a GPU, as %s",
+                       c->levels[1].nics_per_gpu, r->options->base->name);
         for (int i = 1; i < c->num_levels; i++)
             set_rails(c, &c->levels[i]);
         return MS_OK;
@@ -258,14 +253,13 @@ static ms_status set_nics(ms_site_reader *r, const ms_site_node *node)
         fail(r, "the rate of a NIC is not known");
         return ms_hint(r->cx, "--nic \"400 Gb/s\"");
     }
-    bool stated = true;
-    for (int n = 0; n < node->num_nics; n++) {
+    for (int n = 0; n < node->num_nics; n++)
         note_nic(r, node, &s, n);
-        stated = stated && node->nic_bytes_per_s[n] > 0.0;
-    }
-    if (r->options->nic_bytes_per_s == 0.0 && !stated)
-        ms_site_note(r, &r->out->assumed, "rate of NICs, as %s", r->options->base->name);
-    ms_site_note(r, &r->out->assumed, "traffic of a GPU takes the NICs nearest to it");
+    if (r->options->nic_bytes_per_s == 0.0)
+        ms_texts_print(r->cx->arena, &r->out->assumed, "rate of NICs, as %s",
+                       r->options->base->name);
+    ms_texts_print(r->cx->arena, &r->out->assumed,
+                   "traffic of a GPU takes the NICs nearest to it");
     double factor = rate / c->levels[1].bandwidth_bytes_per_s;
     for (int i = 1; i < c->num_levels; i++) {
         c->levels[i].bandwidth_bytes_per_s *= factor;
@@ -277,17 +271,8 @@ static ms_status set_nics(ms_site_reader *r, const ms_site_node *node)
 
 ms_status ms_site_node_apply(ms_site_reader *r, const ms_site_node *node)
 {
-    double capability = r->options->base->device.compute_capability;
     if (node->num_gpus == 0)
         return fail(r, "no GPU is listed");
-    if (node->compute_capability > 0.0 && !isnan(capability) &&
-        fabs(node->compute_capability - capability) > 0.01) {
-        fail(r, ms_arena_printf(
-                    r->cx->arena,
-                    "GPUs have compute capability %.1f, but %.1f in cluster \"%s\"",
-                    node->compute_capability, capability, r->options->base->name));
-        return ms_hint(r->cx, "name a base with these GPUs: --cluster NAME|FILE");
-    }
     MS_TRY(set_gpus(r, node));
     MS_TRY(set_links(r, node));
     return set_nics(r, node);

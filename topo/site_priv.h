@@ -12,19 +12,6 @@ typedef struct ms_site_reader {
 } ms_site_reader;
 
 ms_loc ms_site_loc(const ms_site_reader *r, int line, int column);
-/* Adds a sentence to a list of notes. */
-void ms_site_note(const ms_site_reader *r, ms_site_notes *list, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* Lines of a text, without carriage returns at their ends. */
-typedef struct ms_site_lines {
-    const char *text;
-    size_t length, offset;
-    int number; /* number of the line read last, from 1 */
-} ms_site_lines;
-
-/* Reads the next line; false at the end of the text. */
-bool ms_site_next_line(ms_site_lines *lines, const char **line, size_t *length);
 
 /* ---- a node ---- */
 
@@ -45,11 +32,8 @@ typedef struct ms_site_node {
     int num_gpus, num_nics;
     /* (num_gpus, num_gpus) NVLinks between two GPUs, or of each into switches */
     int *links;
-    int *paths;                /* (num_gpus, num_nics) ms_site_path */
-    const char **nics;         /* (num_nics) names */
-    double *nic_bytes_per_s;   /* (num_nics) rates; 0: not stated */
-    double pcie_bytes_per_s;   /* rate of each GPU's PCIe link one way; 0: not stated */
-    double compute_capability; /* that of the GPUs; 0: not stated */
+    int *paths;        /* (num_gpus, num_nics) ms_site_path */
+    const char **nics; /* (num_nics) names */
 } ms_site_node;
 
 /* Allocates the arrays of a node with given numbers of devices. */
@@ -58,5 +42,6 @@ void ms_site_node_open(ms_arena *arena, int num_gpus, int num_nics, ms_site_node
 ms_status ms_site_node_apply(ms_site_reader *r, const ms_site_node *node);
 
 ms_status ms_site_read_matrix(ms_site_reader *r, const char *text, size_t length);
+ms_status ms_site_read_slurm(ms_site_reader *out, const char *text, size_t length);
 
 #endif

@@ -1,16 +1,18 @@
-/* meshsim import: a plan file from a launch script or a configuration of a framework, or a
- * cluster file from what a tool says about a machine. */
+/* meshsim import: a plan file from a launch script or a configuration of a framework, a
+ * cluster file from what a tool says about a machine, or a table of measurements. */
 #include "base/csv.h"
 #include "base/paths.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
 #include "costmodel/port/port.h"
+#include "sim/measured/measured.h"
 #include "topo/site.h"
 
 #include <string.h>
 
 typedef struct import_options {
-    const char *from, *model, *cluster, *stack;
+    const char *from, *model, *cluster, *stack, *plan;
+    ms_opt_choice collective;
     ms_opt_integer gpus, sequence;
     ms_opt_quantity nic, nvlink;
 } import_options;
@@ -18,17 +20,23 @@ typedef struct import_options {
 static const ms_option import_table[] = {
     MS_OPT_TEXT(
         import_options, from, "--from", "NAME",
-        "what the file is of: megatron, torchtitan, nanotron, deepspeed; a cluster: "
-        "nvidia-smi "
-        "(required)"),
+        "what the file is (required). A plan: megatron, torchtitan, nanotron, deepspeed; "
+        "a cluster: nvidia-smi, slurm; measurements: nccl-tests, megatron-log, torchtitan-log, "
+        "nanotron-log, deepspeed-log"),
     MS_OPT_INTEGER(import_options, gpus, "--gpus", "N", 1, 16777216,
                    "number of GPUs (default: as many as the file's launcher starts)"),
     MS_OPT_INTEGER(import_options, sequence, "--seq", "TOKENS", 1, 1073741824,
                    "sequence length, for files that do not say it (default 8k)"),
     MS_OPT_TEXT(import_options, model, "--model", "NAME|FILE",
                 "model of the plan (default: the one whose shapes the file states)"),
-    MS_OPT_TEXT(import_options, cluster, "--cluster", "NAME|FILE",
-                "cluster of the plan (default hgx-h100), or base of a cluster"),
+    MS_OPT_TEXT(
+        import_options, cluster, "--cluster", "NAME|FILE",
+        "cluster of the plan (default hgx-h100), base of a cluster, or the cluster "
+        "that nccl-tests measured"),
+    MS_OPT_TEXT(import_options, plan, "--plan", "PLAN.json",
+                "of logs: the plan that ran"),
+    MS_OPT_CHOICE(import_options, collective, "--collective", ms_nccl_tests_names,
+                  "of nccl-tests: the collective, for texts that do not state it"),
     MS_OPT_TEXT(import_options, stack, "--stack", "NAME|FILE",
                 "stack of the plan (default: that of the format), such as megatron@0.12"),
     MS_OPT_ROW(MS_OPTION_QUANTITY, import_options, nic, "--nic", .value = "RATE",
@@ -43,11 +51,11 @@ static const ms_option import_table[] = {
     {0},
 };
 
-static void write_texts(ms_jout *json, const char *key, const char *const *texts, int num)
+static void write_texts(ms_jout *json, const char *key, const ms_texts *list)
 {
     ms_jout_begin_array_field(json, key);
-    for (int i = 0; i < num; i++)
-        ms_jout_text(json, texts[i]);
+    for (int i = 0; i < list->num; i++)
+        ms_jout_text(json, list->texts[i]);
     ms_jout_end_array(json);
 }
 
@@ -57,15 +65,15 @@ static void write_json(ms_jout *json, const ms_port_imported *imported)
     ms_jout_text_field(json, "schema", "meshsim.import/1");
     ms_jout_key(json, "plan");
     ms_plan_write_json(json, &imported->plan);
-    write_texts(json, "ignored", imported->ignored.texts, imported->ignored.num);
-    write_texts(json, "assumed", imported->assumed.texts, imported->assumed.num);
+    write_texts(json, "ignored", &imported->ignored);
+    write_texts(json, "assumed", &imported->assumed);
     ms_jout_end_object(json);
 }
 
-static void note_texts(ms_ctx *cx, const char *what, const char *const *texts, int num)
+static void note_texts(ms_ctx *cx, const char *what, const ms_texts *list)
 {
-    for (int i = 0; i < num; i++)
-        ms_note(cx, "%s: %s", what, texts[i]);
+    for (int i = 0; i < list->num; i++)
+        ms_note(cx, "%s: %s", what, list->texts[i]);
 }
 
 /* MS_EINPUT: the plan is not legal for its model. Notes a rule of the framework that it
@@ -99,8 +107,8 @@ static ms_status import_file(ms_ctx *cx, const ms_args *args,
     MS_TRY(ms_port_find_model(cx, format, options, &imported, &model));
     MS_TRY(check(cx, options->name, &imported.plan, model));
     if (!args->common.json) {
-        note_texts(cx, "ignored", imported.ignored.texts, imported.ignored.num);
-        note_texts(cx, "assumed", imported.assumed.texts, imported.assumed.num);
+        note_texts(cx, "ignored", &imported.ignored);
+        note_texts(cx, "assumed", &imported.assumed);
     }
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
@@ -111,30 +119,50 @@ static ms_status import_file(ms_ctx *cx, const ms_args *args,
     return ms_output_close(cx, &out, MS_OK);
 }
 
+static void write_notes(ms_jout *json, const ms_texts *found, const ms_texts *ignored,
+                        const ms_texts *assumed)
+{
+    write_texts(json, "found", found);
+    write_texts(json, "ignored", ignored);
+    write_texts(json, "assumed", assumed);
+}
+
+static void note_all(ms_ctx *cx, const ms_texts *found, const ms_texts *ignored,
+                     const ms_texts *assumed)
+{
+    note_texts(cx, "found", found);
+    note_texts(cx, "ignored", ignored);
+    note_texts(cx, "assumed", assumed);
+}
+
 static void write_site_json(ms_jout *json, const ms_site *site)
 {
     ms_jout_begin_object(json);
     ms_jout_text_field(json, "schema", "meshsim.import/1");
     ms_jout_key(json, "cluster");
     ms_cluster_write_file(json, &site->cluster);
-    write_texts(json, "found", site->found.texts, site->found.num);
-    write_texts(json, "ignored", site->ignored.texts, site->ignored.num);
-    write_texts(json, "assumed", site->assumed.texts, site->assumed.num);
+    write_notes(json, &site->found, &site->ignored, &site->assumed);
     ms_jout_end_object(json);
 }
 
-/* MS_EINPUT: an option of plans is given, or no base. */
+/* MS_EINPUT: an option is given that a format does not take. `others`: the options without
+ * those that it takes. */
+static ms_status refuse_others(ms_ctx *cx, const char *from, import_options others)
+{
+    others.from = NULL;
+    const char *given = ms_options_given_in(import_table, &others, "");
+    if (given == NULL)
+        return MS_OK;
+    return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--from %s does not take %s", from, given);
+}
+
+/* MS_EINPUT: an option of other formats is given, or no base. */
 static ms_status check_site_options(ms_ctx *cx, const import_options *options)
 {
-    const char *given = options->model != NULL    ? "--model"
-                        : options->stack != NULL  ? "--stack"
-                        : options->gpus.given     ? "--gpus"
-                        : options->sequence.given ? "--seq"
-                                                  : NULL;
-    if (given != NULL)
-        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                       "%s is of plans, but --from %s is a cluster", given,
-                       options->from);
+    import_options others = *options;
+    others.cluster = NULL;
+    others.nic = others.nvlink = (ms_opt_quantity){0};
+    MS_TRY(refuse_others(cx, options->from, others));
     if (options->cluster != NULL)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
@@ -154,17 +182,90 @@ static ms_status import_site(ms_ctx *cx, const ms_args *args, int format,
     MS_TRY(ms_cluster_load(cx, options->cluster, &how.base));
     MS_TRY(ms_csv_load(cx, path, &text));
     MS_TRY(ms_site_read(cx, format, text.text, text.length, &how, &site));
-    if (!args->common.json) {
-        note_texts(cx, "found", site.found.texts, site.found.num);
-        note_texts(cx, "ignored", site.ignored.texts, site.ignored.num);
-        note_texts(cx, "assumed", site.assumed.texts, site.assumed.num);
-    }
+    if (!args->common.json)
+        note_all(cx, &site.found, &site.ignored, &site.assumed);
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json)
         write_site_json(&out.json, &site);
     else
         ms_cluster_write_file(&out.json, &site.cluster);
+    return ms_output_close(cx, &out, MS_OK);
+}
+
+/* ---- measurements ---- */
+
+static void write_table_json(ms_jout *json, const ms_measured_table *table)
+{
+    ms_jout_begin_object(json);
+    ms_jout_text_field(json, "schema", "meshsim.import/1");
+    ms_jout_begin_array_field(json, "rows");
+    for (int i = 0; i < table->num_rows; i++) {
+        ms_jout_begin_object(json);
+        for (int j = 0; j < table->num_columns; j++) {
+            const char *cell = table->cells[(ptrdiff_t)i * table->num_columns + j];
+            if (cell != NULL)
+                ms_jout_text_field(json, table->columns[j], cell);
+        }
+        ms_jout_end_object(json);
+    }
+    ms_jout_end_array(json);
+    write_notes(json, &table->found, &table->ignored, &table->assumed);
+    ms_jout_end_object(json);
+}
+
+/* Loads what the rows of a format need: the measured cluster, or the plan that ran.
+ * MS_EINPUT: it is not given, or an option that the format does not take is. */
+static ms_status open_measured(ms_ctx *cx, bool is_log, const import_options *options,
+                               ms_plan *plan, ms_measured_options *how)
+{
+    import_options others = *options;
+    if (is_log) {
+        others.plan = NULL;
+    } else {
+        others.cluster = NULL;
+        others.collective = (ms_opt_choice){0};
+    }
+    MS_TRY(refuse_others(cx, options->from, others));
+    if (is_log && options->plan == NULL) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "--plan is missing: a log does not say what ran");
+        return ms_hint(cx,
+                       "meshsim import run.sh --from megatron -o plan.json writes it");
+    }
+    if (is_log) {
+        how->plan = plan;
+        return ms_plan_load(cx, options->plan, plan);
+    }
+    if (options->cluster == NULL) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "--cluster is missing: the file does not say the network");
+        return ms_hint(cx, "name the cluster that was measured: --cluster hgx-h100");
+    }
+    how->system = options->cluster;
+    if (options->collective.given)
+        how->collective = options->collective.text;
+    return ms_cluster_load(cx, options->cluster, &how->cluster);
+}
+
+static ms_status import_measured(ms_ctx *cx, const ms_args *args, int format,
+                                 const char *path, const import_options *options)
+{
+    ms_csv text;
+    ms_plan plan;
+    ms_measured_table table;
+    ms_measured_options how = {.name = strcmp(path, "-") == 0 ? "standard input" : path};
+    MS_TRY(open_measured(cx, ms_measured_is_log(format), options, &plan, &how));
+    MS_TRY(ms_csv_load(cx, path, &text));
+    MS_TRY(ms_measured_read(cx, format, text.text, text.length, &how, &table));
+    ms_output out;
+    if (!args->common.json)
+        note_all(cx, &table.found, &table.ignored, &table.assumed);
+    MS_TRY(ms_output_open(cx, args->common.output, &out));
+    if (args->common.json)
+        write_table_json(&out.json, &table);
+    else
+        ms_measured_write_csv(out.file, &table);
     return ms_output_close(cx, &out, MS_OK);
 }
 
@@ -183,18 +284,23 @@ ms_status ms_cmd_import(ms_ctx *cx, ms_args *args)
     }
     if (options.from == NULL) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--from is missing");
-        return ms_hint(cx, "formats: %s; of clusters: %s", names,
-                       ms_choice_text(cx->arena, ms_site_format_names, ", "));
+        return ms_hint(cx, "formats: %s; of clusters: %s; of measurements: %s", names,
+                       ms_choice_text(cx->arena, ms_site_format_names, ", "),
+                       ms_choice_text(cx->arena, ms_measured_format_names, ", "));
     }
     const char *path = args->words.words[0];
     MS_TRY(ms_output_check_differ(cx, path, args->common.output));
+    int measured_format = ms_choice_find(options.from, ms_measured_format_names);
+    if (measured_format >= 0)
+        return import_measured(cx, args, measured_format, path, &options);
     int site_format = ms_choice_find(options.from, ms_site_format_names);
     if (site_format >= 0)
         return import_site(cx, args, site_format, path, &options);
-    if (options.nic.given || options.nvlink.given)
-        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                       "%s is of clusters, but --from %s is a plan",
-                       options.nic.given ? "--nic" : "--nvlink", options.from);
+    import_options others = {.nic = options.nic,
+                             .nvlink = options.nvlink,
+                             .plan = options.plan,
+                             .collective = options.collective};
+    MS_TRY(refuse_others(cx, options.from, others));
     MS_TRY(ms_port_format_find(cx, options.from, &format));
     ms_port_import_options how = {
         .name = strcmp(path, "-") == 0 ? "standard input" : path,

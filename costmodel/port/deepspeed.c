@@ -480,10 +480,10 @@ static void write_json(FILE *out, ms_arena *arena, const ms_plan *plan,
                        const ms_port_exported *exported,
                        const ms_port_export_options *options)
 {
-    ms_port_texts comment = ms_port_head(arena, plan, exported);
+    ms_texts comment = ms_port_head(arena, plan, exported);
     long per_node, nodes = ms_port_nodes(plan, options, &per_node);
     if (options->launcher != MS_PORT_NO_LAUNCHER) {
-        ms_port_add_text(
+        ms_texts_add(
             arena, &comment,
             ms_arena_printf(
                 arena,

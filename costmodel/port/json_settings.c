@@ -132,7 +132,7 @@ static void write_level(writer *w, int first, size_t from)
     }
 }
 
-void ms_json_settings_write(FILE *out, ms_arena *arena, const ms_port_texts *comment,
+void ms_json_settings_write(FILE *out, ms_arena *arena, const ms_texts *comment,
                             const ms_port_settings *settings)
 {
     writer w = {ms_jout_open(out), arena, settings,

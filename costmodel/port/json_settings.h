@@ -14,7 +14,7 @@ ms_status ms_json_settings_read(ms_ctx *cx, const char *name, const char *text,
 
 /* Writes settings as nested objects; those of one object stand together. The lines of
  * `comment` become the list "_comment", since JSON has no comments. */
-void ms_json_settings_write(FILE *out, ms_arena *arena, const ms_port_texts *comment,
+void ms_json_settings_write(FILE *out, ms_arena *arena, const ms_texts *comment,
                             const ms_port_settings *settings);
 
 #endif

@@ -253,30 +253,28 @@ void ms_port_write_launcher(FILE *out, const ms_plan *plan,
     ms_print(out, " \\\n%s    %s", mark, program);
 }
 
-ms_port_texts ms_port_head(ms_arena *arena, const ms_plan *plan,
-                           const ms_port_exported *exported)
+ms_texts ms_port_head(ms_arena *arena, const ms_plan *plan,
+                      const ms_port_exported *exported)
 {
-    ms_port_texts lines = {0};
-    ms_port_add_text(
-        arena, &lines,
-        ms_arena_printf(
-            arena, "%s on %s GPUs, stack %s, %s sequences of %s tokens a step",
-            plan->model, ms_plan_value_text(arena, plan, MS_CHOOSE_GPUS), plan->stack,
-            ms_plan_value_text(arena, plan, MS_CHOOSE_GLOBAL_BATCH),
-            ms_plan_value_text(arena, plan, MS_CHOOSE_SEQUENCE_LENGTH)));
-    ms_port_add_text(arena, &lines,
-                     ms_arena_printf(arena, "plan: %s", ms_plan_text(arena, plan)));
+    ms_texts lines = {0};
+    ms_texts_add(arena, &lines,
+                 ms_arena_printf(
+                     arena, "%s on %s GPUs, stack %s, %s sequences of %s tokens a step",
+                     plan->model, ms_plan_value_text(arena, plan, MS_CHOOSE_GPUS),
+                     plan->stack, ms_plan_value_text(arena, plan, MS_CHOOSE_GLOBAL_BATCH),
+                     ms_plan_value_text(arena, plan, MS_CHOOSE_SEQUENCE_LENGTH)));
+    ms_texts_add(arena, &lines,
+                 ms_arena_printf(arena, "plan: %s", ms_plan_text(arena, plan)));
     for (int i = 0; i < exported->left_out.num; i++)
-        ms_port_add_text(
-            arena, &lines,
-            ms_arena_printf(arena, "left out: %s", exported->left_out.texts[i]));
+        ms_texts_add(arena, &lines,
+                     ms_arena_printf(arena, "left out: %s", exported->left_out.texts[i]));
     return lines;
 }
 
 void ms_port_write_head(FILE *out, ms_arena *arena, const char *mark, const ms_plan *plan,
                         const ms_port_exported *exported)
 {
-    ms_port_texts lines = ms_port_head(arena, plan, exported);
+    ms_texts lines = ms_port_head(arena, plan, exported);
     for (int i = 0; i < lines.num; i++)
         ms_print(out, "%s %s\n", mark, lines.texts[i]);
 }
@@ -425,15 +423,15 @@ static bool has_part(const char *key, const char *const *parts)
 /* The keys of all rows, for the nearest one. */
 static const char *nearest_key(const ms_port *port, const char *key)
 {
-    ms_port_texts keys = {0};
+    ms_texts keys = {0};
     ms_arena *arena = port->cx->arena;
     for (int i = 0; i < 4 && port->format->tables[i] != NULL; i++) {
         for (const ms_port_row *row = port->format->tables[i]; row->kind != MS_PORT_END;
              row++) {
             if (row->key != NULL)
-                ms_port_add_text(arena, &keys, row->key);
+                ms_texts_add(arena, &keys, row->key);
             for (int k = 0; row->keys != NULL && row->keys[k] != NULL; k++)
-                ms_port_add_text(arena, &keys, row->keys[k]);
+                ms_texts_add(arena, &keys, row->keys[k]);
         }
     }
     return ms_nearest(key, keys.texts, keys.num);
@@ -459,7 +457,7 @@ static bool is_replaced(const ms_port_settings *list, int index)
     return false;
 }
 
-static ms_status list_ignored(ms_port *port, ms_port_texts *ignored)
+static ms_status list_ignored(ms_port *port, ms_texts *ignored)
 {
     ms_status status = MS_OK;
     for (int i = 0; i < port->settings->num; i++) {
@@ -472,11 +470,11 @@ static ms_status list_ignored(ms_port *port, ms_port_texts *ignored)
             status = fail_unknown(port, s);
             continue;
         }
-        ms_port_add_text(port->cx->arena, ignored,
-                         ms_arena_printf(port->cx->arena, "%s%s%s%s", s->key,
-                                         s->value == NULL ? "" : " ",
-                                         s->value == NULL ? "" : s->value,
-                                         replaced ? " (given again later)" : ""));
+        ms_texts_add(port->cx->arena, ignored,
+                     ms_arena_printf(port->cx->arena, "%s%s%s%s", s->key,
+                                     s->value == NULL ? "" : " ",
+                                     s->value == NULL ? "" : s->value,
+                                     replaced ? " (given again later)" : ""));
     }
     return status;
 }

@@ -7,6 +7,7 @@
 #ifndef MS_COSTMODEL_PORT_PORT_H
 #define MS_COSTMODEL_PORT_PORT_H
 
+#include "base/texts.h"
 #include "costmodel/plan/stack_rules.h"
 
 /* One setting of a file. */
@@ -23,12 +24,6 @@ typedef struct ms_port_settings {
     ms_port_setting *rows; /* (num), in the order of the file */
     int num, capacity;
 } ms_port_settings;
-
-/* A NULL-ended list of texts that grows. */
-typedef struct ms_port_texts {
-    const char **texts;
-    int num, capacity;
-} ms_port_texts;
 
 typedef struct ms_port_format ms_port_format;
 
@@ -63,7 +58,7 @@ typedef struct ms_port_export_options {
 
 typedef struct ms_port_exported {
     ms_port_settings settings;
-    ms_port_texts left_out; /* "lora_rank 16": what the format cannot express */
+    ms_texts left_out; /* "lora_rank 16": what the format cannot express */
 } ms_port_exported;
 
 /* A plan that is exported: legal for its model, and obeying the rules of its stack. */
@@ -99,8 +94,8 @@ typedef struct ms_port_imported {
     ms_model model; /* the shapes that the file states, and the framework's defaults */
     bool has_model; /* the file states shapes */
     ms_port_settings settings;
-    ms_port_texts ignored; /* "--lr 3e-4": settings that no plan has */
-    ms_port_texts assumed; /* "--cp-comm-type p2p": defaults that the plan took */
+    ms_texts ignored; /* "--lr 3e-4": settings that no plan has */
+    ms_texts assumed; /* "--cp-comm-type p2p": defaults that the plan took */
 } ms_port_imported;
 
 /* Reads a plan from `length` bytes of a format's file. Everything lives in cx->arena.

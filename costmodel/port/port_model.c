@@ -10,8 +10,8 @@
 
 typedef struct match {
     const ms_model *model;
-    int num_equal;           /* settings about values that are as the file states */
-    ms_port_texts different; /* settings about values that are not */
+    int num_equal;      /* settings about values that are as the file states */
+    ms_texts different; /* settings about values that are not */
 } match;
 
 /* The settings that one row writes for a model. */
@@ -19,7 +19,7 @@ static ms_port_settings written(ms_ctx *cx, const ms_port_format *format,
                                 const ms_port_row *row, const ms_model *model)
 {
     ms_port_settings settings = {0};
-    ms_port_texts left_out = {0};
+    ms_texts left_out = {0};
     ms_model shapes = *model;
     ms_plan plan = ms_plan_default(1);
     plan.sequence_length = 1;
@@ -69,11 +69,11 @@ static void compare_values(ms_ctx *cx, const ms_port_settings *own,
         if (is_equal_value(mine->value, stated->value))
             out->num_equal++;
         else {
-            ms_port_add_text(cx->arena, &out->different,
-                             ms_arena_printf(cx->arena, "%s%s%s of model %s, not %s",
-                                             mine->key, mine->value == NULL ? "" : " ",
-                                             mine->value == NULL ? "" : mine->value,
-                                             out->model->name, stated->value));
+            ms_texts_add(cx->arena, &out->different,
+                         ms_arena_printf(cx->arena, "%s%s%s of model %s, not %s",
+                                         mine->key, mine->value == NULL ? "" : " ",
+                                         mine->value == NULL ? "" : mine->value,
+                                         out->model->name, stated->value));
         }
     }
 }
@@ -166,12 +166,11 @@ ms_status ms_port_find_model(ms_ctx *cx, const ms_port_format *format,
         return fail_unknown(cx, options->name, &imported->model);
     *out = best.model;
     imported->plan.model = best.model->name;
-    ms_port_add_text(cx->arena, &imported->assumed,
-                     ms_arena_printf(cx->arena, "model %s, by its shapes%s%s%s",
-                                     best.model->name,
-                                     others[0] == '\0' ? "" : "; equal: ", others,
-                                     num_equal > MAX_LISTED ? ", ..." : ""));
+    ms_texts_add(cx->arena, &imported->assumed,
+                 ms_arena_printf(cx->arena, "model %s, by its shapes%s%s%s",
+                                 best.model->name, others[0] == '\0' ? "" : "; equal: ",
+                                 others, num_equal > MAX_LISTED ? ", ..." : ""));
     for (int i = 0; i < best.different.num; i++)
-        ms_port_add_text(cx->arena, &imported->assumed, best.different.texts[i]);
+        ms_texts_add(cx->arena, &imported->assumed, best.different.texts[i]);
     return MS_OK;
 }

@@ -13,11 +13,11 @@ typedef struct ms_port {
     const ms_stack *stack;
     const ms_rule_set *rules;
     ms_port_settings *settings;
-    ms_port_texts *left_out; /* export */
-    ms_port_texts *assumed;  /* import */
-    bool moe;                /* the model has experts */
-    long gpus;               /* import: given by the user; 0: the file says */
-    long sequence_length;    /* import: likewise */
+    ms_texts *left_out;   /* export */
+    ms_texts *assumed;    /* import */
+    bool moe;             /* the model has experts */
+    long gpus;            /* import: given by the user; 0: the file says */
+    long sequence_length; /* import: likewise */
 } ms_port;
 
 typedef struct ms_port_word {
@@ -113,8 +113,8 @@ void ms_port_write_launcher(FILE *out, const ms_plan *plan,
                             const ms_port_export_options *options, const char *mark,
                             const char *program);
 /* The comments of an exported file: the plan, what is left out. */
-ms_port_texts ms_port_head(ms_arena *arena, const ms_plan *plan,
-                           const ms_port_exported *exported);
+ms_texts ms_port_head(ms_arena *arena, const ms_plan *plan,
+                      const ms_port_exported *exported);
 /* Writes them, a line each after `mark`. */
 void ms_port_write_head(FILE *out, ms_arena *arena, const char *mark, const ms_plan *plan,
                         const ms_port_exported *exported);
@@ -122,7 +122,6 @@ void ms_port_write_head(FILE *out, ms_arena *arena, const char *mark, const ms_p
 /* ---- import ---- */
 
 void ms_port_add(ms_arena *arena, ms_port_settings *list, ms_port_setting setting);
-void ms_port_add_text(ms_arena *arena, ms_port_texts *list, const char *text);
 void ms_port_assume(ms_port *port, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The last setting of a key, marked as used; NULL: the file has none. */

@@ -16,23 +16,12 @@ void ms_port_add(ms_arena *arena, ms_port_settings *list, ms_port_setting settin
     list->rows[list->num++] = setting;
 }
 
-void ms_port_add_text(ms_arena *arena, ms_port_texts *list, const char *text)
-{
-    MS_MAKE_ROOM(arena, list->texts, list->num, list->capacity, 8);
-    list->texts[list->num++] = text;
-}
-
-static const char *format_text(ms_arena *arena, const char *format, va_list args)
-{
-    return ms_arena_vprintf(arena, format, args);
-}
-
 void ms_port_assume(ms_port *port, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    ms_port_add_text(port->cx->arena, port->assumed,
-                     format_text(port->cx->arena, format, args));
+    ms_texts_add(port->cx->arena, port->assumed,
+                 ms_arena_vprintf(port->cx->arena, format, args));
     va_end(args);
 }
 
@@ -40,8 +29,8 @@ void ms_port_leave_out(ms_port *port, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    ms_port_add_text(port->cx->arena, port->left_out,
-                     format_text(port->cx->arena, format, args));
+    ms_texts_add(port->cx->arena, port->left_out,
+                 ms_arena_vprintf(port->cx->arena, format, args));
     va_end(args);
 }
 
@@ -115,7 +104,7 @@ ms_status ms_port_fail(ms_port *port, const ms_port_setting *setting, const char
 {
     va_list args;
     va_start(args, format);
-    const char *text = format_text(port->cx->arena, format, args);
+    const char *text = ms_arena_vprintf(port->cx->arena, format, args);
     va_end(args);
     return ms_fail(port->cx, MS_EINPUT, setting->loc, "%s: %s", setting->key, text);
 }

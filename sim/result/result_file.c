@@ -1,5 +1,7 @@
 #include "sim/result/result_file.h"
 
+#include "sim/result/kineto.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -253,12 +255,15 @@ static ms_status check_events(ms_ctx *cx, ms_jval events)
     return MS_OK;
 }
 
-/* Reads the totals of a trace from its "otherData" object; events are only checked. */
+/* Reads the totals of a trace from its "otherData" object, events being only checked, or a
+ * trace of PyTorch's profiler. */
 static ms_status read_trace(ms_ctx *cx, ms_jval root, ms_jval events, ms_result *out)
 {
     ms_jval data;
     double ranks;
     MS_TRY(check_events(cx, events));
+    if (ms_kineto_is(cx, root))
+        return ms_kineto_read(cx, root, events, out);
     MS_TRY(require_member(cx, root, "otherData", &data));
     MS_TRY(read_step_time(cx, data, &out->step_s));
     MS_TRY(read_num_ranks(cx, data, &ranks));

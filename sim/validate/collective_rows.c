@@ -2,6 +2,7 @@
 #include "sim/validate/collective_rows.h"
 
 #include "base/cells.h"
+#include "base/paths.h"
 #include "sim/validate/collective_rows_priv.h"
 #include "sim/validate/pubrun_priv.h"
 
@@ -113,15 +114,31 @@ static const char *set_algorithm(const char *text, ms_collective_row *row)
     return has_law ? NULL : "algorithm: there is no law for it";
 }
 
-static const char *set_system(ms_ctx *cx, ms_pubrun_store *store, ms_collective_row *row)
+/* The cluster of a row's system: a cluster's own name or path, or what its name contains.
+ * NULL with *reason set if there is none. */
+static const char *cluster_name(ms_ctx *cx, const ms_pubrun_store *store,
+                                const ms_collective_row *row, const char **reason)
 {
+    static const char ending[] = ".json";
+    size_t length = strlen(row->system);
+    bool is_file = length >= sizeof ending &&
+                   strcmp(row->system + length - (sizeof ending - 1), ending) == 0;
+    if (is_file || ms_config_file(cx, "clusters", row->system) != NULL)
+        return row->system;
     const ms_system_name *system = ms_system_name_find(
         ms_pubrun_store_names(store)->systems, row->system, row->nodes);
-    if (system == NULL || system->cluster == NULL)
-        return system != NULL && system->reason != NULL
-                   ? system->reason
-                   : "system: no cluster file for it";
-    row->cluster = ms_pubrun_store_cluster(cx, store, system->cluster);
+    *reason = system != NULL && system->reason != NULL ? system->reason
+                                                       : "system: no cluster file for it";
+    return system != NULL ? system->cluster : NULL;
+}
+
+static const char *set_system(ms_ctx *cx, ms_pubrun_store *store, ms_collective_row *row)
+{
+    const char *reason = NULL;
+    const char *name = cluster_name(cx, store, row, &reason);
+    if (name == NULL)
+        return reason;
+    row->cluster = ms_pubrun_store_cluster(cx, store, name);
     row->profile = row->cluster == NULL
                        ? NULL
                        : ms_pubrun_store_profile(cx, store, row->cluster->device.profile);

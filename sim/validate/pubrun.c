@@ -478,6 +478,12 @@ static void read_row(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *
     run->framework = cells->framework;
     run->network = cells->network;
     run->unfinished = ms_pubrun_is_unfinished(cells);
+    if (cells->plan != NULL) {
+        run->reason = ms_pubrun_read_plan(cx, store, cells, run);
+        run->complete = run->reason == NULL;
+        set_measurements(cells, false, run);
+        return;
+    }
     const ms_name_tables *names = ms_pubrun_store_names(store);
     ms_pubrun_fact facts = ms_pubrun_facts_of(names, cells);
     run->changes_mathematics = facts.changes_mathematics;
@@ -581,16 +587,4 @@ void ms_pubruns_append(ms_arena *arena, ms_pubruns *to, const ms_pubruns *from)
         runs[i] = i < to->num_runs ? to->runs[i] : from->runs[i - to->num_runs];
     *to = (ms_pubruns){num_runs, runs};
     fault_repeats(arena, to);
-}
-
-ms_skipped ms_pubruns_skipped(ms_arena *arena, const ms_pubruns *runs)
-{
-    ms_skipped skipped = {0, MS_NEW_ARRAY(arena, runs->num_runs, ms_skipped_row)};
-    for (int i = 0; i < runs->num_runs; i++) {
-        const ms_pubrun *run = &runs->runs[i];
-        if (run->reason != NULL)
-            skipped.rows[skipped.num_rows++] =
-                (ms_skipped_row){run->line, NULL, run->reason, run->fault};
-    }
-    return skipped;
 }

@@ -60,6 +60,7 @@ static const ms_cell_rule columns[] = {
     OPTIONAL(lora_rank),
     OPTIONAL(dense_layers),
     OPTIONAL(zero_shard),
+    OPTIONAL_TEXT(plan),
     OPTIONAL_TEXT(notes),
     OPTIONAL_TEXT(memory_kind),
     OPTIONAL_TEXT(memory_rank),

@@ -142,3 +142,15 @@ const char *ms_pubrun_contradiction(ms_arena *arena, const ms_pubrun_cells *c)
                                c->ep, dp * cp * tp);
     return NULL;
 }
+
+ms_skipped ms_pubruns_skipped(ms_arena *arena, const ms_pubruns *runs)
+{
+    ms_skipped skipped = {0, MS_NEW_ARRAY(arena, runs->num_runs, ms_skipped_row)};
+    for (int i = 0; i < runs->num_runs; i++) {
+        const ms_pubrun *run = &runs->runs[i];
+        if (run->reason != NULL)
+            skipped.rows[skipped.num_rows++] =
+                (ms_skipped_row){run->line, NULL, run->reason, run->fault};
+    }
+    return skipped;
+}

@@ -13,7 +13,7 @@ typedef struct ms_pubrun_cells {
     const char *id, *source, *date, *model, *gpu_type, *network, *schedule, *recompute,
         *precision, *compile, *framework;
     /* text columns that a file may lack */
-    const char *notes, *status, *memory_kind, *memory_rank, *offload, *optimizer;
+    const char *plan, *notes, *status, *memory_kind, *memory_rank, *offload, *optimizer;
     long layers, hidden, heads, kv_heads, head_dim, ffn_hidden, gated_ffn, vocab,
         tied_embeddings, experts, top_k, moe_ffn_hidden, shared_experts;
     /* columns that a file may lack */
@@ -168,6 +168,10 @@ bool ms_pubrun_times_offload(const ms_pubrun *run);
  * of run->plan. Returns NULL, or which of them cannot be priced. */
 const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *cells,
                                  ms_pubrun_notes *notes, ms_pubrun *run);
+/* Sets the run's plan, and all that follows from it, by a row whose cell `plan` holds a
+ * plan as JSON. Returns NULL, or why the row cannot be predicted. */
+const char *ms_pubrun_read_plan(ms_ctx *cx, ms_pubrun_store *store,
+                                const ms_pubrun_cells *cells, ms_pubrun *run);
 /* Opens a store of configurations and models, each loaded once; reads configs/names/.
  * Stored objects belong to the context's arena. */
 ms_status ms_pubrun_store_open(ms_ctx *cx, ms_pubrun_store **out);

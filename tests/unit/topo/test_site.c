@@ -2,6 +2,13 @@
 
 #include "tests/test.h"
 
+static ms_status read_slurm(ms_ctx *cx, const char *base, const char *text, ms_site *out)
+{
+    ms_site_options options = {.name = "topo"};
+    ASSERT_OK(ms_cluster_load(cx, base, &options.base), cx);
+    return ms_site_read(cx, 1, text, strlen(text), &options, out);
+}
+
 static ms_status read_text(ms_ctx *cx, const char *base, const char *text, double nvlink,
                            ms_site *out)
 {
@@ -103,12 +110,89 @@ static void wrong_matrices_are_refused_at_their_place(void **state)
     }
 }
 
+/* Lines stand in any order; a host's number keeps its zeros. */
+static void trees_of_switches_become_levels(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_site site;
+    ASSERT_OK(read_slurm(cx, "hgx-h100",
+                         "SwitchName=core Level=1 LinkSpeed=1 Nodes=r[1-2]n[01-20] "
+                         "Switches=s[08-09],s10\n"
+                         "switchname=s08 nodes=r1n[01-08,10]\n"
+                         "SwitchName=s09 Nodes=r2n[01-09] # nine\n"
+                         "SwitchName=s10 Nodes=r[1-2]n[11-14],login1\n",
+                         &site),
+              cx);
+    const ms_cluster *c = &site.cluster;
+    ASSERT_INT(c->num_levels, 3);
+    ASSERT_INT(c->max_gpus, 8 * 27);
+    ASSERT_INT(c->levels[1].gpus_per_domain, 8 * 9);
+    ASSERT_INT(c->levels[2].gpus_per_domain, 0);
+    ASSERT_NEAR(c->levels[2].bandwidth_bytes_per_s, 50e9, 1e-12);
+    ASSERT_INT(site.assumed.num, 2);
+}
+
+static void blocks_are_racks_where_the_base_has_some(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_site site;
+    static const char text[] = "BlockName=a Nodes=n[1-16]\nBlockName=b Nodes=n[17-32]\n"
+                               "BlockSizes=16,32\n";
+    ASSERT_OK(read_slurm(cx, "gb200-nvl72", text, &site), cx);
+    ASSERT_INT(site.cluster.levels[0].gpus_per_domain, 64);
+    ASSERT_INT(site.cluster.max_gpus, 128);
+    ASSERT_OK(read_slurm(cx, "hgx-h100", text, &site), cx);
+    ASSERT_INT(site.cluster.levels[0].gpus_per_domain, 8);
+    ASSERT_INT(site.cluster.levels[1].gpus_per_domain, 128);
+}
+
+static void wrong_topologies_are_refused_at_their_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+        int line, column;
+    } cases[] = {
+        {"SwitchName=a Nodes=n[1-2\n",
+         "a bracket must hold numbers and ranges, such as [01-18,20]", 1, 25},
+        {"SwitchName=a Nodes=n[1-4000][1-4000]\n", "more than 10 million names", 1, 37},
+        {"SwitchName=a Switches=b,c\nSwitchName=b Nodes=n\n", "no line has SwitchName=c",
+         1, 25},
+        {"SwitchName=a Switches=a\n", "switch a stands below two others", 1, 23},
+        {"SwitchName=a Nodes=n\nSwitchName=b Nodes=m\n",
+         "no switch joins this one and that of line 1", 2, 1},
+        {"SwitchName=a Nodes=n\nSwitchName=a Nodes=m\n", "\"a\" stands twice", 2, 12},
+        {"SwitchName=a Node=n\n", "unknown key \"Node\"", 1, 14},
+        {"SwitchName=a\n", "neither Nodes nor Switches are listed", 1, 1},
+        {"SwitchName=a Nodes=n\nBlockName=b Nodes=m\n",
+         "a topology of switches has no blocks, and one of blocks no switches", 2, 1},
+        {"SwitchName=e Switches=d\nSwitchName=d Switches=c\nSwitchName=c Switches=b\n"
+         "SwitchName=b Switches=a\nSwitchName=a Nodes=n\n",
+         "more than 3 tiers of switches", 2, 23},
+        {"NodeName=a\n", "\"NodeName\" is neither SwitchName nor BlockName", 1, 1},
+        {"# none\n", "no line has SwitchName= or BlockName=", 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_ctx *cx = test_cx();
+        ms_site site;
+        ASSERT_INT(read_slurm(cx, "hgx-h100", cases[i].text, &site), MS_EINPUT);
+        ASSERT_TEXT(cx->first->message, cases[i].message);
+        ASSERT_INT(cx->first->loc.line, cases[i].line);
+        ASSERT_INT(cx->first->loc.column, cases[i].column);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(written_clusters_read_back_equal),
         cmocka_unit_test(a_smaller_node_keeps_the_nodes_of_domains),
         cmocka_unit_test(wrong_matrices_are_refused_at_their_place),
+        cmocka_unit_test(trees_of_switches_become_levels),
+        cmocka_unit_test(blocks_are_racks_where_the_base_has_some),
+        cmocka_unit_test(wrong_topologies_are_refused_at_their_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

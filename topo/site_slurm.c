@@ -1,0 +1,333 @@
+/* Reads Slurm's topology.conf, or what `scontrol show topology` prints (man 5
+ * topology.conf): a tree of switches, or blocks of nodes. Rates are not in the text:
+ * Slurm's LinkSpeed is arbitrary and unused. */
+#include "base/map.h"
+#include "topo/site_hostlist.h"
+#include "topo/site_priv.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <string.h>
+#include <strings.h>
+
+#define MAX_KEYS 8
+
+/* A key of a line with its value; neither is zero-terminated. */
+typedef struct setting {
+    const char *key, *value;
+    size_t key_length, value_length;
+} setting;
+
+/* A switch or a block. */
+typedef struct part {
+    const char *nodes, *nodes_end;       /* list of hosts; NULL: none */
+    const char *children, *children_end; /* list of switches; NULL: none */
+    const char *start;                   /* start of the line, for columns */
+    int line;
+    bool has_parent;
+    long num_nodes; /* in it and below it; 0: not counted yet */
+    int tier;       /* 1: joins nodes; 0: not known yet, -1: being found */
+} part;
+
+typedef struct reader {
+    ms_site_reader *out;
+    ms_map names; /* names of `parts` */
+    part *parts;
+    int capacity;
+    bool has_switches, has_blocks;
+} reader;
+
+static ms_loc place(const reader *r, const part *p, const char *at)
+{
+    return ms_site_loc(r->out, p->line, (int)(at - p->start) + 1);
+}
+
+/* ---- lines ---- */
+
+static bool is_key(const setting *s, const char *name)
+{
+    return s->key_length == strlen(name) && strncasecmp(s->key, name, s->key_length) == 0;
+}
+
+/* Splits a line into keys and values. MS_EINPUT: a word without '='. */
+static ms_status split(reader *r, const part *p, size_t length, setting *out, int *num)
+{
+    const char *at = p->start, *end = p->start + length;
+    *num = 0;
+    for (;;) {
+        while (at < end && isspace((unsigned char)*at) != 0)
+            at++;
+        if (at == end || *at == '#')
+            return MS_OK;
+        const char *from = at;
+        while (at < end && isspace((unsigned char)*at) == 0)
+            at++;
+        const char *equals = memchr(from, '=', (size_t)(at - from));
+        if (equals == NULL || *num == MAX_KEYS)
+            return ms_fail(r->out->cx, MS_EINPUT, place(r, p, from),
+                           "\"%.*s\" is no KEY=VALUE of a topology", (int)(at - from),
+                           from);
+        out[(*num)++] = (setting){from, equals + 1, (size_t)(equals - from),
+                                  (size_t)(at - equals - 1)};
+    }
+}
+
+/* Adds a switch or block with the settings of its line. */
+static ms_status add_part(reader *r, const part *line, const setting *settings, int num)
+{
+    static const char *const unused[] = {"LinkSpeed", "Level", "BlockIndex", "BlockSize",
+                                         "BlockSizes"};
+    ms_ctx *cx = r->out->cx;
+    part p = *line;
+    for (int i = 1; i < num; i++) {
+        const setting *s = &settings[i];
+        const char *end = s->value + s->value_length;
+        bool is_known = false;
+        if (is_key(s, "Nodes") && s->value_length > 0) {
+            p.nodes = s->value;
+            p.nodes_end = end;
+        } else if (is_key(s, "Switches") && s->value_length > 0) {
+            p.children = s->value;
+            p.children_end = end;
+        }
+        is_known = is_key(s, "Nodes") || is_key(s, "Switches");
+        for (size_t k = 0; k < sizeof unused / sizeof *unused; k++)
+            is_known = is_known || is_key(s, unused[k]);
+        if (!is_known)
+            return ms_fail(cx, MS_EINPUT, place(r, line, s->key), "unknown key \"%.*s\"",
+                           (int)s->key_length, s->key);
+    }
+    if (p.nodes == NULL && p.children == NULL)
+        return ms_fail(cx, MS_EINPUT, place(r, line, settings[0].key),
+                       "neither Nodes nor Switches are listed");
+    MS_MAKE_ROOM(cx->arena, r->parts, r->names.num, r->capacity, 64);
+    int index = ms_map_add(&r->names, settings[0].value, settings[0].value_length);
+    if (index < r->names.num - 1 || r->parts[index].start != NULL)
+        return ms_fail(cx, MS_EINPUT, place(r, line, settings[0].value),
+                       "\"%.*s\" stands twice", (int)settings[0].value_length,
+                       settings[0].value);
+    r->parts[index] = p;
+    return MS_OK;
+}
+
+static ms_status read_line(reader *r, const part *line, size_t length)
+{
+    setting settings[MAX_KEYS];
+    int num;
+    MS_TRY(split(r, line, length, settings, &num));
+    if (num == 0 || is_key(&settings[0], "BlockSizes"))
+        return MS_OK;
+    bool is_switch = is_key(&settings[0], "SwitchName");
+    if (!is_switch && !is_key(&settings[0], "BlockName"))
+        return ms_fail(r->out->cx, MS_EINPUT, place(r, line, settings[0].key),
+                       "\"%.*s\" is neither SwitchName nor BlockName",
+                       (int)settings[0].key_length, settings[0].key);
+    r->has_switches |= is_switch;
+    r->has_blocks |= !is_switch;
+    if (r->has_switches && r->has_blocks)
+        return ms_fail(r->out->cx, MS_EINPUT, place(r, line, settings[0].key),
+                       "a topology of switches has no blocks, and one of blocks no "
+                       "switches");
+    return add_part(r, line, settings, num);
+}
+
+/* ---- tiers ---- */
+
+static ms_status count_nodes(reader *r, part *p)
+{
+    const char *at = p->nodes, *fault;
+    ms_host_item item;
+    while (ms_host_item_next(&at, p->nodes_end, &item, &fault))
+        p->num_nodes += item.num;
+    p->tier = 1;
+    return fault == NULL ? MS_OK
+                         : ms_fail(r->out->cx, MS_EINPUT, place(r, p, at), "%s", fault);
+}
+
+static ms_status find_tier(reader *r, int index, int depth);
+
+/* Adds a switch below `parent`, which stands `depth` tiers below the first one asked for. */
+static ms_status add_child(reader *r, int parent, const char *name, const char *at,
+                           int depth)
+{
+    ms_ctx *cx = r->out->cx;
+    ms_loc loc = place(r, &r->parts[parent], at);
+    int index = ms_map_find(&r->names, name, strlen(name));
+    if (index < 0)
+        return ms_fail(cx, MS_EINPUT, loc, "no line has SwitchName=%s", name);
+    part *child = &r->parts[index];
+    if (child->has_parent || child->tier < 0)
+        return ms_fail(cx, MS_EINPUT, loc, "switch %s stands below two others", name);
+    child->has_parent = true;
+    if (depth < MS_MAX_LEVELS)
+        MS_TRY(find_tier(r, index, depth + 1));
+    part *p = &r->parts[parent];
+    p->num_nodes += child->num_nodes;
+    if (depth >= MS_MAX_LEVELS || child->tier >= MS_MAX_LEVELS - 1)
+        return ms_fail(cx, MS_EINPUT, loc, "more than %d tiers of switches",
+                       MS_MAX_LEVELS - 1);
+    return MS_OK;
+}
+
+/* Finds tier and nodes of a switch, after those below it. */
+static ms_status find_tier(reader *r, int index, int depth)
+{
+    part *p = &r->parts[index];
+    if (p->tier > 0)
+        return MS_OK;
+    if (p->children == NULL)
+        return count_nodes(r, p);
+    p->tier = -1;
+    int tier = 0;
+    ms_host_item item;
+    const char *at = p->children, *fault;
+    while (ms_host_item_next(&at, p->children_end, &item, &fault)) {
+        for (long i = 0; i < item.num; i++) {
+            const char *name = ms_host_item_name(r->out->cx->arena, &item, i);
+            MS_TRY(add_child(r, index, name, item.text, depth));
+            const part *child = &r->parts[ms_map_find(&r->names, name, strlen(name))];
+            tier = child->tier > tier ? child->tier : tier;
+        }
+    }
+    p->tier = tier + 1;
+    return fault == NULL ? MS_OK
+                         : ms_fail(r->out->cx, MS_EINPUT, place(r, p, at), "%s", fault);
+}
+
+/* ---- levels ---- */
+
+/* Nodes of the smallest and largest switches or blocks of a tier. */
+static int measure_tier(const reader *r, int tier, long *least, long *most)
+{
+    int num = 0;
+    *least = LONG_MAX;
+    *most = 0;
+    for (int i = 0; i < r->names.num; i++) {
+        const part *p = &r->parts[i];
+        if (p->tier != tier)
+            continue;
+        num++;
+        *least = p->num_nodes < *least ? p->num_nodes : *least;
+        *most = p->num_nodes > *most ? p->num_nodes : *most;
+    }
+    return num;
+}
+
+static void note_tier(reader *r, const char *what, int num, long least, long most)
+{
+    ms_site_reader *out = r->out;
+    ms_texts_print(out->cx->arena, &out->out->found,
+                   least == most ? "%d %s of %ld nodes" : "%d %s of %ld to %ld nodes",
+                   num, what, least, most);
+    if (least < most)
+        ms_texts_print(out->cx->arena, &out->out->assumed,
+                       "all %s have %ld nodes, as the smallest", what, least);
+}
+
+/* A level of the network for each tier; the outermost joins all nodes. */
+static void set_levels(reader *r, int tiers)
+{
+    ms_cluster *c = &r->out->out->cluster;
+    const ms_cluster *base = r->out->options->base;
+    long inner = c->levels[0].gpus_per_domain;
+    for (int tier = 1; tier <= tiers; tier++) {
+        long least, most;
+        int num = measure_tier(r, tier, &least, &most);
+        int like = tier < base->num_levels ? tier : base->num_levels - 1;
+        ms_level *level = &c->levels[tier];
+        *level = base->levels[like];
+        if (like < tier)
+            level->name = ms_arena_printf(r->out->cx->arena, "tier %d", tier);
+        level->gpus_per_domain = 0;
+        if (tier < tiers) { /* domains nest: whole domains of the tier below */
+            long gpus = least * c->gpus_per_node / inner * inner;
+            level->gpus_per_domain = inner = gpus > 0 ? gpus : inner;
+        }
+        if (r->has_switches)
+            note_tier(r, ms_arena_printf(r->out->cx->arena, "switches of tier %d", tier),
+                      num, least, most);
+    }
+    c->num_levels = tiers + 1;
+    ms_texts_print(r->out->cx->arena, &r->out->out->assumed,
+                   "rates, latencies and oversubscription of switches, as %s",
+                   base->name);
+}
+
+/* Blocks are the innermost domains where these join several nodes, as racks of NVLink do;
+ * else they are switches below one that joins them all. */
+static ms_status set_blocks(reader *r)
+{
+    ms_cluster *c = &r->out->out->cluster;
+    const ms_cluster *base = r->out->options->base;
+    long least, most, old = base->levels[0].gpus_per_domain;
+    int num = measure_tier(r, 1, &least, &most);
+    note_tier(r, "blocks", num, least, most);
+    long gpus = least * c->gpus_per_node;
+    if (old <= c->gpus_per_node) {
+        set_levels(r, num > 1 ? 2 : 1);
+        return MS_OK;
+    }
+    if (gpus > old) {
+        ms_fail(r->out->cx, MS_EINPUT, ms_site_loc(r->out, 0, 0),
+                "blocks have %ld GPUs, more than the %ld of a domain of cluster \"%s\"",
+                gpus, old, base->name);
+        return ms_hint(r->out->cx, "name a base with such racks: --cluster NAME|FILE");
+    }
+    for (int i = 0; i < c->num_levels; i++)
+        c->levels[i].gpus_per_domain = c->levels[i].gpus_per_domain / old * gpus;
+    ms_texts_print(r->out->cx->arena, &r->out->out->assumed, "a block is a domain of %s",
+                   c->levels[0].name);
+    return MS_OK;
+}
+
+/* MS_EINPUT: switches that none joins. Sets the outermost tier and all nodes. */
+static ms_status find_root(reader *r, int *tiers, long *nodes)
+{
+    const part *root = NULL;
+    *nodes = 0;
+    for (int i = 0; i < r->names.num; i++)
+        MS_TRY(find_tier(r, i, 0));
+    for (int i = 0; i < r->names.num; i++) {
+        const part *p = &r->parts[i];
+        if (p->has_parent)
+            continue;
+        if (root != NULL && r->has_switches) {
+            ms_fail(r->out->cx, MS_EINPUT, place(r, p, p->start),
+                    "no switch joins this one and that of line %d", root->line);
+            return ms_hint(r->out->cx, "keep the lines of one of them");
+        }
+        root = p;
+        *tiers = p->tier;
+        *nodes += p->num_nodes;
+    }
+    return MS_OK;
+}
+
+ms_status ms_site_read_slurm(ms_site_reader *out, const char *text, size_t length)
+{
+    reader r = {.out = out, .names = {.arena = out->cx->arena}};
+    ms_lines lines = {text, length, 0, 0};
+    part line = {0};
+    size_t line_length;
+    int tiers = 0;
+    long nodes = 0;
+    if (out->options->nic_bytes_per_s > 0.0 || out->options->nvlink_bytes_per_s > 0.0)
+        return ms_fail(out->cx, MS_EINPUT, MS_NOWHERE,
+                       "--nic and --nvlink are of nodes, but Slurm's topology is of "
+                       "switches");
+    while (ms_lines_next(&lines, &line.start, &line_length)) {
+        line.line = lines.number;
+        MS_TRY(read_line(&r, &line, line_length));
+    }
+    if (r.names.num == 0)
+        return ms_fail(out->cx, MS_EINPUT, ms_site_loc(out, 0, 0),
+                       "no line has SwitchName= or BlockName=");
+    MS_TRY(find_root(&r, &tiers, &nodes));
+    ms_cluster *c = &out->out->cluster;
+    c->max_gpus = nodes * c->gpus_per_node;
+    ms_texts_print(out->cx->arena, &out->out->found, "%ld nodes", nodes);
+    if (r.has_blocks)
+        return set_blocks(&r);
+    set_levels(&r, tiers);
+    return MS_OK;
+}
