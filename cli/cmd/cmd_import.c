@@ -4,7 +4,7 @@
 #include "base/paths.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
-#include "costmodel/port/port.h"
+#include "sim/request/plan_source.h"
 #include "topo/site.h"
 
 #include <string.h>
@@ -98,10 +98,8 @@ static ms_status import_file(ms_ctx *cx, const ms_args *args,
     MS_TRY(ms_port_import(cx, format, text.text, text.length, options, &imported));
     MS_TRY(ms_port_find_model(cx, format, options, &imported, &model));
     MS_TRY(check(cx, options->name, &imported.plan, model));
-    if (!args->common.json) {
-        note_texts(cx, "ignored", imported.ignored.texts, imported.ignored.num);
-        note_texts(cx, "assumed", imported.assumed.texts, imported.assumed.num);
-    }
+    if (!args->common.json)
+        ms_note_imported(cx, &imported);
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json)

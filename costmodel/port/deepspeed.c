@@ -526,6 +526,9 @@ static const char *const ignored[] = {ZERO "overlap_comm",
                                       NULL};
 static const char *const reserved[] = {"parallel",   ZERO,    CHECKPOINT, "expert",
                                        "data_types", "bf16.", NULL};
+static const char *const marks[] = {
+    "\"train_batch_size\"", "\"train_micro_batch_size_per_gpu\"",
+    "\"gradient_accumulation_steps\"", "\"zero_optimization\"", NULL};
 
 const ms_port_format ms_port_deepspeed = {
     .name = "deepspeed",
@@ -534,6 +537,7 @@ const ms_port_format ms_port_deepspeed = {
     .tables = {model_rows, plan_rows},
     .ignored = ignored,
     .reserved = reserved,
+    .marks = marks,
     .read = read_json,
     .finish = finish,
     .write = write_json,

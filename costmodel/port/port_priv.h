@@ -74,6 +74,8 @@ struct ms_port_format {
      * may have, because it would be about parallelism */
     const char *const *ignored;
     const char *const *reserved;
+    /* parts of text that files of this format have and those of no other, NULL-ended */
+    const char *const *marks;
     ms_status (*read)(ms_port *port, const char *name, const char *text, size_t length);
     /* after all rows: ranks, batch */
     ms_status (*finish)(ms_port *port);
