@@ -18,7 +18,7 @@ typedef struct import_options {
 static const ms_option import_table[] = {
     MS_OPT_TEXT(
         import_options, from, "--from", "NAME",
-        "what the file is of: megatron, torchtitan, nanotron, deepspeed; a cluster: "
+        "what the file is of: megatron, torchtitan, nanotron, deepspeed, accelerate; a cluster: "
         "nvidia-smi "
         "(required)"),
     MS_OPT_INTEGER(import_options, gpus, "--gpus", "N", 1, 16777216,

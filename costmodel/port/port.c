@@ -12,10 +12,11 @@ const char *const ms_port_launchers[] = {"torchrun", "srun", "none", NULL};
 /* ---- formats ---- */
 
 static const ms_port_format *const formats[] = {&ms_port_megatron, &ms_port_torchtitan,
-                                                &ms_port_nanotron, &ms_port_deepspeed};
+                                                &ms_port_nanotron, &ms_port_deepspeed,
+                                                &ms_port_accelerate};
 #define NUM_FORMATS ((int)(sizeof formats / sizeof *formats))
-const char *const ms_port_format_names[] = {"megatron", "torchtitan", "nanotron",
-                                            "deepspeed", NULL};
+const char *const ms_port_format_names[] = {"megatron",  "torchtitan", "nanotron",
+                                            "deepspeed", "accelerate", NULL};
 
 ms_status ms_port_format_find(ms_ctx *cx, const char *name, const ms_port_format **out)
 {
@@ -60,14 +61,20 @@ const char *ms_port_format_name(const ms_port_format *format)
     return format->name;
 }
 
+static bool has_rules(const ms_stack *stack, const char *rules)
+{
+    size_t length = rules == NULL ? 0 : strlen(rules);
+    return rules != NULL && stack->rules != NULL &&
+           strncmp(stack->rules, rules, length) == 0 &&
+           (stack->rules[length] == '@' || stack->rules[length] == '\0');
+}
+
 const char *ms_port_format_stack(const ms_port_format *format, const char *name,
                                  const ms_stack *stack)
 {
-    size_t length = strlen(format->rules);
-    bool is_same = stack->rules != NULL &&
-                   strncmp(stack->rules, format->rules, length) == 0 &&
-                   (stack->rules[length] == '@' || stack->rules[length] == '\0');
-    return is_same ? name : format->stack;
+    return has_rules(stack, format->rules) || has_rules(stack, format->other_rules)
+               ? name
+               : format->stack;
 }
 
 bool ms_port_needs_layers(const ms_port_format *format, const ms_plan *plan,

@@ -24,10 +24,15 @@ static void files_are_known_by_their_words(void **state)
     (void)state;
     static const struct {
         const char *file, *format;
-    } rows[] = {{"mixtral.sh", "megatron"},        {"arguments.txt", "megatron"},
-                {"llama3_70b.toml", "torchtitan"}, {"llama3_8b.yaml", "nanotron"},
-                {"llama2_7b.yaml", "nanotron"},    {"zero3.json", "deepspeed"},
-                {"offload.json", "deepspeed"}};
+    } rows[] = {{"mixtral.sh", "megatron"},
+                {"arguments.txt", "megatron"},
+                {"llama3_70b.toml", "torchtitan"},
+                {"llama3_8b.yaml", "nanotron"},
+                {"llama2_7b.yaml", "nanotron"},
+                {"zero3.json", "deepspeed"},
+                {"offload.json", "deepspeed"},
+                {"fsdp2_hsdp.yaml", "accelerate"},
+                {"accelerate_zero3.yaml", "accelerate"}};
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const ms_port_format *format = format_of(cx, rows[i].file);
