@@ -4,7 +4,7 @@
 #include "base/paths.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
-#include "sim/request/plan_source.h"
+#include "costmodel/port/port.h"
 #include "topo/site.h"
 
 #include <string.h>
@@ -43,29 +43,55 @@ static const ms_option import_table[] = {
     {0},
 };
 
-static void write_texts(ms_jout *json, const char *key, const char *const *texts, int num)
+/* What an import made, a plan or a cluster, with lists of texts about it. */
+typedef struct import_result {
+    const ms_plan *plan; /* NULL: a cluster */
+    const ms_cluster *cluster;
+    struct {
+        const char *key;
+        const char *const *texts;
+        int num;
+    } lists[3]; /* a list without key is none */
+} import_result;
+
+#define NUM_LISTS(r) ((int)(sizeof(r)->lists / sizeof *(r)->lists))
+
+static void write_made(ms_jout *json, const import_result *r)
 {
-    ms_jout_begin_array_field(json, key);
-    for (int i = 0; i < num; i++)
-        ms_jout_text(json, texts[i]);
-    ms_jout_end_array(json);
+    if (r->plan != NULL)
+        ms_plan_write_json(json, r->plan);
+    else
+        ms_cluster_write_file(json, r->cluster);
 }
 
-static void write_json(ms_jout *json, const ms_port_imported *imported)
+static void write_json(ms_jout *json, const import_result *r)
 {
     ms_jout_begin_object(json);
     ms_jout_text_field(json, "schema", "meshsim.import/1");
-    ms_jout_key(json, "plan");
-    ms_plan_write_json(json, &imported->plan);
-    write_texts(json, "ignored", imported->ignored.texts, imported->ignored.num);
-    write_texts(json, "assumed", imported->assumed.texts, imported->assumed.num);
+    ms_jout_key(json, r->plan != NULL ? "plan" : "cluster");
+    write_made(json, r);
+    for (int i = 0; i < NUM_LISTS(r) && r->lists[i].key != NULL; i++) {
+        ms_jout_begin_array_field(json, r->lists[i].key);
+        for (int k = 0; k < r->lists[i].num; k++)
+            ms_jout_text(json, r->lists[i].texts[k]);
+        ms_jout_end_array(json);
+    }
     ms_jout_end_object(json);
 }
 
-static void note_texts(ms_ctx *cx, const char *what, const char *const *texts, int num)
+/* Writes the plan or cluster, and the lists as notes; with --json all of it as one. */
+static ms_status write_result(ms_ctx *cx, const ms_args *args, const import_result *r)
 {
-    for (int i = 0; i < num; i++)
-        ms_note(cx, "%s: %s", what, texts[i]);
+    for (int i = 0; !args->common.json && i < NUM_LISTS(r); i++)
+        for (int k = 0; k < r->lists[i].num; k++)
+            ms_note(cx, "%s: %s", r->lists[i].key, r->lists[i].texts[k]);
+    ms_output out;
+    MS_TRY(ms_output_open(cx, args->common.output, &out));
+    if (args->common.json)
+        write_json(&out.json, r);
+    else
+        write_made(&out.json, r);
+    return ms_output_close(cx, &out, MS_OK);
 }
 
 /* MS_EINPUT: the plan is not legal for its model. Notes a rule of the framework that it
@@ -98,27 +124,11 @@ static ms_status import_file(ms_ctx *cx, const ms_args *args,
     MS_TRY(ms_port_import(cx, format, text.text, text.length, options, &imported));
     MS_TRY(ms_port_find_model(cx, format, options, &imported, &model));
     MS_TRY(check(cx, options->name, &imported.plan, model));
-    if (!args->common.json)
-        ms_note_imported(cx, &imported);
-    ms_output out;
-    MS_TRY(ms_output_open(cx, args->common.output, &out));
-    if (args->common.json)
-        write_json(&out.json, &imported);
-    else
-        ms_plan_write_json(&out.json, &imported.plan);
-    return ms_output_close(cx, &out, MS_OK);
-}
-
-static void write_site_json(ms_jout *json, const ms_site *site)
-{
-    ms_jout_begin_object(json);
-    ms_jout_text_field(json, "schema", "meshsim.import/1");
-    ms_jout_key(json, "cluster");
-    ms_cluster_write_file(json, &site->cluster);
-    write_texts(json, "found", site->found.texts, site->found.num);
-    write_texts(json, "ignored", site->ignored.texts, site->ignored.num);
-    write_texts(json, "assumed", site->assumed.texts, site->assumed.num);
-    ms_jout_end_object(json);
+    const import_result made = {
+        .plan = &imported.plan,
+        .lists = {{"ignored", imported.ignored.texts, imported.ignored.num},
+                  {"assumed", imported.assumed.texts, imported.assumed.num}}};
+    return write_result(cx, args, &made);
 }
 
 /* MS_EINPUT: an option of plans is given, or no base. */
@@ -152,18 +162,12 @@ static ms_status import_site(ms_ctx *cx, const ms_args *args, int format,
     MS_TRY(ms_cluster_load(cx, options->cluster, &how.base));
     MS_TRY(ms_csv_load(cx, path, &text));
     MS_TRY(ms_site_read(cx, format, text.text, text.length, &how, &site));
-    if (!args->common.json) {
-        note_texts(cx, "found", site.found.texts, site.found.num);
-        note_texts(cx, "ignored", site.ignored.texts, site.ignored.num);
-        note_texts(cx, "assumed", site.assumed.texts, site.assumed.num);
-    }
-    ms_output out;
-    MS_TRY(ms_output_open(cx, args->common.output, &out));
-    if (args->common.json)
-        write_site_json(&out.json, &site);
-    else
-        ms_cluster_write_file(&out.json, &site.cluster);
-    return ms_output_close(cx, &out, MS_OK);
+    const import_result made = {
+        .cluster = &site.cluster,
+        .lists = {{"found", site.found.texts, site.found.num},
+                  {"ignored", site.ignored.texts, site.ignored.num},
+                  {"assumed", site.assumed.texts, site.assumed.num}}};
+    return write_result(cx, args, &made);
 }
 
 ms_status ms_cmd_import(ms_ctx *cx, ms_args *args)

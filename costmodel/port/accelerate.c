@@ -355,16 +355,18 @@ static void write_launch(FILE *out, const ms_plan *plan,
 {
     long per_node, nodes = ms_port_nodes(plan, options, &per_node);
     bool srun = options->launcher == MS_PORT_SRUN;
-    if (nodes > 1 && srun)
+    if (nodes > 1 && srun) {
         ms_print(out, "# export HEAD_NODE=$(scontrol show hostnames "
                       "\"$SLURM_JOB_NODELIST\" | head -n 1)\n");
+    }
     ms_print(out, "# %saccelerate launch --config_file THIS.yaml --num_machines %ld",
              srun ? "srun --ntasks-per-node 1 bash -c '" : "", nodes);
-    if (nodes > 1)
+    if (nodes > 1) {
         ms_print(out,
                  " \\\n#     --machine_rank %s --main_process_ip $HEAD_NODE "
                  "--main_process_port 29500",
                  srun ? "$SLURM_NODEID" : "$NODE_RANK");
+    }
     ms_print(out,
              " \\\n#     train.py --per_device_train_batch_size %ld "
              "--gradient_accumulation_steps %ld%s\n",

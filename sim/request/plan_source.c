@@ -26,7 +26,7 @@ static ms_status read_plan(ms_ctx *cx, const char *name, const ms_csv *text, ms_
     return status;
 }
 
-void ms_note_imported(const ms_ctx *cx, const ms_port_imported *imported)
+static void note_imported(const ms_ctx *cx, const ms_port_imported *imported)
 {
     for (int i = 0; i < imported->ignored.num; i++)
         ms_note(cx, "ignored: %s", imported->ignored.texts[i]);
@@ -57,7 +57,7 @@ ms_status ms_plan_source_load(ms_ctx *cx, const ms_plan_options *opts, ms_plan *
     MS_TRY(ms_port_import(cx, format, text.text, text.length, &how, &imported));
     MS_TRY(ms_port_find_model(cx, format, &how, &imported, &model));
     ms_note(cx, "%s is read as a file of %s", name, ms_port_format_name(format));
-    ms_note_imported(cx, &imported);
+    note_imported(cx, &imported);
     *out = imported.plan;
     return MS_OK;
 }

@@ -11,7 +11,4 @@
  * MS_EINPUT at the place in the file. */
 ms_status ms_plan_source_load(ms_ctx *cx, const ms_plan_options *opts, ms_plan *out);
 
-/* Notes what an import ignored and assumed. */
-void ms_note_imported(const ms_ctx *cx, const ms_port_imported *imported);
-
 #endif
