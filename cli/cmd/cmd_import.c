@@ -43,7 +43,7 @@ static const ms_option import_table[] = {
     {0},
 };
 
-/* What an import made, a plan or a cluster, with lists of texts about it. */
+/* A plan or a cluster that an import made, with lists of texts about it. */
 typedef struct import_result {
     const ms_plan *plan; /* NULL: a cluster */
     const ms_cluster *cluster;
