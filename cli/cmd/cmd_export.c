@@ -14,7 +14,7 @@ typedef struct export_options {
 static const ms_option export_table[] = {
     MS_OPT_TEXT(
         export_options, format, "--format", "NAME",
-        "framework whose words the plan takes: megatron, torchtitan, nanotron, deepspeed "
+        "framework whose words the plan takes: megatron, torchtitan, nanotron, deepspeed, accelerate "
         "(required)"),
     MS_OPT_CHOICE(
         export_options, launcher, "--launcher", ms_port_launchers,

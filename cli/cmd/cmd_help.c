@@ -13,17 +13,33 @@ static const char summary[] =
     "meshsim predicts the step time and memory of plans to train a language model on "
     "many GPUs, and finds the best";
 
-/* Name and value of an option: "--tp N", "-o, --output FILE", "--schedule gpipe|1f1b". */
-static const char *option_usage(ms_arena *arena, const ms_option *option)
+/* An option's second name; NULL: none, or an option of an earlier set has it. */
+static const char *alias_of(const ms_option_set *sets, const ms_option *option)
 {
+    if (option->alias == NULL)
+        return NULL;
+    for (;; sets++) {
+        for (const ms_option *o = sets->options; o->kind != MS_OPTION_END; o++) {
+            if (o == option)
+                return option->alias;
+            if (strcmp(o->name, option->alias) == 0)
+                return NULL;
+        }
+    }
+}
+
+/* Name and value of an option: "--tp N", "-o, --output FILE", "--schedule gpipe|1f1b". */
+static const char *option_usage(ms_arena *arena, const ms_option_set *sets,
+                                const ms_option *option)
+{
+    const char *alias = alias_of(sets, option);
     const char *value = option->value;
     if (option->kind == MS_OPTION_CHOICE && value == NULL)
         value = ms_choice_text(arena, option->choices, "|");
     else if (option->kind == MS_OPTION_SWITCH)
         value = "on|off";
-    return ms_arena_printf(arena, "%s%s%s%s%s",
-                           option->alias != NULL ? option->alias : "",
-                           option->alias != NULL ? ", " : "", option->name,
+    return ms_arena_printf(arena, "%s%s%s%s%s", alias != NULL ? alias : "",
+                           alias != NULL ? ", " : "", option->name,
                            value != NULL ? " " : "", value != NULL ? value : "");
 }
 
@@ -37,7 +53,7 @@ static int name_column(ms_arena *arena, const ms_option_set *sets, int num_sets)
     size_t width = 0;
     for (int i = 0; i < num_sets; i++) {
         for (const ms_option *o = sets[i].options; o->kind != MS_OPTION_END; o++) {
-            size_t length = strlen(option_usage(arena, o));
+            size_t length = strlen(option_usage(arena, sets, o));
             if (is_listed(o) && length > width && length <= MAX_NAME_COLUMN)
                 width = length;
         }
@@ -45,9 +61,10 @@ static int name_column(ms_arena *arena, const ms_option_set *sets, int num_sets)
     return (int)width;
 }
 
-static void print_option(FILE *out, ms_arena *arena, const ms_option *option, int column)
+static void print_option(FILE *out, ms_arena *arena, const ms_option_set *sets,
+                         const ms_option *option, int column)
 {
-    const char *usage = option_usage(arena, option);
+    const char *usage = option_usage(arena, sets, option);
     if ((int)strlen(usage) > column) {
         ms_print(out, "  %s\n", usage);
         usage = "";
@@ -68,7 +85,7 @@ void ms_help_print(FILE *out, ms_arena *arena, const ms_command *command,
         ms_print(out, "\n%s\n", sets[i].title);
         for (const ms_option *o = sets[i].options; o->kind != MS_OPTION_END; o++)
             if (is_listed(o))
-                print_option(out, arena, o, column);
+                print_option(out, arena, sets, o, column);
     }
 }
 
@@ -79,11 +96,11 @@ static const char *const kind_names[] = {
     [MS_OPTION_CHOICE] = "choice",   [MS_OPTION_WORD] = "word",
 };
 
-static void write_option(ms_jout *out, const ms_option *option)
+static void write_option(ms_jout *out, const ms_option_set *sets, const ms_option *option)
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "name", option->name);
-    ms_jout_text_field(out, "alias", option->alias);
+    ms_jout_text_field(out, "alias", alias_of(sets, option));
     ms_jout_text_field(out, "kind", kind_names[option->kind]);
     if (option->kind == MS_OPTION_INTEGER) {
         ms_jout_number_field(out, "low", option->low);
@@ -117,7 +134,7 @@ void ms_help_write_json(ms_jout *json, const ms_command *command,
     for (int i = 0; i < num_sets; i++)
         for (const ms_option *o = sets[i].options; o->kind != MS_OPTION_END; o++)
             if (is_listed(o))
-                write_option(json, o);
+                write_option(json, sets, o);
     ms_jout_end_array(json);
     ms_jout_end_object(json);
 }

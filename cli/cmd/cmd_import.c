@@ -20,7 +20,8 @@ typedef struct import_options {
 static const ms_option import_table[] = {
     MS_OPT_TEXT(
         import_options, from, "--from", "NAME",
-        "what the file is (required). A plan: megatron, torchtitan, nanotron, deepspeed; "
+        "what the file is (required). A plan: megatron, torchtitan, nanotron, deepspeed, "
+        "accelerate; "
         "a cluster: nvidia-smi, slurm; measurements: nccl-tests, megatron-log, torchtitan-log, "
         "nanotron-log, deepspeed-log"),
     MS_OPT_INTEGER(import_options, gpus, "--gpus", "N", 1, 16777216,
@@ -51,29 +52,80 @@ static const ms_option import_table[] = {
     {0},
 };
 
-static void write_texts(ms_jout *json, const char *key, const ms_texts *list)
+enum {
+    FOUND,
+    IGNORED,
+    ASSUMED,
+    NUM_LISTS
+};
+static const char *const list_names[NUM_LISTS] = {"found", "ignored", "assumed"};
+
+/* A plan, cluster or table that an import made, with lists of texts about it. */
+typedef struct import_result {
+    const ms_plan *plan; /* one of three is not NULL */
+    const ms_cluster *cluster;
+    const ms_measured_table *table;
+    const ms_texts *lists[NUM_LISTS]; /* NULL: there is no such list */
+} import_result;
+
+static void write_rows(ms_jout *json, const ms_measured_table *table)
 {
-    ms_jout_begin_array_field(json, key);
-    for (int i = 0; i < list->num; i++)
-        ms_jout_text(json, list->texts[i]);
+    ms_jout_begin_array_field(json, "rows");
+    for (int i = 0; i < table->num_rows; i++) {
+        ms_jout_begin_object(json);
+        for (int j = 0; j < table->num_columns; j++) {
+            const char *cell = table->cells[(ptrdiff_t)i * table->num_columns + j];
+            if (cell != NULL)
+                ms_jout_text_field(json, table->columns[j], cell);
+        }
+        ms_jout_end_object(json);
+    }
     ms_jout_end_array(json);
 }
 
-static void write_json(ms_jout *json, const ms_port_imported *imported)
+static void write_json(ms_jout *json, const import_result *r)
 {
     ms_jout_begin_object(json);
     ms_jout_text_field(json, "schema", "meshsim.import/1");
-    ms_jout_key(json, "plan");
-    ms_plan_write_json(json, &imported->plan);
-    write_texts(json, "ignored", &imported->ignored);
-    write_texts(json, "assumed", &imported->assumed);
+    if (r->plan != NULL) {
+        ms_jout_key(json, "plan");
+        ms_plan_write_json(json, r->plan);
+    } else if (r->cluster != NULL) {
+        ms_jout_key(json, "cluster");
+        ms_cluster_write_file(json, r->cluster);
+    } else {
+        write_rows(json, r->table);
+    }
+    for (int i = 0; i < NUM_LISTS; i++) {
+        const ms_texts *list = r->lists[i];
+        if (list == NULL)
+            continue;
+        ms_jout_begin_array_field(json, list_names[i]);
+        for (int k = 0; k < list->num; k++)
+            ms_jout_text(json, list->texts[k]);
+        ms_jout_end_array(json);
+    }
     ms_jout_end_object(json);
 }
 
-static void note_texts(ms_ctx *cx, const char *what, const ms_texts *list)
+/* Writes the plan, cluster or table as a file of its own, and the lists as notes; with
+ * --json all of it as one object. */
+static ms_status write_result(ms_ctx *cx, const ms_args *args, const import_result *r)
 {
-    for (int i = 0; i < list->num; i++)
-        ms_note(cx, "%s: %s", what, list->texts[i]);
+    for (int i = 0; !args->common.json && i < NUM_LISTS; i++)
+        for (int k = 0; r->lists[i] != NULL && k < r->lists[i]->num; k++)
+            ms_note(cx, "%s: %s", list_names[i], r->lists[i]->texts[k]);
+    ms_output out;
+    MS_TRY(ms_output_open(cx, args->common.output, &out));
+    if (args->common.json)
+        write_json(&out.json, r);
+    else if (r->plan != NULL)
+        ms_plan_write_json(&out.json, r->plan);
+    else if (r->cluster != NULL)
+        ms_cluster_write_file(&out.json, r->cluster);
+    else
+        ms_measured_write_csv(out.file, r->table);
+    return ms_output_close(cx, &out, MS_OK);
 }
 
 /* MS_EINPUT: the plan is not legal for its model. Notes a rule of the framework that it
@@ -106,43 +158,10 @@ static ms_status import_file(ms_ctx *cx, const ms_args *args,
     MS_TRY(ms_port_import(cx, format, text.text, text.length, options, &imported));
     MS_TRY(ms_port_find_model(cx, format, options, &imported, &model));
     MS_TRY(check(cx, options->name, &imported.plan, model));
-    if (!args->common.json) {
-        note_texts(cx, "ignored", &imported.ignored);
-        note_texts(cx, "assumed", &imported.assumed);
-    }
-    ms_output out;
-    MS_TRY(ms_output_open(cx, args->common.output, &out));
-    if (args->common.json)
-        write_json(&out.json, &imported);
-    else
-        ms_plan_write_json(&out.json, &imported.plan);
-    return ms_output_close(cx, &out, MS_OK);
-}
-
-static void write_notes(ms_jout *json, const ms_texts *found, const ms_texts *ignored,
-                        const ms_texts *assumed)
-{
-    write_texts(json, "found", found);
-    write_texts(json, "ignored", ignored);
-    write_texts(json, "assumed", assumed);
-}
-
-static void note_all(ms_ctx *cx, const ms_texts *found, const ms_texts *ignored,
-                     const ms_texts *assumed)
-{
-    note_texts(cx, "found", found);
-    note_texts(cx, "ignored", ignored);
-    note_texts(cx, "assumed", assumed);
-}
-
-static void write_site_json(ms_jout *json, const ms_site *site)
-{
-    ms_jout_begin_object(json);
-    ms_jout_text_field(json, "schema", "meshsim.import/1");
-    ms_jout_key(json, "cluster");
-    ms_cluster_write_file(json, &site->cluster);
-    write_notes(json, &site->found, &site->ignored, &site->assumed);
-    ms_jout_end_object(json);
+    const import_result made = {
+        .plan = &imported.plan,
+        .lists = {[IGNORED] = &imported.ignored, [ASSUMED] = &imported.assumed}};
+    return write_result(cx, args, &made);
 }
 
 /* MS_EINPUT: an option is given that a format does not take. `others`: the options without
@@ -182,37 +201,12 @@ static ms_status import_site(ms_ctx *cx, const ms_args *args, int format,
     MS_TRY(ms_cluster_load(cx, options->cluster, &how.base));
     MS_TRY(ms_csv_load(cx, path, &text));
     MS_TRY(ms_site_read(cx, format, text.text, text.length, &how, &site));
-    if (!args->common.json)
-        note_all(cx, &site.found, &site.ignored, &site.assumed);
-    ms_output out;
-    MS_TRY(ms_output_open(cx, args->common.output, &out));
-    if (args->common.json)
-        write_site_json(&out.json, &site);
-    else
-        ms_cluster_write_file(&out.json, &site.cluster);
-    return ms_output_close(cx, &out, MS_OK);
+    const import_result made = {.cluster = &site.cluster,
+                                .lists = {&site.found, &site.ignored, &site.assumed}};
+    return write_result(cx, args, &made);
 }
 
 /* ---- measurements ---- */
-
-static void write_table_json(ms_jout *json, const ms_measured_table *table)
-{
-    ms_jout_begin_object(json);
-    ms_jout_text_field(json, "schema", "meshsim.import/1");
-    ms_jout_begin_array_field(json, "rows");
-    for (int i = 0; i < table->num_rows; i++) {
-        ms_jout_begin_object(json);
-        for (int j = 0; j < table->num_columns; j++) {
-            const char *cell = table->cells[(ptrdiff_t)i * table->num_columns + j];
-            if (cell != NULL)
-                ms_jout_text_field(json, table->columns[j], cell);
-        }
-        ms_jout_end_object(json);
-    }
-    ms_jout_end_array(json);
-    write_notes(json, &table->found, &table->ignored, &table->assumed);
-    ms_jout_end_object(json);
-}
 
 /* Loads what the rows of a format need: the measured cluster, or the plan that ran.
  * MS_EINPUT: it is not given, or an option that the format does not take is. */
@@ -258,15 +252,9 @@ static ms_status import_measured(ms_ctx *cx, const ms_args *args, int format,
     MS_TRY(open_measured(cx, ms_measured_is_log(format), options, &plan, &how));
     MS_TRY(ms_csv_load(cx, path, &text));
     MS_TRY(ms_measured_read(cx, format, text.text, text.length, &how, &table));
-    ms_output out;
-    if (!args->common.json)
-        note_all(cx, &table.found, &table.ignored, &table.assumed);
-    MS_TRY(ms_output_open(cx, args->common.output, &out));
-    if (args->common.json)
-        write_table_json(&out.json, &table);
-    else
-        ms_measured_write_csv(out.file, &table);
-    return ms_output_close(cx, &out, MS_OK);
+    const import_result made = {.table = &table,
+                                .lists = {&table.found, &table.ignored, &table.assumed}};
+    return write_result(cx, args, &made);
 }
 
 ms_status ms_cmd_import(ms_ctx *cx, ms_args *args)

@@ -1,10 +1,12 @@
 #include "cli/cmd/report_input.h"
 
+#include "base/csv.h"
 #include "cli/cmd/report_campaign.h"
 #include "cli/cmd/report_json.h"
 #include "cli/cmd/report_sweep.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_command.h"
+#include "costmodel/port/port.h"
 
 #include <math.h>
 #include <string.h>
@@ -258,11 +260,17 @@ static ms_status read_document(ms_ctx *cx, ms_jval root, ms_report_input *out)
                        "--save-plan writes plans");
 }
 
+/* Reads a result or plan in JSON; leaves a framework's file to the plan's options. */
 static ms_status read_file(ms_ctx *cx, ms_report_input *out)
 {
+    ms_csv text;
     ms_jdoc *doc;
     ms_jval root;
-    MS_TRY(ms_json_load(cx, out->path, &doc, &root));
+    MS_TRY(ms_csv_load(cx, out->path, &text));
+    if (ms_port_format_of_text(cx->arena, text.text, text.length) != NULL)
+        return MS_OK;
+    MS_TRY(ms_json_parse(cx, strcmp(out->path, "-") == 0 ? "standard input" : out->path,
+                         text.text, text.length, &doc, &root));
     ms_status status = read_document(cx, root, out);
     ms_json_close(doc);
     return status;

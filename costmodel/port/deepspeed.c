@@ -158,16 +158,6 @@ static const char *const batch_keys[] = {"train_micro_batch_size_per_gpu",
                                          "train_batch_size", NULL};
 static const int batch_choices[] = {MS_CHOOSE_GLOBAL_BATCH, -1};
 
-static ms_status take_sequence(ms_port *port)
-{
-    if (port->sequence_length > 0)
-        port->plan->sequence_length = port->sequence_length;
-    else
-        ms_port_assume(port, "sequence length %ld: the file has none",
-                       port->plan->sequence_length);
-    return MS_OK;
-}
-
 /* ---- sharding ---- */
 
 static void put_zero(ms_port *port)
@@ -432,7 +422,7 @@ static const ms_port_row plan_rows[] = {
     {FIXED(MS_CHOOSE_CP_METHOD, MS_CP_ULYSSES)},
     {OWN(NULL, MS_CHOOSE_MICROBATCH, put_batch, take_batch), .keys = batch_keys,
      .choices = batch_choices},
-    {OWN(NULL, MS_CHOOSE_SEQUENCE_LENGTH, NULL, take_sequence)},
+    {OWN(NULL, MS_CHOOSE_SEQUENCE_LENGTH, NULL, ms_port_take_length)},
     {OWN(NULL, MS_CHOOSE_COMPUTE, put_compute, take_compute), .keys = compute_keys},
     {OWN(NULL, MS_CHOOSE_OPTIMIZER_DTYPE, put_states, take_states), .keys = state_keys,
      .choices = state_choices},
@@ -526,6 +516,9 @@ static const char *const ignored[] = {ZERO "overlap_comm",
                                       NULL};
 static const char *const reserved[] = {"parallel",   ZERO,    CHECKPOINT, "expert",
                                        "data_types", "bf16.", NULL};
+static const char *const marks[] = {
+    "\"train_batch_size\"", "\"train_micro_batch_size_per_gpu\"",
+    "\"gradient_accumulation_steps\"", "\"zero_optimization\"", NULL};
 
 const ms_port_format ms_port_deepspeed = {
     .name = "deepspeed",
@@ -534,6 +527,7 @@ const ms_port_format ms_port_deepspeed = {
     .tables = {model_rows, plan_rows},
     .ignored = ignored,
     .reserved = reserved,
+    .marks = marks,
     .read = read_json,
     .finish = finish,
     .write = write_json,

@@ -521,6 +521,9 @@ static const char *const reserved[] = {
     "fsdp",     "recompute",   "offload",    "checkpoint-activations",
     "--moe-",   "expert",      "fp8",        "fp4",
     "wgrad",    "distributed", "batch-size", NULL};
+static const char *const marks[] = {"--num-layers", "--micro-batch-size",
+                                    "--tensor-model-parallel-size",
+                                    "--pipeline-model-parallel-size", NULL};
 
 const ms_port_format ms_port_megatron = {
     .name = "megatron",
@@ -529,6 +532,7 @@ const ms_port_format ms_port_megatron = {
     .tables = {ms_megatron_model_rows, ms_megatron_plan_rows, ms_megatron_type_rows},
     .ignored = ignored,
     .reserved = reserved,
+    .marks = marks,
     .read = ms_megatron_read,
     .finish = finish,
     .write = ms_megatron_write,

@@ -289,6 +289,8 @@ static void write_yaml(FILE *out, ms_arena *arena, const ms_plan *plan,
 
 static const char *const ignored[] = {"parallelism.tp_recompute_allgather", NULL};
 static const char *const reserved[] = {"parallelism.", "zero", NULL};
+static const char *const marks[] = {
+    "\ntokens:", "\nparallelism:", "pp_engine:", "batch_accumulation_per_replica:", NULL};
 
 const ms_port_format ms_port_nanotron = {
     .name = "nanotron",
@@ -297,6 +299,7 @@ const ms_port_format ms_port_nanotron = {
     .tables = {model_rows, plan_rows},
     .ignored = ignored,
     .reserved = reserved,
+    .marks = marks,
     .read = read_yaml,
     .finish = finish,
     .write = write_yaml,

@@ -12,10 +12,11 @@ const char *const ms_port_launchers[] = {"torchrun", "srun", "none", NULL};
 /* ---- formats ---- */
 
 static const ms_port_format *const formats[] = {&ms_port_megatron, &ms_port_torchtitan,
-                                                &ms_port_nanotron, &ms_port_deepspeed};
+                                                &ms_port_nanotron, &ms_port_deepspeed,
+                                                &ms_port_accelerate};
 #define NUM_FORMATS ((int)(sizeof formats / sizeof *formats))
-const char *const ms_port_format_names[] = {"megatron", "torchtitan", "nanotron",
-                                            "deepspeed", NULL};
+const char *const ms_port_format_names[] = {"megatron",  "torchtitan", "nanotron",
+                                            "deepspeed", "accelerate", NULL};
 
 ms_status ms_port_format_find(ms_ctx *cx, const char *name, const ms_port_format **out)
 {
@@ -32,19 +33,48 @@ ms_status ms_port_format_find(ms_ctx *cx, const char *name, const ms_port_format
     return ms_hint(cx, "formats: %s", list);
 }
 
+static int num_marks(const ms_port_format *format, const char *text)
+{
+    int num = 0;
+    for (int i = 0; format->marks[i] != NULL; i++)
+        num += strstr(text, format->marks[i]) != NULL;
+    return num;
+}
+
+const ms_port_format *ms_port_format_of_text(ms_arena *arena, const char *text,
+                                             size_t length)
+{
+    const char *terminated = ms_arena_printf(arena, "\n%.*s", (int)length, text);
+    const ms_port_format *best = NULL;
+    int most = 0;
+    for (int i = 0; i < NUM_FORMATS; i++) {
+        int num = num_marks(formats[i], terminated);
+        if (num >= most && num > 0)
+            best = num > most ? formats[i] : NULL;
+        most = num > most ? num : most;
+    }
+    return best;
+}
+
 const char *ms_port_format_name(const ms_port_format *format)
 {
     return format->name;
 }
 
+static bool has_rules(const ms_stack *stack, const char *rules)
+{
+    size_t length = rules == NULL ? 0 : strlen(rules);
+    return rules != NULL && stack->rules != NULL &&
+           strncmp(stack->rules, rules, length) == 0 &&
+           (stack->rules[length] == '@' || stack->rules[length] == '\0');
+}
+
 const char *ms_port_format_stack(const ms_port_format *format, const char *name,
                                  const ms_stack *stack)
 {
-    size_t length = strlen(format->rules);
-    bool is_same = stack->rules != NULL &&
-                   strncmp(stack->rules, format->rules, length) == 0 &&
-                   (stack->rules[length] == '@' || stack->rules[length] == '\0');
-    return is_same ? name : format->stack;
+    return has_rules(stack, format->rules) || has_rules(stack, format->other_rules)
+               ? name
+               : format->stack;
 }
 
 bool ms_port_needs_layers(const ms_port_format *format, const ms_plan *plan,
@@ -534,7 +564,7 @@ ms_status ms_port_import(ms_ctx *cx, const ms_port_format *format, const char *t
     MS_TRY(take_model(&port, out->plan.model));
     MS_TRY(take_rows(&port, 1, 4));
     MS_TRY(format->finish(&port));
-    if (options->sequence_length > 0 &&
+    if (options->sequence_length > 0 && !options->overrides &&
         options->sequence_length != out->plan.sequence_length)
         return ms_fail(cx, MS_EINPUT, (ms_loc){.file = options->name},
                        "the file says sequences of %ld tokens, not %ld",

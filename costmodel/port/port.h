@@ -40,6 +40,10 @@ extern const char *const ms_port_format_names[];
 /* MS_EINPUT, with the list of formats, for names of none. */
 ms_status ms_port_format_find(ms_ctx *cx, const char *name, const ms_port_format **out);
 const char *ms_port_format_name(const ms_port_format *format);
+/* The format whose marks a file's text has most of; NULL: it has none, or two formats have
+ * equally many. */
+const ms_port_format *ms_port_format_of_text(ms_arena *arena, const char *text,
+                                             size_t length);
 /* The stack by whose rules and defaults plans of the format are judged: `stack` itself if
  * it has the format's rules, otherwise the one the format names. */
 const char *ms_port_format_stack(const ms_port_format *format, const char *name,
@@ -87,6 +91,7 @@ typedef struct ms_port_import_options {
     const char *cluster, *stack; /* NULL: hgx-h100; the format's */
     long gpus;                   /* 0: as many as the file's launcher starts */
     long sequence_length;        /* tokens; 0: the file says, or that of default plans */
+    bool overrides; /* a model or sequence length given replaces another of the file */
 } ms_port_import_options;
 
 typedef struct ms_port_imported {

@@ -115,20 +115,26 @@ static ms_status fail_unknown(ms_ctx *cx, const char *file, const ms_model *mode
     return ms_hint(cx, "--model FILE names one, such as its Hugging Face config.json");
 }
 
-/* Takes the model that the user names; its shapes must be those of the file. */
-static ms_status take_named(ms_ctx *cx, const ms_port_format *format, const char *file,
-                            const char *name, ms_port_imported *imported,
-                            const ms_model **out)
+/* Takes the model that the user names; its shapes must be those of the file, unless it
+ * replaces them. */
+static ms_status take_named(ms_ctx *cx, const ms_port_format *format,
+                            const ms_port_import_options *options,
+                            ms_port_imported *imported, const ms_model **out)
 {
     match found;
+    const char *name = imported->plan.model;
     MS_TRY(ms_model_load(cx, name, out));
     const char *key =
         imported->has_model ? compare(cx, format, imported, *out, &found) : NULL;
-    imported->plan.model = name;
     if (key == NULL)
         return MS_OK;
-    ms_fail(cx, MS_EINPUT, (ms_loc){.file = file}, "model %s differs from the file in %s",
-            name, key);
+    if (options->overrides) {
+        ms_texts_print(cx->arena, &imported->assumed,
+                       "model %s, which differs from the file in %s", name, key);
+        return MS_OK;
+    }
+    ms_fail(cx, MS_EINPUT, (ms_loc){.file = options->name},
+            "model %s differs from the file in %s", name, key);
     return ms_hint(cx, "leave out --model to find the model by its shapes");
 }
 
@@ -142,7 +148,7 @@ ms_status ms_port_find_model(ms_ctx *cx, const ms_port_format *format,
     const char *others = "";
     int num_equal = 0;
     if (imported->plan.model != NULL)
-        return take_named(cx, format, options->name, imported->plan.model, imported, out);
+        return take_named(cx, format, options, imported, out);
     if (!imported->has_model) {
         ms_fail(cx, MS_EINPUT, (ms_loc){.file = options->name},
                 "the file does not say which model it trains");

@@ -66,14 +66,17 @@ typedef struct ms_port_row {
 
 struct ms_port_format {
     const char *name;
-    const char *stack; /* stack of plans that name no stack with these rules */
-    const char *rules; /* name of the rules file */
+    const char *stack;       /* stack of plans that name no stack with these rules */
+    const char *rules;       /* name of the rules file */
+    const char *other_rules; /* rules whose plans the format has, too; NULL: none */
     /* in the order of export and import; the first holds the model's shapes */
     const ms_port_row *tables[4];
     /* keys that say nothing about a plan, NULL-ended; parts of words that no other key
      * may have, because it would be about parallelism */
     const char *const *ignored;
     const char *const *reserved;
+    /* parts of text that files of this format have and those of no other, NULL-ended */
+    const char *const *marks;
     ms_status (*read)(ms_port *port, const char *name, const char *text, size_t length);
     /* after all rows: ranks, batch */
     ms_status (*finish)(ms_port *port);
@@ -86,7 +89,7 @@ struct ms_port_format {
 };
 
 extern const ms_port_format ms_port_megatron, ms_port_torchtitan, ms_port_nanotron,
-    ms_port_deepspeed;
+    ms_port_deepspeed, ms_port_accelerate;
 
 /* ---- export ---- */
 
@@ -137,6 +140,8 @@ ms_status ms_port_take_number(ms_port *port, const char *key, double low, double
 /* Reads a key as one of the words; unchanged where it is absent. */
 ms_status ms_port_take_word(ms_port *port, const char *key, const ms_port_word *words,
                             long *out);
+/* Sets the sequence length of a file without one: the user's, or that of default plans. */
+ms_status ms_port_take_length(ms_port *port);
 /* MS_EINPUT at the setting. */
 ms_status ms_port_fail(ms_port *port, const ms_port_setting *setting, const char *format,
                        ...) __attribute__((format(printf, 3, 4)));

@@ -224,3 +224,13 @@ ms_status ms_port_take_word(ms_port *port, const char *key, const ms_port_word *
     }
     return fail_word(port, setting, words);
 }
+
+ms_status ms_port_take_length(ms_port *port)
+{
+    if (port->sequence_length > 0)
+        port->plan->sequence_length = port->sequence_length;
+    else
+        ms_port_assume(port, "sequence length %ld: the file has none",
+                       port->plan->sequence_length);
+    return MS_OK;
+}

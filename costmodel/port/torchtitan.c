@@ -533,6 +533,8 @@ static const char *const ignored[] = {
     "quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp", NULL};
 static const char *const reserved[] = {
     "parallel", "checkpoint.mode", "offload", "converters", "quantize.", "float8", NULL};
+static const char *const marks[] = {"[parallelism]", "[training]",
+                                    "[activation_checkpoint]", NULL};
 
 const ms_port_format ms_port_torchtitan = {
     .name = "torchtitan",
@@ -541,6 +543,7 @@ const ms_port_format ms_port_torchtitan = {
     .tables = {model_rows, plan_rows},
     .ignored = ignored,
     .reserved = reserved,
+    .marks = marks,
     .read = read_toml,
     .finish = finish,
     .write = write_toml,

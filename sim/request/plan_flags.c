@@ -38,8 +38,10 @@ const ms_option ms_ignore_rules_table[] = {
 };
 
 static const ms_option others[] = {
-    MS_OPT_TEXT(ms_plan_options, plan_file, "--plan", "FILE",
-                "plan to start from (meshsim.plan/1); flags override it"),
+    MS_OPT_ROW(MS_OPTION_TEXT, ms_plan_options, plan_file, "--plan", .alias = "--from",
+               .value = "FILE",
+               .help = "plan to start from: meshsim.plan/1, or a framework's script or "
+                       "configuration, as import reads it; flags override it"),
     MS_OPT_FLAG(ms_plan_options, ignore_rules, "--ignore-rules", IGNORE_RULES_HELP),
     MS_OPT_MISTAKE("--dp", "--dp-shard N is data parallelism (plain with --zero 0); "
                            "--dp-replicate N adds replicas"),

@@ -7,6 +7,7 @@
 #include "costmodel/schedule/schedule.h"
 #include "sim/request/plan_flags.h"
 #include "sim/request/plan_order.h"
+#include "sim/request/plan_source.h"
 
 #include <math.h>
 #include <string.h>
@@ -132,7 +133,7 @@ static ms_status start(resolver *r)
     if (opts->plan_text != NULL)
         MS_TRY(read_text(r->cx, opts->plan_text, plan));
     else if (opts->plan_file != NULL)
-        MS_TRY(ms_plan_load(r->cx, opts->plan_file, plan));
+        MS_TRY(ms_plan_source_load(r->cx, opts, plan));
     r->from_file = opts->plan_text != NULL || opts->plan_file != NULL;
     r->file = *plan;
     if (ms_plan_is_given(opts, MS_CHOOSE_MODEL))

@@ -18,7 +18,7 @@ typedef union ms_plan_option {
 } ms_plan_option;
 
 typedef struct ms_plan_options {
-    const char *plan_file; /* path of the plan file; "-": standard input */
+    const char *plan_file; /* path of the plan, or of a framework's file; "-": stdin */
     const char *plan_text; /* a plan as JSON, in place of the file; NULL: none */
     bool ignore_rules;     /* take plans that break rules of their stack */
     ms_plan_option of[MS_NUM_CHOICES];

@@ -286,7 +286,10 @@ static void make_trips(const trip *t, int num_plans)
         char *text = text_of(cx, t, &plan, &exported, &length);
         import_back(t, &plan, model, text, length);
         num_more += plan.cuda_graphs != MS_GRAPHS_NONE || plan.bucket_bytes > 0.0 ||
-                    plan.comm_dtype == MS_STORE_BF16 || plan.grad_dtype == MS_STORE_BF16;
+                    plan.comm_dtype == MS_STORE_BF16 ||
+                    plan.grad_dtype == MS_STORE_BF16 ||
+                    plan.recompute == MS_RECOMPUTE_FULL ||
+                    plan.offload_optimizer != MS_HOST_NO_OPTIMIZER;
         free(text);
     }
     assert_true(num_more > num_plans / 20);
@@ -425,6 +428,78 @@ static void deepspeed_plans_return(void **state)
     make_trips(&t, TEST_CASES(500, 60));
 }
 
+/* Accelerate: full recomputation is FSDP's; context parallelism balances sequences. */
+static void draw_accelerate(ms_rng *rng, const ms_model *model, bool old, ms_plan *plan)
+{
+    (void)model;
+    (void)old;
+    plan->num_stage_layers = 0;
+    plan->virtual_stages = 1;
+    ms_plan_set_schedule(plan, MS_1F1B);
+    plan->reshard_after_forward = plan->zero < 3 || once_in(rng, 2);
+    plan->cp_balance = MS_CP_HEAD_TAIL;
+    if (plan->size[MS_DP_SHARD] * plan->size[MS_CP] * plan->size[MS_TP] == 1)
+        plan->recompute = MS_RECOMPUTE_NONE;
+}
+
+/* The batch is the training script's; what is neither sharded nor split is a replica. */
+static void make_canonical_accelerate(ms_plan *plan)
+{
+    plan->microbatch = 1;
+    plan->global_batch = ms_plan_data_parallel(plan);
+    if (plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
+        plan->zero = 0;
+    if (plan->zero < 3)
+        plan->reshard_after_forward = true;
+}
+
+static void accelerate_plans_return(void **state)
+{
+    (void)state;
+    trip t = open_trip("accelerate", "accelerate", make_canonical_accelerate);
+    t.draw_more = draw_accelerate;
+    make_trips(&t, TEST_CASES(500, 60));
+}
+
+/* A section of DeepSpeed has stages and offloading, and Ulysses' ranks. */
+static void draw_section(ms_rng *rng, const ms_model *model, bool old, ms_plan *plan)
+{
+    (void)model;
+    (void)old;
+    plan->gpus /= plan->size[MS_PP] * plan->size[MS_TP];
+    plan->size[MS_PP] = plan->virtual_stages = plan->size[MS_TP] = 1;
+    if (plan->zero > 0) {
+        plan->gpus /= plan->size[MS_DP_REPLICATE];
+        plan->global_batch /= plan->size[MS_DP_REPLICATE];
+        plan->size[MS_DP_REPLICATE] = 1;
+    }
+    plan->ep = plan->etp = 1;
+    ms_plan_set_schedule(plan, MS_1F1B);
+    plan->num_stage_layers = 0;
+    plan->reshard_after_forward = true;
+    plan->recompute = MS_RECOMPUTE_NONE;
+    if (plan->zero > 0 && plan->size[MS_DP_SHARD] * plan->size[MS_CP] > 1 &&
+        once_in(rng, 2))
+        plan->offload_optimizer = MS_HOST_UPDATE;
+    plan->grad_dtype = MS_STORE_DEFAULT;
+}
+
+/* The section has the number of micro-batches, not their size. */
+static void make_canonical_section(ms_plan *plan)
+{
+    plan->global_batch = ms_plan_microbatches(plan) * ms_plan_data_parallel(plan);
+    plan->microbatch = 1;
+    make_canonical_deepspeed(plan);
+}
+
+static void sections_of_deepspeed_return(void **state)
+{
+    (void)state;
+    trip t = open_trip("accelerate", "deepspeed", make_canonical_section);
+    t.draw_more = draw_section;
+    make_trips(&t, TEST_CASES(200, 30));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -433,6 +508,8 @@ int main(void)
         cmocka_unit_test(torchtitan_plans_return),
         cmocka_unit_test(nanotron_plans_return),
         cmocka_unit_test(deepspeed_plans_return),
+        cmocka_unit_test(accelerate_plans_return),
+        cmocka_unit_test(sections_of_deepspeed_return),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
