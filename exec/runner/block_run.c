@@ -388,6 +388,17 @@ static ms_status execute_pair(const ms_block_run *run, const ms_block_entry *ent
     return MS_OK;
 }
 
+void ms_block_add_loss(const ms_block_run *run, int tensor, int slot)
+{
+    const ms_rank *rank = run->rank;
+    const ms_local *loss = &run->tensors->cells[tensor];
+    bool counts = rank->place->tp == 0 ||
+                  run->block->plan->program->tensors[tensor].at[2].kind == MS_SHARD;
+    if (loss->data != NULL && counts)
+        rank->backend->arrays->add_sum(rank->device, (ms_scalar)loss->scalar, slot,
+                                       loss->data, loss->count);
+}
+
 static ms_status execute_alone(const ms_block_run *run, const ms_block_entry *entry)
 {
     const ms_node *node = &run->block->plan->program->nodes[entry->node];
@@ -407,6 +418,8 @@ static ms_status execute_alone(const ms_block_run *run, const ms_block_entry *en
     else
         MS_TRY(run->rank->backend->kernel(run->rank->cx, run->rank->device, &call));
     drop_decoded(run, node);
+    if (node->op == MS_OP_LOSS && node->ahead > 0) /* freed below: backward reads none */
+        ms_block_add_loss(run, node->out[0], MS_MODULE_LOSS_SLOT + node->ahead - 1);
     if (is_in_place(node))
         pass_memory(run, node->in[0], node->out[0]);
     free_after(run, entry->node);

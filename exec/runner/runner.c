@@ -138,6 +138,9 @@ static ms_status take_steps(run *state, ms_rank_run *r)
         note_actions(state, r, step, stamps[0], stamps + 1);
         if (first || !r->rank.backend->carries(state->job.backend, 0)) {
             state->out->losses[step] = outcome.loss;
+            for (int i = 0; i < state->out->num_modules; i++)
+                state->out->module_losses[step * state->out->num_modules + i] =
+                    outcome.module_losses[i];
             state->out->gradient_norms[step] = outcome.gradient_norm;
         }
         note_step(state, r, step, end_s - stamps[0]);
@@ -229,7 +232,11 @@ static void open_outcome(ms_ctx *cx, run *state, ms_outcome *out)
 {
     long num_ranks = state->job.backend->world->num_ranks;
     long num_steps = state->job.options->num_steps;
+    int num_modules = ms_workload_num_modules(state->job.planned->workload);
     *out = (ms_outcome){.losses = MS_NEW_ARRAY(cx->arena, num_steps, double),
+                        .module_losses =
+                            MS_NEW_ARRAY(cx->arena, num_steps * num_modules, double),
+                        .num_modules = num_modules,
                         .gradient_norms = MS_NEW_ARRAY(cx->arena, num_steps, double),
                         .step_s = MS_NEW_ARRAY(cx->arena, num_steps, double),
                         .wall_s = MS_NEW_ARRAY(cx->arena, num_steps, double)};
