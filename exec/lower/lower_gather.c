@@ -8,17 +8,11 @@
  * moves tokens, UNPERMUTE their sums, and combine nothing. */
 #include "exec/lower/lower_priv.h"
 
-#include "costmodel/profile/stack.h"
-#include "sim/step/workload.h"
-
-#include <assert.h>
-
 static const ms_node_comm over_ep = {MS_ALL_GATHER, MS_SPARSE_MESH, 1, 0.0};
 
 bool ms_lower_gathers(const ms_rank *rank, const ms_program *program)
 {
-    return rank->planned->workload->stack->gathers_tokens && rank->backend->has_values &&
-           program->mesh_size[MS_SPARSE_MESH][1] > 1;
+    return rank->tokens_buffer != NULL && program->mesh_size[MS_SPARSE_MESH][1] > 1;
 }
 
 /* A matrix with a row for each of the ep group's tokens. */

@@ -525,6 +525,22 @@ static void padded_experts_hold_what_was_predicted(void **state)
                 NUM_CASES);
 }
 
+/* The buffer of all tokens of an ep group is there throughout; with a capacity, not all
+ * activations are as predicted. */
+static bool gather_tokens(ms_run_case *c, long number)
+{
+    bool gathers = ms_run_case_gather_tokens(c, number);
+    c->plan.expert_capacity = 0.0;
+    return gathers;
+}
+
+static void gathered_tokens_have_the_predicted_buffer(void **state)
+{
+    (void)state;
+    const habits how = {&ms_backend_loop, MS_REAL_FP32, true, false};
+    assert_true(20 * check_some(29, 2 * NUM_CASES, &how, gather_tokens) > NUM_CASES);
+}
+
 /* Every optimizer's moments in all types, sums and scales; with adapters now and then, and
  * now and then in host memory. */
 static bool choose_optimizer(ms_run_case *c, long number)
@@ -589,6 +605,7 @@ int main(void)
         cmocka_unit_test(quantized_gathers_hold_what_was_predicted),
         cmocka_unit_test(quantized_reductions_hold_what_was_predicted),
         cmocka_unit_test(padded_experts_hold_what_was_predicted),
+        cmocka_unit_test(gathered_tokens_have_the_predicted_buffer),
         cmocka_unit_test(every_optimizer_keeps_what_was_predicted),
         cmocka_unit_test(types_of_a_plan_take_what_was_predicted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
