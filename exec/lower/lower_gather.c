@@ -31,10 +31,6 @@ static ms_status move(ms_rank *rank, const ms_op_call *call, void *own,
                       const ms_local *all, bool back)
 {
     ms_transfer transfer = ms_lower_transfer(call, &over_ep);
-    if (call->node->op != MS_OP_EXCHANGE) { /* predicted as a part of the exchange */
-        transfer.predicted = NULL;
-        transfer.predicted_s = 0.0;
-    }
     transfer.kind = back ? MS_TRANSFER_REDUCE_SCATTER : MS_TRANSFER_ALL_GATHER;
     transfer.scalar = all->scalar;
     transfer.send = back ? all->data : own;
@@ -73,9 +69,7 @@ ms_status ms_lower_gather_choice(ms_rank *rank, ms_arena *arena, const ms_op_cal
     all->count *= routing->num_sources;
     all->data = ms_arena_alloc(arena, ms_lower_bytes(all, all->count));
     ms_op_call gather = *call;
-    ms_node node = *call->node;
-    node.op = MS_OP_PERMUTE;
-    gather.node = &node;
+    gather.predicted = NULL; /* predictions leave out choices */
     MS_TRY(move(rank, &gather, own->data, all, false));
     double *choices = MS_NEW_ARRAY(rank->scratch, all->count, double);
     MS_TRY(arrays->read(rank->cx, rank->device, (ms_scalar)all->scalar, choices,
@@ -156,13 +150,16 @@ static ms_status weigh_rows(ms_rank *rank, const ms_op_call *call)
     ms_local weights =
         of_all_tokens(call, ms_local_last(own), (ms_local){own->scalar, .data = NULL});
     size_t bytes = ms_lower_bytes(&weights, weights.count);
+    ms_op_call unpriced =
+        *call; /* the exchange has the predicted time of its transfers */
+    unpriced.predicted = NULL;
     MS_TRY(ms_rank_workspace(rank, 2.0 * (double)bytes, &memory));
     weights.data = memory;
     ms_local gweights = weights;
     gweights.data = (char *)memory + bytes;
-    ms_status status = move(rank, call, own->data, &weights, false);
+    ms_status status = move(rank, &unpriced, own->data, &weights, false);
     if (status == MS_OK)
-        status = weigh(rank, call, &weights, &gweights);
+        status = weigh(rank, &unpriced, &weights, &gweights);
     ms_rank_release_workspace(rank, 2.0 * (double)bytes, memory);
     return status;
 }

@@ -90,7 +90,7 @@ enum {
     LOSS_SUM,
     SUM_OF_SQUARES,
     INTERRUPTED,
-    MODULE_LOSSES, /* of each module of multi-token prediction */
+    MODULE_LOSSES, /* sums of each module of multi-token prediction */
     NUM_SUMS = MODULE_LOSSES + MS_MAX_NEXTN_LAYERS
 };
 

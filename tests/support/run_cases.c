@@ -340,8 +340,8 @@ void ms_run_case_choose_modules(ms_run_case *c, long number)
 
 bool ms_run_case_gather_tokens(ms_run_case *c, long number)
 {
+    (void)number;
     c->plan.dispatcher = MS_DISPATCH_ALL_GATHER;
-    c->plan.expert_capacity = number % 4 == 3 ? 0.8 : 0.0;
     return c->model->moe.num_experts > 0 && c->plan.ep > 1;
 }
 

@@ -27,7 +27,7 @@ static ms_plan gathering(long ep, long tp)
 /* Bytes of collectives of tokens in ep groups, summed over the ranks that start them. */
 static struct {
     pthread_mutex_t mutex;
-    long num_tokens, hidden; /* of a rank */
+    long num_tokens, hidden; /* tokens of a rank, and their width */
     double gathered_bytes, scattered_bytes, other_bytes;
 } seen = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
