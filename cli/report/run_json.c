@@ -43,6 +43,18 @@ static void write_attention(ms_jout *out, const ms_run_report *r)
     ms_jout_end_object(out);
 }
 
+static void write_module_losses(ms_jout *out, const ms_outcome *outcome)
+{
+    ms_jout_begin_array_field(out, "module_losses");
+    for (int i = 0; i < outcome->num_modules; i++) {
+        ms_jout_begin_array(out);
+        for (long step = 0; step < outcome->steps_done; step++)
+            ms_jout_number(out, outcome->module_losses[step * outcome->num_modules + i]);
+        ms_jout_end_array(out);
+    }
+    ms_jout_end_array(out);
+}
+
 static void write_head(ms_jout *out, const ms_run_report *r)
 {
     const ms_outcome *outcome = r->outcome;
@@ -65,6 +77,8 @@ static void write_head(ms_jout *out, const ms_run_report *r)
     ms_jout_bool_field(out, "interrupted", r->interrupted);
     long num_losses = r->has_values ? outcome->steps_done : 0;
     ms_jout_numbers_field(out, "losses", outcome->losses, num_losses);
+    if (r->has_values && outcome->num_modules > 0)
+        write_module_losses(out, outcome);
     ms_jout_numbers_field(out, "gradient_norms", outcome->gradient_norms, num_losses);
     ms_jout_numbers_field(out, "steps_s", outcome->step_s, outcome->steps_done);
 }

@@ -99,20 +99,31 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_run_report *r)
     fputc('\n', out);
 }
 
+static void print_step(ms_table *table, const ms_outcome *outcome, long step)
+{
+    ms_table_cells(table, "%ld\t%.6f", step + 1, outcome->losses[step]);
+    for (int i = 0; i < outcome->num_modules; i++)
+        ms_table_cell(table, "%.6f",
+                      outcome->module_losses[step * outcome->num_modules + i]);
+    ms_table_cells(table, "%.4f\t%.2f", outcome->gradient_norms[step],
+                   1e3 * outcome->step_s[step]);
+}
+
 static void print_steps(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     long num = r->outcome->steps_done;
     if (!r->has_values || num == 0)
         return;
-    ms_table *table =
-        MS_TABLE(arena, "rrrr", "step", "loss", "gradient norm", "time (ms)");
+    int num_modules = r->outcome->num_modules;
+    ms_table *table = MS_TABLE(arena, "rr", "step", "loss");
+    for (int i = 1; i <= num_modules; i++)
+        MS_COLUMNS(table, "r", ms_arena_printf(arena, "loss of module %d", i));
+    MS_COLUMNS(table, "rr", "gradient norm", "time (ms)");
     for (long step = 0; step < num; step++) {
         if (num <= MAX_STEPS || step < MAX_STEPS / 2 || step >= num - MAX_STEPS / 2) {
-            ms_table_cells(table, "%ld\t%.6f\t%.4f\t%.2f", step + 1,
-                           r->outcome->losses[step], r->outcome->gradient_norms[step],
-                           1e3 * r->outcome->step_s[step]);
+            print_step(table, r->outcome, step);
         } else if (step == MAX_STEPS / 2) {
-            for (int i = 0; i < 4; i++)
+            for (int i = 0; i < 4 + num_modules; i++)
                 ms_table_cell(table, "...");
         }
     }

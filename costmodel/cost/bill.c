@@ -328,7 +328,7 @@ static double shared_beside_s(const ms_program *program, const ms_pricer *pricer
 {
     bool repeats =
         exchange->pass == MS_PASS_FORWARD || exchange->pass == MS_PASS_RECOMPUTE;
-    bool combine = exchange->inverse == repeats;
+    bool combine = ms_node_combines(exchange);
     double seconds = 0.0;
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];

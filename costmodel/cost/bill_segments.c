@@ -89,7 +89,7 @@ static void add_exchange(const ms_program *program, const ms_node *node,
     ms_node_comm comm;
     if (node->pass == MS_PASS_RECOMPUTE || !ms_node_sends(program, node, pricer, &comm))
         return;
-    bool dispatch = node->inverse == (node->pass != MS_PASS_FORWARD);
+    bool dispatch = !ms_node_combines(node);
     ms_bill_exchange which = dispatch ? MS_EXCHANGE_DISPATCH : MS_EXCHANGE_COMBINE;
     if (node->pass != MS_PASS_FORWARD)
         which = dispatch ? MS_EXCHANGE_DISPATCH_BACKWARD : MS_EXCHANGE_COMBINE_BACKWARD;

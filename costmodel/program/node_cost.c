@@ -50,6 +50,12 @@ bool ms_node_reads(const ms_node *node, int tensor)
     return false;
 }
 
+bool ms_node_combines(const ms_node *node)
+{
+    bool repeats = node->pass == MS_PASS_FORWARD || node->pass == MS_PASS_RECOMPUTE;
+    return node->inverse == repeats;
+}
+
 /* ---- matrix products ---- */
 
 static bool tensor_has(const ms_program *program, int tensor, char letter)

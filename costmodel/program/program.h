@@ -238,6 +238,9 @@ double ms_node_decoded_bytes(const ms_program *program, const ms_node *node);
 /* Whether a node is a GEMM of an adapter, or one of its gradients. */
 bool ms_node_is_adapter(const ms_node *node);
 bool ms_node_reads(const ms_node *node, int tensor);
+/* Whether an EXCHANGE node combines results of experts, or sends their gradients; otherwise
+ * it dispatches tokens, or returns theirs. */
+bool ms_node_combines(const ms_node *node);
 
 /* GEMM shape of an EINSUM or GROUPED node on one rank; its batch are the letters that
  * both operands and the result have. */

@@ -53,6 +53,9 @@ typedef struct ms_routing {
      * `sent` itself unless experts are padded (ms_capacity) */
     const long *kept;
     long num_rows; /* rows received: sum of counts */
+    /* (tokens of the ep group, k) experts that are chosen for tokens, if all ranks have all
+     * tokens; e of other ranks' experts is -1 - e. NULL: each rank sends copies */
+    const ms_local *choice;
     /* Ranks that share experts (etp) gather each other's rows. */
     int num_sharers;      /* size of the etp group; 0 if experts are not shared */
     const long *shared;   /* [etp rank, expert] rows that each of them received */

@@ -29,6 +29,8 @@ typedef struct ms_rank {
     /* Shares of dense [0] and expert [1] matrices that Muon orthogonalizes apart, along
      * the letter that tp splits: a run on one rank may repeat what tp ranks do. 0: one */
     long orthogonal_shares[2];
+    void *tokens_buffer; /* ms_gathered_tokens_bytes; NULL: each rank sends its tokens, or
+                          * the backend only simulates */
     bool weights_in_bf16; /* initial weights are rounded to bf16, whatever their type */
 } ms_rank;
 

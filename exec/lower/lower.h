@@ -22,6 +22,13 @@ ms_status ms_lower_route(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
 /* EXCHANGE sends rows to their experts' ranks, sorted by (expert, source, source row). */
 ms_status ms_lower_exchange(ms_rank *rank, const ms_op_call *call);
 
+/* Whether a rank's tokens reach experts by an all-gather: it has a buffer for them, and
+ * there are several ranks of ep. */
+bool ms_lower_gathers(const ms_rank *rank, const ms_program *program);
+/* Executes EXCHANGE and (UN)PERMUTE(_GRAD) so; *done: it is such a node. In
+ * rank->tokens_buffer other nodes find nothing. */
+ms_status ms_lower_gathered(ms_rank *rank, const ms_op_call *call, bool *done);
+
 /* Executes ATTENTION(_GRAD) as a ring over cp: blocks of keys and values travel to the
  * next rank, overlapped by attention to the current block; in backward their gradients
  * travel with them and one hop more. Buffers count as activations (ms_ring_buffer_bytes);

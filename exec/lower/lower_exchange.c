@@ -90,7 +90,10 @@ ms_status ms_lower_route(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
         rank->backend->arrays->count(rank->cx, rank->device, choice, kept, num_experts));
     for (long e = 0; e < num_experts && sent != kept; e++)
         sent[e] = ms_capacity_rows(call->capacity, choice->count, num_experts);
-    MS_TRY(exchange_counts(rank, call, routing, counts));
+    if (ms_lower_gathers(rank, program))
+        MS_TRY(ms_lower_gather_choice(rank, arena, call, routing, counts));
+    else
+        MS_TRY(exchange_counts(rank, call, routing, counts));
     for (long i = 0; i < num_experts; i++)
         routing->num_rows += counts[i];
     return share_counts(rank, arena, call, routing);

@@ -26,6 +26,10 @@ ms_status ms_lower_start_hop(ms_rank *rank, const ms_members *members,
 /* Makes compute wait for the hop, if it was started. */
 ms_status ms_lower_end_hop(ms_rank *rank, const ms_hop *hop);
 
+/* Sets routing->choice, and adds the rows that each rank sends to `counts`. */
+ms_status ms_lower_gather_choice(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
+                                 ms_routing *routing, long *counts);
+
 /* Whether the node gathers or reduce-scatters rows of experts that ranks share (etp). */
 bool ms_lower_shares_rows(const ms_op_call *call);
 /* Gathers etp ranks' rows, sorted by (expert, rank), or reduce-scatters their sums. */

@@ -186,6 +186,17 @@ ms_status ms_block_take(const ms_block_run *run, int tensor, ms_handed *out)
     return MS_OK;
 }
 
+/* Whether a tensor of copies at their tokens' rank stays at their experts' instead, since
+ * an all-gather brought the tokens there: experts' results and their gradients. */
+static bool stays_at_experts(const ms_block_run *run, const ms_tensor *t)
+{
+    const ms_program *program = run->block->plan->program;
+    const ms_node *maker = &program->nodes[t->producer < 0 ? 0 : t->producer];
+    return t->producer >= 0 && ms_lower_gathers(run->rank, program) &&
+           (maker->op == MS_OP_UNPERMUTE_GRAD ||
+            (maker->op == MS_OP_EXCHANGE && ms_node_combines(maker)));
+}
+
 /* Sizes a tensor of experts' tokens to the number of tokens routed to the rank. */
 static void size_rows(const ms_block_run *run, int tensor)
 {
@@ -193,11 +204,12 @@ static void size_rows(const ms_block_run *run, int tensor)
     ms_local *cell = &run->tensors->cells[tensor];
     const char *rows = strchr(t->dims, MS_DIM_ROWS);
     const ms_routing *routing = run->tensors->routing[t->module];
-    if (rows == NULL || t->mesh != MS_SPARSE_MESH || routing == NULL ||
-        !run->rank->backend->has_values)
+    if (rows == NULL || routing == NULL || !run->rank->backend->has_values ||
+        (t->mesh != MS_SPARSE_MESH && !stays_at_experts(run, t)))
         return;
     int dim = (int)(rows - t->dims);
-    cell->shape[dim] = ms_routing_rows(routing, t);
+    cell->shape[dim] =
+        t->mesh == MS_SPARSE_MESH ? ms_routing_rows(routing, t) : routing->num_rows;
     cell->count = 1;
     for (int i = 0; i < cell->num_dims; i++)
         cell->count *= cell->shape[i];
@@ -388,6 +400,17 @@ static ms_status execute_pair(const ms_block_run *run, const ms_block_entry *ent
     return MS_OK;
 }
 
+void ms_block_add_loss(const ms_block_run *run, int tensor, int slot)
+{
+    const ms_rank *rank = run->rank;
+    const ms_local *loss = &run->tensors->cells[tensor];
+    bool counts = rank->place->tp == 0 ||
+                  run->block->plan->program->tensors[tensor].at[2].kind == MS_SHARD;
+    if (loss->data != NULL && counts)
+        rank->backend->arrays->add_sum(rank->device, (ms_scalar)loss->scalar, slot,
+                                       loss->data, loss->count);
+}
+
 static ms_status execute_alone(const ms_block_run *run, const ms_block_entry *entry)
 {
     const ms_node *node = &run->block->plan->program->nodes[entry->node];
@@ -402,11 +425,15 @@ static ms_status execute_alone(const ms_block_run *run, const ms_block_entry *en
     MS_TRY(decode_weights(run, node));
     call = call_of(run, entry);
     begin_gradients(run, &call);
-    if (ms_is_lowered(call.program, node))
+    bool done;
+    MS_TRY(ms_lower_gathered(run->rank, &call, &done));
+    if (!done && ms_is_lowered(call.program, node))
         MS_TRY(ms_lower(run->rank, &call));
-    else
+    else if (!done)
         MS_TRY(run->rank->backend->kernel(run->rank->cx, run->rank->device, &call));
     drop_decoded(run, node);
+    if (node->op == MS_OP_LOSS && node->ahead > 0) /* freed below: backward reads none */
+        ms_block_add_loss(run, node->out[0], MS_MODULE_LOSS_SLOT + node->ahead - 1);
     if (is_in_place(node))
         pass_memory(run, node->in[0], node->out[0]);
     free_after(run, entry->node);

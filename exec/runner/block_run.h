@@ -84,6 +84,16 @@ ms_status ms_block_execute(const ms_block_run *run, const ms_block_entry *entry)
 /* Allocates and frees like ms_block_execute, for backends that only simulate. */
 ms_status ms_block_skip(const ms_block_run *run, const ms_block_entry *entry);
 
+/* Slots of a step's fp64 sums on the device: squared gradients, the losses of each module of
+ * multi-token prediction, then a slot per micro-batch's loss (ms_loss_slot). */
+#define MS_SQUARES_SLOT     0
+#define MS_MODULE_LOSS_SLOT 1
+#define MS_LOSS_SLOT        (MS_MODULE_LOSS_SLOT + MS_MAX_NEXTN_LAYERS)
+
+/* Adds the losses of a tensor's tokens to the sum of a slot; ms_block_execute does so for
+ * modules. If every rank of a tp group has all tokens, only tp rank 0 adds. */
+void ms_block_add_loss(const ms_block_run *run, int tensor, int slot);
+
 /* Frees the tensors that are not needed after the pass. */
 void ms_block_end_pass(const ms_block_run *run);
 

@@ -256,6 +256,9 @@ static ms_status make_buffers(ms_rank_run *r)
     r->receive_bytes = 2.0 * planned->blocks.send_bytes * sides.neighbours;
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_COMM_BUFFERS, r->receive_bytes,
                             &r->receive_buffer));
+    MS_TRY(ms_rank_allocate(rank, MS_MEMORY_COMM_BUFFERS,
+                            ms_gathered_tokens_bytes(planned->workload, planned->plan),
+                            &rank->tokens_buffer));
     for (int i = 0; i < r->num_blocks; i++)
         r->workspace_bytes =
             ms_max(r->workspace_bytes, (double)r->blocks[i]->plan->workspace_bytes);

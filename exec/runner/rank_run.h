@@ -164,6 +164,8 @@ ms_status ms_rank_run_action(ms_rank_run *r, int index);
 /* ---- step_end.c ---- */
 typedef struct ms_step_outcome {
     double loss, gradient_norm;
+    /* mean over all tokens of the loss of each module of multi-token prediction */
+    double module_losses[MS_MAX_NEXTN_LAYERS];
     bool interrupted;
 } ms_step_outcome;
 /* Completes the step's gradients on the ranks that update parameters, before gradient
@@ -177,9 +179,7 @@ double ms_rank_run_step_tokens(const ms_rank_run *r);
 /* Converts the step's recorded times from device events to seconds: in time slices,
  * memory samples and `stamps`. Adds the slices of the step's transfers to the record. */
 ms_status ms_rank_run_read_clock(ms_rank_run *r, double *stamps, long num);
-/* Slots of a step's fp64 sums on the device: slot 0 for squared gradients, then a slot
- * per micro-batch's loss (micro-batches beyond the last slot share it). */
-#define MS_SQUARES_SLOT 0
+/* Slot of a micro-batch's loss; micro-batches beyond the last slot share it. */
 int ms_loss_slot(int microbatch);
 ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
                            ms_device_rank *device, long rank);

@@ -2,6 +2,7 @@
 
 #include "base/number.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* Results on a value's way through a layer: norm, projection, position, attention, output,
@@ -60,15 +61,34 @@ static double relative_of(double difference, double scale)
 
 /* ---- losses ---- */
 
+static double loss_difference(double got, double expected)
+{
+    return relative_of(fabs(got - expected), fabs(expected));
+}
+
+/* The largest relative difference of the losses of a step: the model's and its modules'. */
+static double step_difference(const ms_outcome *run, const ms_outcome *reference,
+                              long step)
+{
+    double worst = loss_difference(run->losses[step], reference->losses[step]);
+    for (int i = 0; i < reference->num_modules; i++) {
+        long at = step * reference->num_modules + i;
+        double relative =
+            loss_difference(run->module_losses[at], reference->module_losses[at]);
+        worst = is_worse(relative, worst) ? relative : worst;
+    }
+    return worst;
+}
+
 static void compare_losses(const ms_outcome *run, const ms_outcome *reference,
                            ms_run_check *out)
 {
     out->num_steps =
         run->steps_done < reference->steps_done ? run->steps_done : reference->steps_done;
     out->worst_step = 1;
+    assert(run->num_modules == reference->num_modules);
     for (long step = 0; step < out->num_steps; step++) {
-        double expected = reference->losses[step];
-        double relative = relative_of(fabs(run->losses[step] - expected), fabs(expected));
+        double relative = step_difference(run, reference, step);
         if (step == 0) {
             out->first_loss = relative;
         } else if (is_worse(relative, out->later_loss)) {

@@ -36,7 +36,8 @@ typedef struct ms_run_check_worst {
 typedef struct ms_run_check {
     ms_run_check_tolerance tolerance;
     long num_steps;
-    /* largest relative difference in the first step, and in all later ones (0 if none) */
+    /* largest relative difference in the first step, and in all later ones (0 if none),
+     * of losses of the model and of its modules of multi-token prediction */
     double first_loss, later_loss;
     long worst_step;              /* step with the worst later_loss, counted from 1 */
     ms_run_check_worst gradients; /* gradients of the first step */
@@ -45,7 +46,7 @@ typedef struct ms_run_check {
     const char *failure; /* reason in one sentence; NULL if the check passes */
 } ms_run_check;
 
-/* Compares the losses of all steps, and those tensors that both outcomes contain. Texts
+/* Compares the losses of all steps, of equally many modules, and those tensors that both outcomes contain. Texts
  * in `out` live in the arena or in the outcomes. */
 void ms_run_check_outcomes(ms_arena *arena, const ms_outcome *run,
                            const ms_outcome *reference,

@@ -138,6 +138,9 @@ static ms_status take_steps(run *state, ms_rank_run *r)
         note_actions(state, r, step, stamps[0], stamps + 1);
         if (first || !r->rank.backend->carries(state->job.backend, 0)) {
             state->out->losses[step] = outcome.loss;
+            for (int i = 0; i < state->out->num_modules; i++)
+                state->out->module_losses[step * state->out->num_modules + i] =
+                    outcome.module_losses[i];
             state->out->gradient_norms[step] = outcome.gradient_norm;
         }
         note_step(state, r, step, end_s - stamps[0]);
@@ -229,7 +232,11 @@ static void open_outcome(ms_ctx *cx, run *state, ms_outcome *out)
 {
     long num_ranks = state->job.backend->world->num_ranks;
     long num_steps = state->job.options->num_steps;
+    int num_modules = ms_workload_num_modules(state->job.planned->workload);
     *out = (ms_outcome){.losses = MS_NEW_ARRAY(cx->arena, num_steps, double),
+                        .module_losses =
+                            MS_NEW_ARRAY(cx->arena, num_steps * num_modules, double),
+                        .num_modules = num_modules,
                         .gradient_norms = MS_NEW_ARRAY(cx->arena, num_steps, double),
                         .step_s = MS_NEW_ARRAY(cx->arena, num_steps, double),
                         .wall_s = MS_NEW_ARRAY(cx->arena, num_steps, double)};
@@ -310,6 +317,13 @@ static bool executes_type(const ms_plan *plan, ms_choice choice)
            (choice == MS_CHOOSE_COMM_DTYPE && plan->comm_dtype != MS_STORE_FP8);
 }
 
+/* Whether tokens travel so in a run: rows that fill up experts only as copies. */
+static bool executes_dispatcher(const ms_plan *plan)
+{
+    return plan->dispatcher == MS_DISPATCH_ALL_TO_ALL ||
+           (plan->dispatcher == MS_DISPATCH_ALL_GATHER && !plan->pad_experts);
+}
+
 ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
 {
     for (ms_choice i = MS_CHOOSE_PARAM_DTYPE; i < MS_NUM_CHOICES; i++) {
@@ -322,6 +336,7 @@ ms_status ms_runner_check_plan(ms_ctx *cx, const ms_plan *plan)
             i == MS_CHOOSE_OPTIMIZER || i == MS_CHOOSE_RECIPE ||
             i == MS_CHOOSE_GATHER_BITS || i == MS_CHOOSE_REDUCE_BITS ||
             executes_type(plan, i) ||
+            (i == MS_CHOOSE_MOE_DISPATCHER && executes_dispatcher(plan)) ||
             (i >= MS_CHOOSE_OFFLOAD_ACTIVATIONS && i <= MS_CHOOSE_OFFLOAD_OPTIMIZER) ||
             (i == MS_CHOOSE_OPTIMIZER_DTYPE && executes_moments(plan)) ||
             (i == MS_CHOOSE_BUCKET_BYTES && plan->zero == 0);
@@ -446,11 +461,13 @@ static ms_status check_choices(ms_ctx *cx, const ms_backend_job *job, const ms_p
         MS_CHOOSE_COMM_DTYPE,          MS_CHOOSE_MASTER_DTYPE,
         MS_CHOOSE_OFFLOAD_ACTIVATIONS, MS_CHOOSE_OFFLOAD_LAYER_INPUTS,
         MS_CHOOSE_OFFLOAD_OPTIMIZER,   MS_CHOOSE_EXPERT_CAPACITY,
-        MS_CHOOSE_PAD_EXPERTS};
+        MS_CHOOSE_PAD_EXPERTS,         MS_CHOOSE_MOE_DISPATCHER};
     const int num = sizeof choices / sizeof *choices;
     const ms_array_ops *arrays = job->backend->arrays;
     for (int i = 0; i < num && arrays != NULL && arrays->orthogonalize == NULL; i++) {
-        if (ms_plan_is_plain(plan, choices[i]))
+        bool sends_copies = choices[i] == MS_CHOOSE_MOE_DISPATCHER &&
+                            plan->dispatcher == MS_DISPATCH_ALL_TO_ALL;
+        if (sends_copies || ms_plan_is_plain(plan, choices[i]))
             continue;
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "backend %s does not execute %s %s",
                 job->backend->name, ms_plan_fields[choices[i]].flag,

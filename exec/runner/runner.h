@@ -85,7 +85,11 @@ typedef struct ms_outcome {
     long steps_done;
     /* whether a step was broken off: other processes' ranks then have no results */
     bool broken_off;
-    double *losses;         /* (steps_done): mean over all tokens of the global batch */
+    double *losses; /* (steps_done): mean over all tokens of the global batch */
+    /* (steps_done, num_modules): the same of each module of multi-token prediction, not
+     * weighted; tokens at a sequence's end that have no target add 0 */
+    double *module_losses;
+    int num_modules;
     double *gradient_norms; /* (steps_done): global norm before clipping */
     double *step_s;         /* (steps_done): time of the slowest rank */
     /* (steps_done): time between the ends of steps by the host's clock, on rank 0; NaN

@@ -90,13 +90,15 @@ enum {
     LOSS_SUM,
     SUM_OF_SQUARES,
     INTERRUPTED,
-    NUM_SUMS
+    MODULE_LOSSES, /* sums of each module of multi-token prediction */
+    NUM_SUMS = MODULE_LOSSES + MS_MAX_NEXTN_LAYERS
 };
 
 static ms_status all_reduce(ms_rank_run *r, double sums[NUM_SUMS], const char *name,
                             double predicted_s)
 {
     ms_rank *rank = &r->rank;
+    int num = MODULE_LOSSES + ms_workload_num_modules(rank->planned->workload);
     /* in: sums of this rank; out: of all */
     void *all = sums;
     ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
@@ -106,7 +108,7 @@ static ms_status all_reduce(ms_rank_run *r, double sums[NUM_SUMS], const char *n
                             .stream = MS_STREAM_REDUCE,
                             .send = all,
                             .receive = all,
-                            .count = NUM_SUMS,
+                            .count = num,
                             .name = name,
                             .predicted_s = predicted_s};
     ms_event after = rank->backend->mark(rank->device), done = 0;
@@ -118,7 +120,7 @@ static ms_status all_reduce(ms_rank_run *r, double sums[NUM_SUMS], const char *n
                                      .kind = MS_TASK_COLLECTIVE,
                                      .name = name,
                                      .predicted_s = predicted_s,
-                                     .bytes = NUM_SUMS * 8.0,
+                                     .bytes = num * 8.0,
                                      .waits = true},
                        start_s);
     return MS_OK;
@@ -190,7 +192,7 @@ static ms_status update_all(ms_rank_run *r, double norm)
 
 int ms_loss_slot(int microbatch)
 {
-    int slot = MS_SQUARES_SLOT + 1 + microbatch;
+    int slot = MS_LOSS_SLOT + microbatch;
     return slot < MS_MAX_SUMS ? slot : MS_MAX_SUMS - 1;
 }
 
@@ -203,12 +205,14 @@ static ms_status compute_local_sums(ms_rank_run *r, double sums[NUM_SUMS])
     MS_TRY(rank->backend->arrays->read_sums(rank->cx, rank->device, slots, MS_MAX_SUMS));
     sums[SUM_OF_SQUARES] = slots[MS_SQUARES_SLOT];
     sums[LOSS_SUM] = 0.0;
-    for (int slot = MS_SQUARES_SLOT + 1; slot < MS_MAX_SUMS; slot++) {
+    for (int i = 0; i < MS_MAX_NEXTN_LAYERS; i++)
+        sums[MODULE_LOSSES + i] = slots[MS_MODULE_LOSS_SLOT + i];
+    for (int slot = MS_LOSS_SLOT; slot < MS_MAX_SUMS; slot++) {
         sums[LOSS_SUM] += slots[slot];
         if (!isfinite(slots[slot])) {
             return ms_fail(rank->cx, MS_EIO, MS_NOWHERE,
                            "the loss of micro-batch %d%s is not finite in step %ld",
-                           slot - MS_SQUARES_SLOT - 1,
+                           slot - MS_LOSS_SLOT,
                            slot == MS_MAX_SUMS - 1 ? " or a later one" : "", r->step + 1);
         }
     }
@@ -253,6 +257,14 @@ ms_status ms_rank_run_end_step(ms_rank_run *r, ms_step_outcome *out)
     out->loss = sums[LOSS_SUM] / ms_rank_run_step_tokens(r);
     out->gradient_norm = sqrt(sums[SUM_OF_SQUARES]);
     out->interrupted = sums[INTERRUPTED] > 0.0;
+    for (int i = 0; i < MS_MAX_NEXTN_LAYERS; i++) {
+        out->module_losses[i] = sums[MODULE_LOSSES + i] / ms_rank_run_step_tokens(r);
+        if (!isfinite(out->module_losses[i]))
+            return ms_fail(r->rank.cx, MS_EIO, MS_NOWHERE,
+                           "the loss of module %d of multi-token prediction is not "
+                           "finite in step %ld",
+                           i + 1, r->step + 1);
+    }
     if (!isfinite(out->loss) || !isfinite(out->gradient_norm))
         return ms_fail(r->rank.cx, MS_EIO, MS_NOWHERE,
                        "loss %g and gradient norm %g of step %ld are not finite",

@@ -190,20 +190,12 @@ static ms_status begin_block(ms_walk_run *w)
     return MS_OK;
 }
 
-/* Adds a micro-batch's loss to the sum of its slot. If every rank of a tp group has the
- * loss of all tokens, only tp rank 0 adds. */
+/* Adds a micro-batch's loss to the sum of its slot. */
 static ms_status add_loss(ms_walk_run *w, const ms_block_run *run)
 {
-    const ms_rank *rank = &w->r->rank;
     const ms_program *program = run->block->plan->program;
-    const ms_local *loss = &run->tensors->cells[program->output];
-    bool counts =
-        rank->place->tp == 0 || program->tensors[program->output].at[2].kind == MS_SHARD;
     ms_handed loss_tensor;
-    if (loss->data != NULL && counts)
-        rank->backend->arrays->add_sum(rank->device, (ms_scalar)loss->scalar,
-                                       ms_loss_slot(w->flight->microbatch), loss->data,
-                                       loss->count);
+    ms_block_add_loss(run, program->output, ms_loss_slot(w->flight->microbatch));
     MS_TRY(ms_block_take(run, program->output, &loss_tensor));
     ms_rank_release(&w->r->rank, ms_block_category(program, program->output),
                     loss_tensor.bytes, loss_tensor.data);

@@ -441,10 +441,7 @@ static double mask_bytes(const ms_workload *workload, const ms_plan *plan)
     return workload->stack->makes_mask ? keys * queries : 0.0;
 }
 
-/* Bytes of the buffer into which all tokens of the ranks that share experts are gathered,
- * one for all layers. Source: Megatron Core, token_dispatcher.py,
- * MoEAllGatherTokenDispatcher, use_global_buffer (from memory). */
-static double gathered_tokens_bytes(const ms_workload *workload, const ms_plan *plan)
+double ms_gathered_tokens_bytes(const ms_workload *workload, const ms_plan *plan)
 {
     double ranks = (double)(plan->ep * plan->etp);
     if (!workload->stack->gathers_tokens || ranks <= 1.0)
@@ -480,6 +477,7 @@ void ms_block_costs_price(const ms_workload *workload, const ms_bill_set *bills,
         }
     }
     out->head_params = bills->head.head_params;
-    out->held_bytes = mask_bytes(workload, plan) + gathered_tokens_bytes(workload, plan);
+    out->held_bytes =
+        mask_bytes(workload, plan) + ms_gathered_tokens_bytes(workload, plan);
     ms_message_price(workload, bills, links, out);
 }

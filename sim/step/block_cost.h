@@ -120,6 +120,11 @@ bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool asyn
  * and copies of the embedding for multi-token prediction. */
 double ms_shared_head_params(const ms_workload *workload, const ms_bill *head);
 
+/* Bytes of the buffer into which all tokens of the ranks that share experts are gathered,
+ * one for all layers; 0 if they are not. Source: Megatron Core, token_dispatcher.py,
+ * MoEAllGatherTokenDispatcher, use_global_buffer (from memory). */
+double ms_gathered_tokens_bytes(const ms_workload *workload, const ms_plan *plan);
+
 /* Prices all blocks in the recompute modes of the bit mask `modes`, at least one. Of the
  * plan only choices marked MS_DECIDES_PRICES are read. */
 void ms_block_costs_price(const ms_workload *workload, const ms_bill_set *bills,

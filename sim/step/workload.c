@@ -31,11 +31,10 @@ static long data_parallel_for(const ms_bill_key *key)
     return dp;
 }
 
-/* Number of modules of multi-token prediction that are trained. */
-static unsigned char num_mtp(const ms_workload *workload)
+int ms_workload_num_modules(const ms_workload *workload)
 {
     return workload->stack->trains_mtp && workload->lora.rank == 0
-               ? (unsigned char)workload->model->num_nextn_predict_layers
+               ? (int)workload->model->num_nextn_predict_layers
                : 0;
 }
 
@@ -77,7 +76,7 @@ double ms_workload_computed_tokens(const ms_workload *workload, const ms_plan *p
 
 bool ms_head_shares_weights(const ms_workload *workload)
 {
-    return workload->model->tied_embeddings || num_mtp(workload) > 0;
+    return workload->model->tied_embeddings || ms_workload_num_modules(workload) > 0;
 }
 
 static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_key *key,
@@ -89,7 +88,9 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
     out.block = which.block;
     /* modules of multi-token prediction are like the last layer */
     out.kind = is_head ? model->kind_of_layer[model->num_layers - 1] : which.kind;
-    out.mtp = which.block == MS_BLOCK_LAYER ? 0 : num_mtp(workload);
+    out.mtp = which.block == MS_BLOCK_LAYER
+                  ? 0
+                  : (unsigned char)ms_workload_num_modules(workload);
     out.sequence_parallel = key->sequence_parallel && key->tp > 1;
     out.ring_repeats_heads = workload->stack->ring_repeats_heads;
     out.ring_gradient_bytes = (unsigned char)workload->stack->ring_gradient_bytes.value;
@@ -301,7 +302,7 @@ static ms_bill_set *keep_set(ms_workload *workload, const ms_bill_set *made,
 static const ms_bill_set *find_ends(const ms_workload *workload, ms_bill_key key)
 {
     const ms_bill_set *known = NULL;
-    int num_methods = num_mtp(workload) > 0 ? 0 : MS_NUM_CP_METHODS;
+    int num_methods = ms_workload_num_modules(workload) > 0 ? 0 : MS_NUM_CP_METHODS;
     for (int method = 0; method < num_methods && known == NULL; method++) {
         key.cp_method = (unsigned char)method;
         known = find_set(workload, &key);

@@ -188,6 +188,9 @@ double ms_workload_computed_tokens(const ms_workload *workload, const ms_plan *p
 /* The model's FLOP per token, of padding none. Beside adapters frozen weights have no gradients: 4 FLOP a
  * parameter in place of 6, and 6 for each parameter of an adapter. */
 ms_flop_per_token ms_workload_flop_per_token(const ms_workload *workload);
+/* Number of modules of multi-token prediction that are trained: those of the model if the
+ * stack trains them and there are no adapters. */
+int ms_workload_num_modules(const ms_workload *workload);
 /* Whether a head shares weights with an embedding on its rank: a tied matrix, or the
  * embedding itself for multi-token prediction. */
 bool ms_head_shares_weights(const ms_workload *workload);

@@ -516,13 +516,16 @@ static void quantized_reductions_hold_what_was_predicted(void **state)
     check_quantized(28, MS_REAL_BF16, ms_run_case_quantize_reductions);
 }
 
-/* Padded experts have as many rows as predicted, wherever the router sends tokens. */
-static void padded_experts_hold_what_was_predicted(void **state)
+/* Padded experts have as many rows as predicted, wherever the router sends tokens; an
+ * all-gather of tokens has a buffer for those of an ep group. */
+static void experts_hold_what_was_predicted(void **state)
 {
     (void)state;
     const habits how = {&ms_backend_loop, MS_REAL_FP32, false, false};
+    const habits even = {&ms_backend_loop, MS_REAL_FP32, true, false};
     assert_true(4 * check_some(26, 2 * NUM_CASES, &how, ms_run_case_fill_experts) >
                 NUM_CASES);
+    (void)check_some(29, 2 * NUM_CASES, &even, ms_run_case_gather_tokens);
 }
 
 /* Every optimizer's moments in all types, sums and scales; with adapters now and then, and
@@ -588,7 +591,7 @@ int main(void)
         cmocka_unit_test(whole_groups_of_nf4_are_predicted_to_the_byte),
         cmocka_unit_test(quantized_gathers_hold_what_was_predicted),
         cmocka_unit_test(quantized_reductions_hold_what_was_predicted),
-        cmocka_unit_test(padded_experts_hold_what_was_predicted),
+        cmocka_unit_test(experts_hold_what_was_predicted),
         cmocka_unit_test(every_optimizer_keeps_what_was_predicted),
         cmocka_unit_test(types_of_a_plan_take_what_was_predicted)};
     return cmocka_run_group_tests(tests, NULL, NULL);

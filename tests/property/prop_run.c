@@ -76,16 +76,14 @@ static void bases_in_nf4_equal_their_restored_weights(void **state)
     check_changed(&ms_run_fp64, ms_run_case_quantize_base, "a base in NF4");
 }
 
-/* Experts that drop copies beyond their capacity drop the same ones on one rank, which
- * groups tokens as the ranks of the plan do; rows of zeros that fill experts change nothing. */
-static void limited_experts_equal_those_of_one_rank(void **state)
+/* Runs the cases that `change` can be made to; their number. */
+static int run_some(uint64_t seed, bool (*change)(ms_run_case *, long))
 {
-    (void)state;
     int num_wrong = 0, num_run = 0;
     for (long i = 0; i < 2 * NUM_PLANS; i++) {
         ms_ctx cx = {.arena = ms_arena_open()};
-        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 16, i, 0);
-        if (ms_run_case_limit_experts(&c, i)) {
+        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, seed, i, 0);
+        if (change(&c, i)) {
             num_run++;
             if (!ms_run_agrees(&cx, &c, &ms_backend_loop, &ms_run_fp64)) {
                 printf("that was case %ld\n", i);
@@ -95,7 +93,30 @@ static void limited_experts_equal_those_of_one_rank(void **state)
         ms_arena_close(cx.arena);
     }
     ASSERT_INT(num_wrong, 0);
-    assert_true(2 * num_run > NUM_PLANS);
+    return num_run;
+}
+
+/* Experts that drop copies beyond their capacity drop the same ones on one rank, which
+ * groups tokens as the ranks of the plan do; rows of zeros that fill experts change nothing. */
+static void limited_experts_equal_those_of_one_rank(void **state)
+{
+    (void)state;
+    assert_true(2 * run_some(16, ms_run_case_limit_experts) > NUM_PLANS);
+}
+
+/* In every fourth case experts drop copies, too. */
+static bool gather_tokens(ms_run_case *c, long number)
+{
+    bool gathers = ms_run_case_gather_tokens(c, number);
+    c->plan.expert_capacity = number % 4 == 3 ? 0.8 : 0.0;
+    return gathers;
+}
+
+/* Experts get the same tokens from an all-gather, and the sums of their results. */
+static void gathered_tokens_equal_those_of_one_rank(void **state)
+{
+    (void)state;
+    assert_true(8 * run_some(18, gather_tokens) > NUM_PLANS);
 }
 
 /* Weights that codes of 8 or 4 bits represent come back as they were from their gathers. */
@@ -186,6 +207,7 @@ int main(void)
         cmocka_unit_test(adapters_in_bf16_are_near_one_rank_in_fp32),
         cmocka_unit_test(bases_in_nf4_equal_their_restored_weights),
         cmocka_unit_test(limited_experts_equal_those_of_one_rank),
+        cmocka_unit_test(gathered_tokens_equal_those_of_one_rank),
         cmocka_unit_test(quantized_gathers_keep_what_codes_represent),
         cmocka_unit_test(quantized_reductions_round_gradients),
         cmocka_unit_test(modules_equal_saved_activations),

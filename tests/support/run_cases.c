@@ -338,6 +338,13 @@ void ms_run_case_choose_modules(ms_run_case *c, long number)
     c->plan.recompute_modules = modules;
 }
 
+bool ms_run_case_gather_tokens(ms_run_case *c, long number)
+{
+    (void)number;
+    c->plan.dispatcher = MS_DISPATCH_ALL_GATHER;
+    return c->model->moe.num_experts > 0 && c->plan.ep > 1;
+}
+
 bool ms_run_case_limit_experts(ms_run_case *c, long number)
 {
     static const double capacities[] = {0.5, 1.0, 0.8, 1.5};

@@ -56,6 +56,8 @@ bool ms_run_agrees_on_codes(ms_ctx *cx, const ms_run_case *c,
 /* Pads experts to room for a whole number of rows of each rank's tokens, as many as more or
  * fewer copies than the mean; false if there are none. */
 bool ms_run_case_fill_experts(ms_run_case *c, long number);
+/* Lets a case's tokens reach experts by an all-gather; false if ep is 1. */
+bool ms_run_case_gather_tokens(ms_run_case *c, long number);
 /* Reduces a case's gradients in 8 or 4 bits; false if it does not reduce them to shards in
  * each micro-batch, or over replicas too. */
 bool ms_run_case_quantize_reductions(ms_run_case *c, long number);

@@ -98,6 +98,27 @@ static void losses_have_their_tolerances(void **state)
     assert_true(!check(&p, MS_REAL_FP64).passes);
 }
 
+/* A loss of a module of multi-token prediction counts as the model's does. */
+static void losses_of_modules_are_compared(void **state)
+{
+    (void)state;
+    pair p = make_pair();
+    double modules[2][6] = {{3, 3, 3, 3, 3, 3}, {3, 3, 3, 3, 3, 3}};
+    (void)check(&p, MS_REAL_FP64);
+    for (int side = 0; side < 2; side++) {
+        p.outcome[side].num_modules = 2;
+        p.outcome[side].module_losses = modules[side];
+    }
+    ms_run_check c;
+    compare(&p.outcome[0], &p.outcome[1], MS_REAL_FP64, &c);
+    assert_true(c.passes);
+    modules[0][3] += 3e-10;
+    compare(&p.outcome[0], &p.outcome[1], MS_REAL_FP64, &c);
+    assert_true(!c.passes && c.first_loss == 0.0);
+    ASSERT_INT(c.worst_step, 2);
+    ASSERT_NEAR(c.later_loss, 1e-10, 1e-5); /* relative; 3 + 3e-10 is rounded */
+}
+
 static void updated_weights_in_fp32_are_reported_only(void **state)
 {
     (void)state;
@@ -213,6 +234,7 @@ int main(void)
         cmocka_unit_test(equal_runs_pass),
         cmocka_unit_test(worst_gradient_is_named_by_its_largest_value),
         cmocka_unit_test(losses_have_their_tolerances),
+        cmocka_unit_test(losses_of_modules_are_compared),
         cmocka_unit_test(updated_weights_in_fp32_are_reported_only),
         cmocka_unit_test(gradients_in_fp8_are_reported_only),
         cmocka_unit_test(what_is_no_number_or_absent_fails),

@@ -369,6 +369,24 @@ static void sizes_out_of_range_are_errors(void **state)
         "more than 2^53");
 }
 
+/* A model without dropout has no rate of it. */
+static void dropout_that_is_off_has_no_rate(void **state)
+{
+    (void)state;
+    const char *const sizes =
+        "\"layers\": 2, \"hidden\": 8, \"heads\": 2, \"kv_heads\": 1, \"head_dim\": 4, "
+        "\"ffn_hidden\": 16, \"vocab\": 10, \"dropout\": false, ";
+    ms_ctx *cx = test_cx();
+    ms_model model;
+    const char *zero =
+        ms_arena_printf(cx->arena, SMALL "%s\"hidden_dropout\": 0}", sizes);
+    ASSERT_OK(read_model(cx, zero, &model), cx);
+    assert_false(model.dropout);
+    expect_model_error(
+        ms_arena_printf(cx->arena, SMALL "%s\"hidden_dropout\": 0.1}", sizes),
+        "\"dropout\" is false, but a rate of dropout is above 0");
+}
+
 static void heads_must_be_divisible_by_kv_heads(void **state)
 {
     (void)state;
@@ -525,6 +543,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_small_model_is_counted_by_hand),
         cmocka_unit_test(truncated_json_names_the_place),
         cmocka_unit_test(wrong_types_are_errors),
+        cmocka_unit_test(dropout_that_is_off_has_no_rate),
         cmocka_unit_test(an_unknown_key_names_the_nearest),
         cmocka_unit_test(sizes_out_of_range_are_errors),
         cmocka_unit_test(heads_must_be_divisible_by_kv_heads),

@@ -243,6 +243,8 @@ static void bad_plans_are_errors_at_their_place(void **state)
         {"{\"model\": \"x\", \"tensor\": {\"async\": \"yes\"}}", "/tensor/async"},
         {"{\"model\": \"x\", \"batch\": {\"microbatch\": 1.5}}", "/batch/microbatch"},
         {"{\"model\": \"x\", \"recompute\": {\"mode\": \"some\"}}", "/recompute/mode"},
+        {"{\"model\": \"x\", \"buckets\": {\"bytes\": 0}}",
+         "bytes is 0, must be above it, or null"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ms_ctx *cx = test_cx();
