@@ -5,6 +5,7 @@
 #include "base/paths.h"
 #include "costmodel/model/model.h"
 #include "sim/request/explain_answer.h"
+#include "sim/request/export_answer.h"
 #include "sim/request/model_options.h"
 #include "sim/request/predict_answer.h"
 #include "sim/request/search_answer.h"
@@ -222,6 +223,29 @@ meshsim_status meshsim_simulate(meshsim_context *context, const meshsim_plan *pl
                                 const char *options, char **json)
 {
     return run_plan(context, plan, options, simulate, json);
+}
+
+static ms_status export_plan(ms_api_call *call)
+{
+    ms_export_inputs inputs = {0};
+    ms_export_answer answer;
+    const ms_option_set sets[] = {{"export", ms_export_option_table, &inputs},
+                                  {"rules", ms_ignore_rules_table, &inputs.ignore_rules}};
+    MS_TRY(ms_api_options(call, sets, 2));
+    ms_status status = ms_export_ask(&call->cx, &inputs, &call->plan->plan, &answer);
+    if (answer.is_complete) {
+        ms_jout out = ms_api_result(call);
+        ms_export_answer_write_json(&out, call->cx.arena, &answer);
+        ms_jout_close(&out);
+    }
+    ms_export_answer_close(&answer);
+    return status;
+}
+
+meshsim_status meshsim_export(meshsim_context *context, const meshsim_plan *plan,
+                              const char *options, char **json)
+{
+    return run_plan(context, plan, options, export_plan, json);
 }
 
 /* ---- search ---- */

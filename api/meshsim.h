@@ -122,6 +122,11 @@ meshsim_status meshsim_predict(meshsim_context *context, const meshsim_plan *pla
 meshsim_status meshsim_explain(meshsim_context *context, const meshsim_plan *plan,
                                const char *options, char **json);
 
+/* A plan in the words of a framework, such as {"format": "megatron"}: `meshsim export --json`,
+ * whose `text` is what the program prints without. */
+meshsim_status meshsim_export(meshsim_context *context, const meshsim_plan *plan,
+                              const char *options, char **json);
+
 /* The step of a plan task by task: `meshsim simulate --json`, without its traces. */
 meshsim_status meshsim_simulate(meshsim_context *context, const meshsim_plan *plan,
                                 const char *options, char **json);

@@ -153,6 +153,10 @@ class Context:
         """Why a plan costs what it does."""
         return self._ask(_lib.meshsim_explain, plan, results.Explanation, options)
 
+    def export(self, plan, format, **options):
+        """The plan in the words of a framework, such as "megatron": the text of a script or a file."""
+        return self._ask(_lib.meshsim_export, plan, dict, {"format": format, **options})["text"]
+
     def simulate(self, plan, **options):
         """The step of a plan, task by task."""
         return self._ask(_lib.meshsim_simulate, plan, results.Simulation, options)

@@ -28,6 +28,7 @@ _functions = {
     "plan_close": (None, [_handle]),
     "predict": (ctypes.c_int, [_handle, _handle, _text, _out]),
     "explain": (ctypes.c_int, [_handle, _handle, _text, _out]),
+    "export": (ctypes.c_int, [_handle, _handle, _text, _out]),
     "simulate": (ctypes.c_int, [_handle, _handle, _text, _out]),
     "search": (ctypes.c_int, [_handle, _handle, _text, PROGRESS, ctypes.c_void_p, _out]),
     "free": (None, [ctypes.c_void_p]),

@@ -14,6 +14,7 @@ typedef enum question {
     PLAN, /* predict, whose answer holds the plan */
     PREDICT,
     EXPLAIN,
+    EXPORT,
     SIMULATE,
     SEARCH
 } question;
@@ -47,6 +48,8 @@ static const asked cases[] = {
     {EXPLAIN, PLAN_8B, NULL, "explain " FLAGS_8B, MESHSIM_OK},
     {EXPLAIN, PLAN_8B, "{\"collectives\": true, \"part\": \"layer\"}",
      "explain " FLAGS_8B " --collectives --part layer", MESHSIM_OK},
+    {EXPORT, PLAN_8B, "{\"format\": \"megatron\", \"launcher\": \"srun\"}",
+     "export " FLAGS_8B " --format megatron --launcher srun", MESHSIM_OK},
     {SIMULATE, PLAN_8B, "{\"slow\": [\"rank=5:1.3\"], \"detail\": \"action\"}",
      "simulate " FLAGS_8B " --slow rank=5:1.3 --detail action", MESHSIM_OK},
     {SIMULATE, PLAN_8B, "{\"engine\": \"replay\", \"jitter\": 0.05, \"seed\": 3}",
@@ -75,6 +78,8 @@ static meshsim_status ask_plan(meshsim_context *context, const asked *a, char **
         status = meshsim_predict(context, plan, a->options, json);
     else if (a->question == EXPLAIN)
         status = meshsim_explain(context, plan, a->options, json);
+    else if (a->question == EXPORT)
+        status = meshsim_export(context, plan, a->options, json);
     else
         status = meshsim_simulate(context, plan, a->options, json);
     meshsim_plan_close(plan);
