@@ -10,7 +10,7 @@
 /* Writes the prediction; with --ignore-rules also the rules that the plan breaks, with
  * --advise the advice. */
 static void print(FILE *out, ms_arena *arena, const ms_predict_inputs *inputs,
-                  const ms_predict_answer *a)
+                  const ms_plan_options *options, const ms_predict_answer *a)
 {
     ms_workload *workload = a->workload;
     ms_prediction_print(out, arena, &a->plan, &a->prediction);
@@ -19,8 +19,11 @@ static void print(FILE *out, ms_arena *arena, const ms_predict_inputs *inputs,
                                              workload->stack, &workload->rules);
     if (a->asks_campaign)
         ms_campaign_print(out, arena, &a->campaign);
+    fputs("\n", out);
     if (layout != NULL)
-        ms_print(out, "\nstages       --pipeline-model-parallel-layout '%s'\n", layout);
+        ms_print(out, "stages       --pipeline-model-parallel-layout '%s'\n", layout);
+    ms_export_line_print(out, workload->stack,
+                         ms_plan_arguments_text(arena, options, &a->plan));
     for (int i = 0; i < a->broken.num; i++)
         ms_print(out, "ignored      %s\n",
                  ms_broken_rule_text(workload, &a->plan, a->broken.rules[i], arena));
@@ -31,6 +34,7 @@ static void print(FILE *out, ms_arena *arena, const ms_predict_inputs *inputs,
 /* Writes the answer, also of a plan that does not fit into memory. */
 static ms_status write_answer(ms_ctx *cx, const ms_args *args,
                               const ms_predict_inputs *inputs,
+                              const ms_plan_options *options,
                               const ms_predict_answer *answer, ms_status status)
 {
     ms_output out;
@@ -38,7 +42,7 @@ static ms_status write_answer(ms_ctx *cx, const ms_args *args,
     if (args->common.json)
         ms_predict_answer_write_json(&out.json, answer);
     else
-        print(out.file, cx->arena, inputs, answer);
+        print(out.file, cx->arena, inputs, options, answer);
     return ms_output_close(cx, &out, status);
 }
 
@@ -59,7 +63,7 @@ ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_plan_of_command(cx, args, &options, &plan));
     ms_status status = ms_predict_ask(cx, &inputs, &plan, &answer);
     if (answer.is_complete)
-        status = write_answer(cx, args, &inputs, &answer, status);
+        status = write_answer(cx, args, &inputs, &options, &answer, status);
     ms_predict_answer_close(&answer);
     return status;
 }

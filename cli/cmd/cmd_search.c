@@ -48,10 +48,13 @@ static void print_one(FILE *out, ms_arena *arena, const ms_search_answer *answer
     if (report->result == NULL)
         return;
     ms_search_print(out, arena, report);
-    if (report->result->num_found > 0)
-        ms_print(out, "try          meshsim predict %s%s\n",
-                 ms_plan_command_text(arena, &report->plans[0]),
-                 layers_flag(arena, &report->result->found[0].plan));
+    if (report->result->num_found > 0) {
+        const char *flags =
+            ms_arena_printf(arena, "%s%s", ms_plan_command_text(arena, &report->plans[0]),
+                            layers_flag(arena, &report->result->found[0].plan));
+        ms_print(out, "try          meshsim predict %s\n", flags);
+        ms_export_line_print(out, answer->workload->stack, flags);
+    }
     if (report->layout != NULL)
         ms_print(out, "stages       --pipeline-model-parallel-layout '%s'\n",
                  report->layout);

@@ -1,8 +1,10 @@
 #include "cli/options/plan_command.h"
 
 #include "base/paths.h"
+#include "base/print.h"
 #include "cli/options/output.h"
 #include "costmodel/plan/plan_field.h"
+#include "costmodel/port/port.h"
 
 #include <string.h>
 
@@ -50,6 +52,26 @@ char *ms_plan_command_text(ms_arena *arena, const ms_plan *plan)
         if (!done[i])
             text = add_flag(arena, text, plan, (ms_choice)i);
     return text;
+}
+
+const char *ms_plan_arguments_text(ms_arena *arena, const ms_plan_options *options,
+                                   const ms_plan *plan)
+{
+    const char *text =
+        options->plan_file == NULL ? "" : ms_shell_quoted(arena, options->plan_file);
+    for (int i = 0; i < MS_NUM_CHOICES; i++)
+        if (ms_plan_fields[i].flag != NULL && ms_plan_is_given(options, (ms_choice)i))
+            text = ms_arena_printf(
+                arena, "%s%s%s %s", text, text[0] == '\0' ? "" : " ",
+                ms_plan_fields[i].flag,
+                ms_shell_quoted(arena, ms_plan_value_text(arena, plan, (ms_choice)i)));
+    return text;
+}
+
+void ms_export_line_print(FILE *out, const ms_stack *stack, const char *arguments)
+{
+    ms_print(out, "export       meshsim export %s --format %s\n", arguments,
+             ms_port_format_name_of(stack));
 }
 
 /* The path of a configuration file; NULL if the text is a name in configs/ or NULL. */

@@ -69,6 +69,14 @@ static bool has_rules(const ms_stack *stack, const char *rules)
            (stack->rules[length] == '@' || stack->rules[length] == '\0');
 }
 
+const char *ms_port_format_name_of(const ms_stack *stack)
+{
+    for (int i = 0; i < NUM_FORMATS; i++)
+        if (has_rules(stack, formats[i]->rules))
+            return formats[i]->name;
+    return formats[0]->name;
+}
+
 const char *ms_port_format_stack(const ms_port_format *format, const char *name,
                                  const ms_stack *stack)
 {

@@ -44,6 +44,8 @@ const char *ms_port_format_name(const ms_port_format *format);
  * equally many. */
 const ms_port_format *ms_port_format_of_text(ms_arena *arena, const char *text,
                                              size_t length);
+/* The name of the first format with the rules of a stack; megatron for stacks without. */
+const char *ms_port_format_name_of(const ms_stack *stack);
 /* The stack by whose rules and defaults plans of the format are judged: `stack` itself if
  * it has the format's rules, otherwise the one the format names. */
 const char *ms_port_format_stack(const ms_port_format *format, const char *name,
