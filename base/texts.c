@@ -17,6 +17,23 @@ void ms_texts_print(ms_arena *arena, ms_texts *list, const char *format, ...)
     va_end(args);
 }
 
+const char *ms_text_written(ms_arena *arena,
+                            void (*write)(FILE *out, const void *payload),
+                            const void *payload)
+{
+    for (size_t size = 1 << 14;; size *= 4) {
+        char *text = ms_arena_alloc(arena, size);
+        FILE *file = fmemopen(text, size, "w");
+        if (file == NULL)
+            return NULL;
+        write(file, payload);
+        bool fits = fflush(file) == 0 && ftell(file) + 1 < (long)size;
+        fclose(file);
+        if (fits)
+            return text;
+    }
+}
+
 bool ms_lines_next(ms_lines *lines, const char **line, size_t *length)
 {
     if (lines->offset >= lines->length)

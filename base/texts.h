@@ -5,6 +5,7 @@
 #include "base/arena.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 /* A list of texts that grows; starts zeroed. */
 typedef struct ms_texts {
@@ -16,6 +17,12 @@ typedef struct ms_texts {
 void ms_texts_add(ms_arena *arena, ms_texts *list, const char *text);
 void ms_texts_print(ms_arena *arena, ms_texts *list, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The text that `write` writes to a file, in the arena; NULL: there is no memory for it. It
+ * is called until the buffer has room. */
+const char *ms_text_written(ms_arena *arena,
+                            void (*write)(FILE *out, const void *payload),
+                            const void *payload);
 
 /* Lines of a text, without carriage returns at their ends; starts with text and length. */
 typedef struct ms_lines {

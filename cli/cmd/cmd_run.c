@@ -69,10 +69,9 @@ static void show_progress(void *state, const ms_run_position *at)
     r->progress_s = now;
     bool is_done = at->num_actions_done == at->num_actions;
     bool has_loss = is_done && r->choice.backend->has_values;
-    const ms_progress done = {
-        "steps",
-        (double)at->step + (double)at->num_actions_done / (double)at->num_actions,
-        (double)r->how.num_steps, NAN, has_loss ? at->loss : (double)NAN};
+    const ms_progress done = {"steps", (double)(at->step + is_done),
+                              (double)r->how.num_steps, NAN,
+                              has_loss ? at->loss : (double)NAN};
     if (ms_progress_write(r->args, &done))
         return;
     fprintf(stderr, "%sstep %ld of %ld: ", r->what, at->step + 1, r->how.num_steps);
@@ -522,16 +521,6 @@ static ms_status prepare(request *r)
     return check_memory(r);
 }
 
-/* Prints a note if ranks share cores; with GPUs or a virtual clock they need few. */
-static void note_cores(const request *r)
-{
-    long num_cores = ms_machine_cores(), num_ranks = r->plan.gpus;
-    if (num_ranks > num_cores && r->choice.backend->has_values &&
-        !r->choice.backend->on_gpu && r->choice.environment.size == 1)
-        ms_note(r->cx, "%ld ranks share %ld core%s: times mean little", num_ranks,
-                num_cores, num_cores == 1 ? "" : "s");
-}
-
 static ms_status replay(request *r)
 {
     MS_TRY(predict(r));
@@ -559,7 +548,7 @@ static ms_status run(request *r)
     name_rank(r);
     if (found != MS_OK && !agrees)
         return found;
-    note_cores(r);
+    ms_run_note_cores(r->cx, &r->choice, r->plan.gpus);
     if (r->choice.mpiexec != NULL && !ms_interrupted)
         return launch(r);
     training asked = {.backend = r->choice.backend,

@@ -4,6 +4,7 @@
 #include "exec/backends/backends.h"
 #include "exec/backends/modelled.h"
 #include "exec/launch/launch.h"
+#include "exec/measure/measure.h"
 
 #include <string.h>
 
@@ -215,6 +216,15 @@ static ms_status find_failed(ms_ctx *cx, ms_device_rank *device, long rank, void
     MS_TRY(a->job->backend->wait(cx, device, done));
     a->lower_failed = a->own != MS_OK && a->found > own;
     return MS_OK;
+}
+
+void ms_run_note_cores(ms_ctx *cx, const ms_run_choice *choice, long num_ranks)
+{
+    long num_cores = ms_machine_cores();
+    if (num_ranks > num_cores && choice->backend->has_values &&
+        !choice->backend->on_gpu && choice->environment.size == 1)
+        ms_note(cx, "%ld ranks share %ld core%s: times mean little", num_ranks, num_cores,
+                num_cores == 1 ? "" : "s");
 }
 
 ms_status ms_run_agree(ms_ctx *cx, ms_backend_job *job, ms_status own)

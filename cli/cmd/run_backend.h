@@ -23,6 +23,9 @@ bool ms_run_launcher_has_mpi(const ms_launch *environment);
 /* Whether a launcher other than this program started this process and others. */
 bool ms_run_is_one_of_many(const ms_run_choice *choice);
 
+/* Notes that ranks share cores, if they do; with GPUs or a virtual clock they need few. */
+void ms_run_note_cores(ms_ctx *cx, const ms_run_choice *choice, long num_ranks);
+
 /* Each process passes `own`, the status of its preparations; `job` is open. Returns MS_OK
  * if all are MS_OK, otherwise the status of the lowest rank that failed. That rank prints
  * its errors; all other processes drop theirs. */

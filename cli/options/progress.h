@@ -15,8 +15,8 @@ typedef struct ms_progress {
 /* Whether a command shows progress: with --json-lines, else on a terminal without --quiet. */
 bool ms_progress_is_shown(const ms_args *args);
 
-/* With --json-lines: writes one line of JSON (docs/json.md, "Progress") on standard error
- * and returns true. Otherwise false: the command shows text of its own. */
+/* Writes one line of JSON (docs/json.md, "Progress") on standard error and returns true.
+ * False without --json-lines: the command shows text of its own. */
 bool ms_progress_write(const ms_args *args, const ms_progress *progress);
 
 /* Clears the line that a command has shown on a terminal; nothing with --json-lines. */

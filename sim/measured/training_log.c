@@ -264,22 +264,11 @@ static void set_number(ms_arena *arena, const char **row, const char *column,
         set_cell(row, column, ms_arena_strdup(arena, ms_json_number_text(value, text)));
 }
 
-/* The plan as JSON on one line; the buffer grows until it has room. */
-static const char *plan_text(ms_arena *arena, const ms_plan *plan)
+static void write_plan(FILE *file, const void *plan)
 {
-    for (size_t size = 1 << 14;; size *= 4) {
-        char *text = ms_arena_alloc(arena, size);
-        FILE *file = fmemopen(text, size, "w");
-        if (file == NULL)
-            return NULL;
-        ms_jout out = ms_jout_open(file);
-        out.line_depth = -1;
-        ms_plan_write_json(&out, plan);
-        bool fits = fflush(file) == 0 && ftell(file) + 1 < (long)size;
-        fclose(file);
-        if (fits)
-            return text;
-    }
+    ms_jout out = ms_jout_open(file);
+    out.line_depth = -1;
+    ms_plan_write_json(&out, plan);
 }
 
 static void add_row(reader *r, double step_s, double tokens_per_s)
@@ -304,7 +293,7 @@ static void add_row(reader *r, double step_s, double tokens_per_s)
         set_number(arena, row, "measured_peak_mem_gib", peak_bytes / gib);
         set_cell(row, "memory_kind", r->format->memory_kind);
     }
-    set_cell(row, "plan", plan_text(arena, plan));
+    set_cell(row, "plan", ms_text_written(arena, write_plan, plan));
 }
 
 static ms_status finish(reader *r)

@@ -1,9 +1,8 @@
 #include "sim/request/export_answer.h"
 
 #include "base/note.h"
+#include "base/texts.h"
 #include "sim/step/bill_key.h"
-
-#include <stdlib.h>
 
 const ms_option ms_export_option_table[] = {
     MS_OPT_TEXT(
@@ -113,19 +112,15 @@ void ms_export_answer_write(FILE *out, ms_arena *arena, const ms_export_answer *
                   &answer->how);
 }
 
-/* The text of the format, in the arena. */
-static const char *text_of(ms_arena *arena, const ms_export_answer *answer)
+typedef struct written {
+    ms_arena *arena;
+    const ms_export_answer *answer;
+} written;
+
+static void write_text(FILE *out, const void *payload)
 {
-    char *text = NULL;
-    size_t length;
-    FILE *stream = open_memstream(&text, &length);
-    if (stream == NULL)
-        return NULL;
-    ms_export_answer_write(stream, arena, answer);
-    bool is_written = fclose(stream) == 0;
-    const char *copy = is_written ? ms_arena_strdup(arena, text) : NULL;
-    free(text);
-    return copy;
+    const written *w = payload;
+    ms_export_answer_write(out, w->arena, w->answer);
 }
 
 void ms_export_answer_write_json(ms_jout *out, ms_arena *arena,
@@ -149,6 +144,7 @@ void ms_export_answer_write_json(ms_jout *out, ms_arena *arena,
     for (int i = 0; i < left_out->num; i++)
         ms_jout_text(out, left_out->texts[i]);
     ms_jout_end_array(out);
-    ms_jout_text_field(out, "text", text_of(arena, answer));
+    ms_jout_text_field(out, "text",
+                       ms_text_written(arena, write_text, &(written){arena, answer}));
     ms_jout_end_object(out);
 }
