@@ -19,11 +19,15 @@ static void print(FILE *out, ms_arena *arena, const ms_predict_inputs *inputs,
                                              workload->stack, &workload->rules);
     if (a->asks_campaign)
         ms_campaign_print(out, arena, &a->campaign);
-    fputs("\n", out);
     if (layout != NULL)
-        ms_print(out, "stages       --pipeline-model-parallel-layout '%s'\n", layout);
-    ms_export_line_print(out, workload->stack,
-                         ms_plan_arguments_text(arena, options, &a->plan));
+        ms_print(out, "\nstages       --pipeline-model-parallel-layout '%s'\n", layout);
+    const char *command =
+        ms_export_command_text(arena, &a->plan, options->ignore_rules,
+                               ms_plan_arguments_text(arena, options, &a->plan));
+    if (command != NULL) {
+        fputs(layout == NULL ? "\n" : "", out);
+        ms_print(out, "export       %s\n", command);
+    }
     for (int i = 0; i < a->broken.num; i++)
         ms_print(out, "ignored      %s\n",
                  ms_broken_rule_text(workload, &a->plan, a->broken.rules[i], arena));

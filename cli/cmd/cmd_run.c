@@ -64,12 +64,14 @@ static void show_progress(void *state, const ms_run_position *at)
 {
     request *r = state;
     double now = ms_clock_s();
-    if (now - r->progress_s < PROGRESS_EVERY_S)
+    bool is_done = at->num_actions_done == at->num_actions;
+    bool is_wanted = is_done && r->args->common.json_lines;
+    if (now - r->progress_s < PROGRESS_EVERY_S && !is_wanted)
         return;
     r->progress_s = now;
-    bool is_done = at->num_actions_done == at->num_actions;
     bool has_loss = is_done && r->choice.backend->has_values;
-    const ms_progress done = {"steps", (double)(at->step + is_done),
+    const char *unit = r->what[0] == '\0' ? "steps" : "reference steps";
+    const ms_progress done = {unit, (double)(at->step + is_done),
                               (double)r->how.num_steps, NAN,
                               has_loss ? at->loss : (double)NAN};
     if (ms_progress_write(r->args, &done))

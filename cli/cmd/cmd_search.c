@@ -53,7 +53,10 @@ static void print_one(FILE *out, ms_arena *arena, const ms_search_answer *answer
             ms_arena_printf(arena, "%s%s", ms_plan_command_text(arena, &report->plans[0]),
                             layers_flag(arena, &report->result->found[0].plan));
         ms_print(out, "try          meshsim predict %s\n", flags);
-        ms_export_line_print(out, answer->workload->stack, flags);
+        const char *command =
+            ms_export_command_text(arena, &report->result->found[0].plan, false, flags);
+        if (command != NULL)
+            ms_print(out, "export       %s\n", command);
     }
     if (report->layout != NULL)
         ms_print(out, "stages       --pipeline-model-parallel-layout '%s'\n",

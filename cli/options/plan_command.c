@@ -1,10 +1,9 @@
 #include "cli/options/plan_command.h"
 
 #include "base/paths.h"
-#include "base/print.h"
 #include "cli/options/output.h"
 #include "costmodel/plan/plan_field.h"
-#include "costmodel/port/port.h"
+#include "sim/request/export_answer.h"
 
 #include <string.h>
 
@@ -57,6 +56,8 @@ char *ms_plan_command_text(ms_arena *arena, const ms_plan *plan)
 const char *ms_plan_arguments_text(ms_arena *arena, const ms_plan_options *options,
                                    const ms_plan *plan)
 {
+    if (options->plan_file != NULL && strcmp(options->plan_file, "-") == 0)
+        return NULL;
     const char *text =
         options->plan_file == NULL ? "" : ms_shell_quoted(arena, options->plan_file);
     for (int i = 0; i < MS_NUM_CHOICES; i++)
@@ -68,10 +69,31 @@ const char *ms_plan_arguments_text(ms_arena *arena, const ms_plan_options *optio
     return text;
 }
 
-void ms_export_line_print(FILE *out, const ms_stack *stack, const char *arguments)
+static bool can_export(ms_ctx *cx, const ms_export_inputs *inputs, const ms_plan *plan)
 {
-    ms_print(out, "export       meshsim export %s --format %s\n", arguments,
-             ms_port_format_name_of(stack));
+    ms_export_answer answer;
+    bool can = ms_export_ask(cx, inputs, plan, &answer) == MS_OK;
+    ms_export_answer_close(&answer);
+    return can;
+}
+
+const char *ms_export_command_text(ms_arena *arena, const ms_plan *plan,
+                                   bool ignore_rules, const char *arguments)
+{
+    ms_ctx apart = {.arena = arena, .verbosity = -1};
+    const ms_stack *stack;
+    if (arguments == NULL || ms_stack_load(&apart, plan->stack, &stack) != MS_OK)
+        return NULL;
+    ms_export_inputs inputs = {.format = ms_port_format_name_of(stack),
+                               .ignore_rules = ignore_rules};
+    if (!can_export(&apart, &inputs, plan)) {
+        inputs.lossy = true;
+        if (!can_export(&apart, &inputs, plan))
+            return NULL;
+    }
+    return ms_arena_printf(arena, "meshsim export %s --format %s%s%s", arguments,
+                           inputs.format, inputs.lossy ? " --lossy" : "",
+                           ignore_rules ? " --ignore-rules" : "");
 }
 
 /* The path of a configuration file; NULL if the text is a name in configs/ or NULL. */

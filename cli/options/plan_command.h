@@ -14,12 +14,15 @@ const char *ms_shell_quoted(ms_arena *arena, const char *text);
  * reshard_after_forward below zero 3, where it has no effect. */
 char *ms_plan_command_text(ms_arena *arena, const ms_plan *plan);
 
-/* The arguments that made a plan: the file, if any, and every given option of plans. */
+/* The arguments that made a plan: the file, if any, and every given option of plans. NULL:
+ * the plan came from standard input. */
 const char *ms_plan_arguments_text(ms_arena *arena, const ms_plan_options *options,
                                    const ms_plan *plan);
 
-/* Prints the command that exports the plan of `arguments` in the words of its stack. */
-void ms_export_line_print(FILE *out, const ms_stack *stack, const char *arguments);
+/* The command that exports the plan of `arguments` in the words of its stack, with --lossy
+ * if need be. NULL: the framework refuses the plan, or `arguments` is NULL. */
+const char *ms_export_command_text(ms_arena *arena, const ms_plan *plan,
+                                   bool ignore_rules, const char *arguments);
 
 /* Reads the plan of a command that takes one plan file as its argument. MS_EINPUT also
  * when the output would replace a file that the plan is read from. */

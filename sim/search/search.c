@@ -107,6 +107,14 @@ static double done_frac(const shared *s)
     return s->num_classes == 0 ? frac : (s->bounded ? 0.5 : 0.0) + 0.5 * frac;
 }
 
+static void tell_progress(const shared *s, double done)
+{
+    const ms_search_progress progress = {done, ms_clock_s() - s->start_s,
+                                         s->leaders.num > 0 ? s->leaders.found[0].step_s
+                                                            : (double)NAN};
+    s->options->progress(s->options->payload, &progress);
+}
+
 /* Calls the progress callback if it is time to. The caller holds the lock. */
 static void report_progress(shared *s)
 {
@@ -116,10 +124,7 @@ static void report_progress(shared *s)
         now_s - s->reported_s < every_s)
         return;
     s->reported_s = now_s;
-    const ms_search_progress progress = {done_frac(s), now_s - s->start_s,
-                                         s->leaders.num > 0 ? s->leaders.found[0].step_s
-                                                            : (double)NAN};
-    s->options->progress(s->options->payload, &progress);
+    tell_progress(s, done_frac(s));
 }
 
 static int take_index(shared *s)
@@ -442,10 +447,8 @@ ms_status ms_search_complete(ms_search_state *s, ms_search_result *out)
         order_meshes(s);
     s->bounded = true;
     run_threads(s, explore_meshes, s->num_tasks);
-    if (s->reported_s > 0.0)
-        options->progress(
-            options->payload,
-            &(ms_search_progress){1.0, s->reported_s - s->start_s, (double)NAN});
+    if (options->progress != NULL)
+        tell_progress(s, 1.0);
     pthread_mutex_destroy(&s->lock);
     *out = result_of(s);
     if (ms_space_divides_layers(s->workload, s->space) && !options->bounds_only)
