@@ -60,12 +60,14 @@ const char *ms_plan_arguments_text(ms_arena *arena, const ms_plan_options *optio
         return NULL;
     const char *text =
         options->plan_file == NULL ? "" : ms_shell_quoted(arena, options->plan_file);
-    for (int i = 0; i < MS_NUM_CHOICES; i++)
-        if (ms_plan_fields[i].flag != NULL && ms_plan_is_given(options, (ms_choice)i))
+    for (int i = 0; i < MS_NUM_CHOICES; i++) {
+        if (ms_plan_fields[i].flag != NULL && ms_plan_is_given(options, (ms_choice)i)) {
             text = ms_arena_printf(
                 arena, "%s%s%s %s", text, text[0] == '\0' ? "" : " ",
                 ms_plan_fields[i].flag,
                 ms_shell_quoted(arena, ms_plan_value_text(arena, plan, (ms_choice)i)));
+        }
+    }
     return text;
 }
 

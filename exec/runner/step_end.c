@@ -259,11 +259,12 @@ ms_status ms_rank_run_end_step(ms_rank_run *r, ms_step_outcome *out)
     out->interrupted = sums[INTERRUPTED] > 0.0;
     for (int i = 0; i < MS_MAX_NEXTN_LAYERS; i++) {
         out->module_losses[i] = sums[MODULE_LOSSES + i] / ms_rank_run_step_tokens(r);
-        if (!isfinite(out->module_losses[i]))
+        if (!isfinite(out->module_losses[i])) {
             return ms_fail(r->rank.cx, MS_EIO, MS_NOWHERE,
                            "the loss of module %d of multi-token prediction is not "
                            "finite in step %ld",
                            i + 1, r->step + 1);
+        }
     }
     if (!isfinite(out->loss) || !isfinite(out->gradient_norm))
         return ms_fail(r->rank.cx, MS_EIO, MS_NOWHERE,
