@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#define MAX_NAMES  10000000L
 #define MAX_DIGITS 9
 
 /* A range "001-020", or a number. */
@@ -49,7 +48,7 @@ static long read_group(const char **at, const char *end)
         if (!read_range(at, end, &numbers))
             return 0;
         num += numbers.high - numbers.low + 1;
-    } while (*at < end && **at == ',' && num <= MAX_NAMES);
+    } while (*at < end && **at == ',' && num <= MS_MAX_HOST_NAMES);
     if (*at >= end || **at != ']')
         return 0;
     ++*at;
@@ -60,8 +59,6 @@ bool ms_host_item_next(const char **at, const char *end, ms_host_item *out,
                        const char **fault)
 {
     *fault = NULL;
-    if (*at < end && **at == ',')
-        ++*at;
     if (*at >= end)
         return false;
     *out = (ms_host_item){.text = *at, .num = 1};
@@ -72,54 +69,58 @@ bool ms_host_item_next(const char **at, const char *end, ms_host_item *out,
         }
         const char *group = *at;
         long num = out->num_groups < MS_MAX_HOST_GROUPS ? read_group(at, end) : 0;
-        if (num == 0 || num > MAX_NAMES / out->num) {
+        if (num == 0 || num > MS_MAX_HOST_NAMES / out->num) {
             *fault = num == 0
                          ? "a bracket must hold numbers and ranges, such as [01-18,20]"
-                         : "more than 10 million names";
+                         : "more than a million names";
             return false;
         }
-        out->groups[out->num_groups] = group;
-        out->counts[out->num_groups++] = num;
+        out->groups[out->num_groups++] =
+            (ms_host_group){.text = group, .end = *at, .num = num, .range = group};
         out->num *= num;
     }
     out->end = *at;
-    if (out->end > out->text)
+    bool ends_in_comma = *at < end && ++*at == end;
+    if (out->end > out->text && !ends_in_comma)
         return true;
+    *at = out->end;
     *fault = "a name is empty";
     return false;
 }
 
-/* The index-th number of a bracket as text; moves *at behind the bracket. */
-static const char *number_text(ms_arena *arena, const char **at, const char *end,
-                               long index)
+/* The index-th number of a bracket as text, sought from the range that was read last. */
+static const char *number_text(ms_arena *arena, ms_host_group *group, long index)
 {
-    const char *text = "";
     range numbers;
-    do {
-        ++*at;
-        if (!read_range(at, end, &numbers))
-            break;
+    if (index < group->before) {
+        group->range = group->text;
+        group->before = 0;
+    }
+    for (;;) {
+        const char *at = group->range + 1;
+        if (!read_range(&at, group->end, &numbers))
+            return ""; /* ms_host_item_next has read the bracket, so it holds the index */
         long num = numbers.high - numbers.low + 1;
-        if (index >= 0 && index < num)
-            text = ms_arena_printf(arena, "%0*ld", numbers.width, numbers.low + index);
-        index -= num;
-    } while (*at < end && **at == ',');
-    ++*at;
-    return text;
+        if (index < group->before + num)
+            break;
+        group->before += num;
+        group->range = at;
+    }
+    return ms_arena_printf(arena, "%0*ld", numbers.width,
+                           numbers.low + index - group->before);
 }
 
-const char *ms_host_item_name(ms_arena *arena, const ms_host_item *item, long index)
+const char *ms_host_item_name(ms_arena *arena, ms_host_item *item, long index)
 {
     const char *name = "", *at = item->text;
     long rest = item->num;
     for (int i = 0; i < item->num_groups; i++) {
-        rest /= item->counts[i];
-        const char *number_at = item->groups[i];
-        const char *number =
-            number_text(arena, &number_at, item->end, index / rest % item->counts[i]);
-        name = ms_arena_printf(arena, "%s%.*s%s", name, (int)(item->groups[i] - at), at,
-                               number);
-        at = number_at;
+        ms_host_group *group = &item->groups[i];
+        rest /= group->num;
+        const char *number = number_text(arena, group, index / rest % group->num);
+        name =
+            ms_arena_printf(arena, "%s%.*s%s", name, (int)(group->text - at), at, number);
+        at = group->end;
     }
     return ms_arena_printf(arena, "%s%.*s", name, (int)(item->end - at), at);
 }

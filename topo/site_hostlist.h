@@ -6,23 +6,33 @@
 
 #include <stdbool.h>
 
-#define MS_MAX_HOST_GROUPS 4 /* most brackets of a name */
+#define MS_MAX_HOST_GROUPS 4        /* most brackets of a name */
+#define MS_MAX_HOST_NAMES  1000000L /* most names of an item */
+
+/* A bracket of a name. */
+typedef struct ms_host_group {
+    const char *text, *end; /* from the opening bracket to behind the closing one */
+    long num;               /* numbers in it */
+    /* the range that was read last, and how many numbers stand before it */
+    const char *range;
+    long before;
+} ms_host_group;
 
 /* Names that differ by the numbers in their brackets; one name if there are none. */
 typedef struct ms_host_item {
     const char *text, *end;
     int num_groups;
-    const char *groups[MS_MAX_HOST_GROUPS]; /* the opening brackets */
-    long counts[MS_MAX_HOST_GROUPS];        /* numbers in each bracket */
-    long num;                               /* names */
+    ms_host_group groups[MS_MAX_HOST_GROUPS];
+    long num; /* names */
 } ms_host_item;
 
-/* Reads the next item of a list from *at to `end` and moves *at behind it. False at the end
- * of the list, with *fault NULL; or with a fault: a bracket or range that is malformed, or
- * more than 10 million names. */
+/* Reads the next item of a list from *at to `end` and moves *at behind it and its comma.
+ * False at the end of the list, with *fault NULL; or with a fault: a bracket or range that
+ * is malformed, an empty name, or more than MS_MAX_HOST_NAMES names. */
 bool ms_host_item_next(const char **at, const char *end, ms_host_item *out,
                        const char **fault);
-/* The index-th name of an item, 0 <= index < num. */
-const char *ms_host_item_name(ms_arena *arena, const ms_host_item *item, long index);
+/* The index-th name of an item, 0 <= index < num. Ascending indices take time in proportion
+ * to their number. */
+const char *ms_host_item_name(ms_arena *arena, ms_host_item *item, long index);
 
 #endif

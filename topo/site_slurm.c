@@ -6,7 +6,7 @@
 #include "topo/site_priv.h"
 
 #include <ctype.h>
-#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -32,6 +32,7 @@ typedef struct part {
 typedef struct reader {
     ms_site_reader *out;
     ms_map names; /* names of `parts` */
+    ms_map nodes; /* names of the nodes of switches of tier 1, or of blocks */
     part *parts;
     int capacity;
     bool has_switches, has_blocks;
@@ -122,6 +123,10 @@ static ms_status read_line(reader *r, const part *line, size_t length)
         return ms_fail(r->out->cx, MS_EINPUT, place(r, line, settings[0].key),
                        "\"%.*s\" is neither SwitchName nor BlockName",
                        (int)settings[0].key_length, settings[0].key);
+    if (settings[0].value_length == 0)
+        return ms_fail(r->out->cx, MS_EINPUT, place(r, line, settings[0].key),
+                       "the name behind \"%.*s=\" is empty", (int)settings[0].key_length,
+                       settings[0].key);
     r->has_switches |= is_switch;
     r->has_blocks |= !is_switch;
     if (r->has_switches && r->has_blocks)
@@ -133,12 +138,30 @@ static ms_status read_line(reader *r, const part *line, size_t length)
 
 /* ---- tiers ---- */
 
+/* Adds the nodes of an item. MS_EINPUT: one stands twice, or there are too many. */
+static ms_status add_nodes(reader *r, const part *p, ms_host_item *item)
+{
+    for (long i = 0; i < item->num; i++) {
+        const char *name = ms_host_item_name(r->out->cx->arena, item, i);
+        int before = r->nodes.num;
+        if (ms_map_add(&r->nodes, name, strlen(name)) < before)
+            return ms_fail(r->out->cx, MS_EINPUT, place(r, p, item->text),
+                           "node %s stands twice", name);
+        if (before >= MS_MAX_HOST_NAMES)
+            return ms_fail(r->out->cx, MS_EINPUT, place(r, p, item->text),
+                           "more than a million nodes");
+    }
+    return MS_OK;
+}
+
 static ms_status count_nodes(reader *r, part *p)
 {
     const char *at = p->nodes, *fault;
     ms_host_item item;
-    while (ms_host_item_next(&at, p->nodes_end, &item, &fault))
+    while (ms_host_item_next(&at, p->nodes_end, &item, &fault)) {
+        MS_TRY(add_nodes(r, p, &item));
         p->num_nodes += item.num;
+    }
     p->tier = 1;
     return fault == NULL ? MS_OK
                          : ms_fail(r->out->cx, MS_EINPUT, place(r, p, at), "%s", fault);
@@ -156,7 +179,9 @@ static ms_status add_child(reader *r, int parent, const char *name, const char *
     if (index < 0)
         return ms_fail(cx, MS_EINPUT, loc, "no line has SwitchName=%s", name);
     part *child = &r->parts[index];
-    if (child->has_parent || child->tier < 0)
+    if (child->tier < 0)
+        return ms_fail(cx, MS_EINPUT, loc, "switch %s stands below itself", name);
+    if (child->has_parent)
         return ms_fail(cx, MS_EINPUT, loc, "switch %s stands below two others", name);
     child->has_parent = true;
     if (depth < MS_MAX_LEVELS)
@@ -196,61 +221,110 @@ static ms_status find_tier(reader *r, int index, int depth)
 
 /* ---- levels ---- */
 
-/* Nodes of the smallest and largest switches or blocks of a tier. */
-static int measure_tier(const reader *r, int tier, long *least, long *most)
+/* Sizes of the switches or blocks of a tier, nodes; zeroed if it has none. */
+typedef struct tier_sizes {
+    int num;
+    long least, most, usual; /* usual: the most common size, the larger one of equals */
+    const part *largest;
+} tier_sizes;
+
+static int by_size(const void *a, const void *b)
 {
-    int num = 0;
-    *least = LONG_MAX;
-    *most = 0;
+    long x = *(const long *)a, y = *(const long *)b;
+    return (x > y) - (x < y);
+}
+
+static tier_sizes measure_tier(const reader *r, int tier)
+{
+    tier_sizes out = {0};
+    long *sizes = MS_NEW_ARRAY(r->out->cx->arena, r->names.num, long);
+    int run = 0, longest = 0;
     for (int i = 0; i < r->names.num; i++) {
         const part *p = &r->parts[i];
         if (p->tier != tier)
             continue;
-        num++;
-        *least = p->num_nodes < *least ? p->num_nodes : *least;
-        *most = p->num_nodes > *most ? p->num_nodes : *most;
+        sizes[out.num++] = p->num_nodes;
+        if (out.largest == NULL || p->num_nodes > out.largest->num_nodes)
+            out.largest = p;
     }
-    return num;
+    if (out.num == 0)
+        return out;
+    qsort(sizes, (size_t)out.num, sizeof *sizes, by_size);
+    for (int i = 0; i < out.num; i++) {
+        run = i > 0 && sizes[i] == sizes[i - 1] ? run + 1 : 1;
+        if (run >= longest) {
+            longest = run;
+            out.usual = sizes[i];
+        }
+    }
+    out.least = sizes[0];
+    out.most = sizes[out.num - 1];
+    return out;
 }
 
-static void note_tier(reader *r, const char *what, int num, long least, long most)
+static void note_tier(reader *r, const char *what, const tier_sizes *sizes)
 {
     ms_site_reader *out = r->out;
+    bool equal = sizes->least == sizes->most;
     ms_texts_print(out->cx->arena, &out->out->found,
-                   least == most ? "%d %s of %ld nodes" : "%d %s of %ld to %ld nodes",
-                   num, what, least, most);
-    if (least < most)
+                   equal ? "%d %s of %ld nodes" : "%d %s of %ld to %ld nodes", sizes->num,
+                   what, sizes->least, sizes->most);
+    if (!equal)
         ms_texts_print(out->cx->arena, &out->out->assumed,
-                       "all %s have %ld nodes, as the smallest", what, least);
+                       "all %s have %ld nodes, the most common size", what, sizes->usual);
 }
 
-/* A level of the network for each tier; the outermost joins all nodes. */
+/* Whole domains of `inner` GPUs in a switch of `nodes`, nearest to its size, in GPUs. */
+static long nested_gpus(const ms_cluster *c, long nodes, long inner)
+{
+    return (nodes * c->gpus_per_node + inner / 2) / inner * inner;
+}
+
+static ms_level level_like(const reader *r, int index)
+{
+    const ms_cluster *base = r->out->options->base;
+    bool has_own = index < base->num_levels;
+    ms_level level = base->levels[has_own ? index : base->num_levels - 1];
+    if (!has_own)
+        level.name = ms_arena_printf(r->out->cx->arena, "tier %d", index);
+    level.gpus_per_domain = 0;
+    return level;
+}
+
+/* A level of the network for each tier whose switches join several domains of the level
+ * inside it, but not all GPUs; the outermost joins all. */
 static void set_levels(reader *r, int tiers)
 {
-    ms_cluster *c = &r->out->out->cluster;
-    const ms_cluster *base = r->out->options->base;
+    ms_site_reader *out = r->out;
+    ms_cluster *c = &out->out->cluster;
     long inner = c->levels[0].gpus_per_domain;
+    c->num_levels = 1;
     for (int tier = 1; tier <= tiers; tier++) {
-        long least, most;
-        int num = measure_tier(r, tier, &least, &most);
-        int like = tier < base->num_levels ? tier : base->num_levels - 1;
-        ms_level *level = &c->levels[tier];
-        *level = base->levels[like];
-        if (like < tier)
-            level->name = ms_arena_printf(r->out->cx->arena, "tier %d", tier);
-        level->gpus_per_domain = 0;
-        if (tier < tiers) { /* domains nest: whole domains of the tier below */
-            long gpus = least * c->gpus_per_node / inner * inner;
-            level->gpus_per_domain = inner = gpus > 0 ? gpus : inner;
+        const char *what =
+            r->has_blocks ? "blocks"
+                          : ms_arena_printf(out->cx->arena, "switches of tier %d", tier);
+        tier_sizes sizes = measure_tier(r, tier);
+        if (sizes.num > 0 && r->has_switches)
+            note_tier(r, what, &sizes);
+        if (tier == tiers)
+            break;
+        long gpus = nested_gpus(c, sizes.usual, inner);
+        if (gpus > inner && gpus < c->max_gpus) {
+            ms_level *level = &c->levels[c->num_levels];
+            *level = level_like(r, c->num_levels++);
+            level->gpus_per_domain = inner = gpus;
+        } else {
+            ms_texts_print(out->cx->arena, &out->out->ignored,
+                           "%s, which join no more GPUs than %s", what,
+                           gpus > inner ? "those above them"
+                                        : c->levels[c->num_levels - 1].name);
         }
-        if (r->has_switches)
-            note_tier(r, ms_arena_printf(r->out->cx->arena, "switches of tier %d", tier),
-                      num, least, most);
     }
-    c->num_levels = tiers + 1;
-    ms_texts_print(r->out->cx->arena, &r->out->out->assumed,
+    c->levels[c->num_levels] = level_like(r, c->num_levels);
+    c->num_levels++;
+    ms_texts_print(out->cx->arena, &out->out->assumed,
                    "rates, latencies and oversubscription of switches, as %s",
-                   base->name);
+                   out->options->base->name);
 }
 
 /* Blocks are the innermost domains where these join several nodes, as racks of NVLink do;
@@ -259,18 +333,18 @@ static ms_status set_blocks(reader *r)
 {
     ms_cluster *c = &r->out->out->cluster;
     const ms_cluster *base = r->out->options->base;
-    long least, most, old = base->levels[0].gpus_per_domain;
-    int num = measure_tier(r, 1, &least, &most);
-    note_tier(r, "blocks", num, least, most);
-    long gpus = least * c->gpus_per_node;
+    long old = base->levels[0].gpus_per_domain;
+    tier_sizes blocks = measure_tier(r, 1);
+    note_tier(r, "blocks", &blocks);
+    long gpus = blocks.usual * c->gpus_per_node, most = blocks.most * c->gpus_per_node;
     if (old <= c->gpus_per_node) {
-        set_levels(r, num > 1 ? 2 : 1);
+        set_levels(r, blocks.num > 1 ? 2 : 1);
         return MS_OK;
     }
-    if (gpus > old) {
-        ms_fail(r->out->cx, MS_EINPUT, ms_site_loc(r->out, 0, 0),
-                "blocks have %ld GPUs, more than the %ld of a domain of cluster \"%s\"",
-                gpus, old, base->name);
+    if (most > old) {
+        ms_fail(r->out->cx, MS_EINPUT, place(r, blocks.largest, blocks.largest->start),
+                "the block has %ld GPUs, more than the %ld of a domain of cluster \"%s\"",
+                most, old, base->name);
         return ms_hint(r->out->cx, "name a base with such racks: --cluster NAME|FILE");
     }
     for (int i = 0; i < c->num_levels; i++)
@@ -305,7 +379,9 @@ static ms_status find_root(reader *r, int *tiers, long *nodes)
 
 ms_status ms_site_read_slurm(ms_site_reader *out, const char *text, size_t length)
 {
-    reader r = {.out = out, .names = {.arena = out->cx->arena}};
+    reader r = {.out = out,
+                .names = {.arena = out->cx->arena},
+                .nodes = {.arena = out->cx->arena}};
     ms_lines lines = {text, length, 0, 0};
     part line = {0};
     size_t line_length;

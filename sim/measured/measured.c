@@ -149,6 +149,10 @@ ms_status ms_nccl_add_row(ms_measured_reader *r, ms_nccl_test *test,
         return ms_hint(r->cx, "--collective all_reduce, or keep the line of the command, "
                               "such as ./all_reduce_perf -b 8 -e 1G -f 2");
     }
+    if (r->options->collective != NULL && strcmp(collective, r->options->collective) != 0)
+        return ms_fail(r->cx, MS_EINPUT, loc_of(r, &row->place),
+                       "--collective is %s, but the text says %s", r->options->collective,
+                       collective);
     if (test->ranks == 0)
         return ms_fail(r->cx, MS_EINPUT, loc_of(r, &row->place),
                        "no line before this row lists a rank (\"#  Rank  0 ...\")");

@@ -25,7 +25,7 @@ typedef struct reader {
     /* columns of the header read last; num_columns 0: none was read */
     int num_columns, time_column;
     const char *exported; /* algorithm of all tests that follow; NULL: none */
-    bool has_rows;        /* the test has some: what follows is the next one's */
+    bool has_rows;        /* the test has some: ranks that follow are the next one's */
 } reader;
 
 static bool is_word(const word *w, const char *text)
@@ -79,11 +79,15 @@ static void split(reader *r, const char *line, size_t length)
     }
 }
 
-/* Begins another test when the last one has rows. */
+/* Begins another test when the last one has ranks; one without rows was aborted. */
 static void begin_test(reader *r)
 {
-    if (!r->has_rows)
+    if (!r->has_rows && r->test.ranks == 0)
         return;
+    if (!r->has_rows)
+        ms_texts_print(r->out->cx->arena, &r->out->out->ignored,
+                       "a test of %ld ranks without rows, before line %d", r->test.ranks,
+                       r->line);
     r->test = (ms_nccl_test){.algorithm = r->exported};
     r->num_columns = 0;
     r->has_rows = false;
@@ -172,7 +176,8 @@ static void read_remark(reader *r)
 static ms_status read_comment(reader *r)
 {
     if (r->num_words > 2 && is_word(&r->words[1], "Rank")) {
-        begin_test(r);
+        if (r->has_rows || is_word(&r->words[2], "0"))
+            begin_test(r);
         return read_rank(r);
     }
     if (r->num_words > 2 && is_word(&r->words[1], "size") &&

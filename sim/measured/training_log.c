@@ -77,6 +77,7 @@ typedef struct reader {
     samples found[NUM_QUANTITIES];
     int other_batches; /* steps of another global batch than the plan's */
     double other_batch;
+    int validations; /* lines of validation, which are no training steps */
 } reader;
 
 /* ---- lines ---- */
@@ -132,6 +133,13 @@ static bool read_number(const char *text, bool has_suffix, double *out)
     return true;
 }
 
+/* Whether a line has nothing behind the number at `text`, so that it may lack digits. */
+static bool ends_in_number(const char *text)
+{
+    text += strspn(text, " ");
+    return *text != '\0' && text[strspn(text, "0123456789.,+-eE")] == '\0';
+}
+
 static void keep(reader *r, quantity what, double value)
 {
     samples *list = &r->found[what];
@@ -157,11 +165,21 @@ static ms_status read_line(reader *r, const char *line, ms_loc loc, bool is_cut)
     double values[NUM_QUANTITIES];
     for (int i = 0; i < NUM_QUANTITIES; i++)
         values[i] = NAN;
+    if (find_key(line, "validate step:") !=
+        NULL) { /* torchtitan's, with a training key */
+        r->validations++;
+        return MS_OK;
+    }
     for (const entry *e = r->format->entries; e->key != NULL; e++) {
         double value;
         const char *at = find_key(line, e->key);
         if (at == NULL)
             continue;
+        if (is_cut && ends_in_number(at)) {
+            ms_texts_print(r->out->cx->arena, &r->out->out->ignored,
+                           "line %d, which ends in a number without a newline", loc.line);
+            return MS_OK;
+        }
         if (!read_number(at, r->format->rounds, &value) ||
             (e->what != PEAK_BYTES && !(value > 0.0))) {
             if (is_cut)
@@ -305,6 +323,9 @@ static ms_status finish(reader *r)
         ms_texts_print(out->cx->arena, &out->out->ignored,
                        "%d lines of other global batches than the plan's %ld, such as %g",
                        r->other_batches, plan->global_batch, r->other_batch);
+    if (r->validations > 0)
+        ms_texts_print(out->cx->arena, &out->out->ignored, "%d lines of validation",
+                       r->validations);
     find_median(r, STEP_S, "s a step", &step_s);
     find_median(r, TOKENS, "tokens/s a GPU", &tokens);
     find_median(r, SAMPLES_PER_S, "sequences/s", &samples_per_s);

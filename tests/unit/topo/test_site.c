@@ -1,6 +1,7 @@
 #include "topo/site.h"
 
 #include "tests/test.h"
+#include "topo/site_hostlist.h"
 
 static ms_status read_slurm(ms_ctx *cx, const char *base, const char *text, ms_site *out)
 {
@@ -133,6 +134,78 @@ static void trees_of_switches_become_levels(void **state)
     ASSERT_INT(site.assumed.num, 2);
 }
 
+/* A tier that adds no domain is merged with its neighbour; an odd switch sets no size. */
+static void tiers_that_join_nothing_new_are_merged(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *base, *text;
+        int num_levels;
+        long max_gpus, domains[3];
+    } cases[] = {
+        {"gb200-nvl72",
+         "SwitchName=r1 Nodes=n[1-18]\nSwitchName=r2 Nodes=n[19-36]\n"
+         "SwitchName=c Switches=r1,r2\n",
+         2,
+         144,
+         {72, 0}},
+        {"hgx-h100",
+         "SwitchName=r1 Nodes=n[1-16]\nSwitchName=r2 Nodes=n[17-32]\n"
+         "SwitchName=r3 Nodes=n33\nSwitchName=c Switches=r[1-3]\n",
+         3,
+         264,
+         {8, 128, 0}},
+        {"hgx-h100",
+         "SwitchName=r1 Nodes=n[1-16]\nSwitchName=r2 Nodes=n[17-32]\n"
+         "SwitchName=r3 Nodes=n[33-48]\nSwitchName=p1 Switches=r1,r2\n"
+         "SwitchName=p2 Switches=r3\nSwitchName=c Switches=p[1-2]\n",
+         4,
+         384,
+         {8, 128, 256}},
+        {"hgx-h100",
+         "SwitchName=r1 Nodes=n[1-4]\nSwitchName=b Switches=r1\n"
+         "SwitchName=c Switches=b\n",
+         2,
+         32,
+         {8, 0}},
+        {"hgx-h100", "BlockName=a Nodes=n1\nBlockName=b Nodes=n2\n", 2, 16, {8, 0}},
+        {"gb200-nvl72",
+         "BlockName=a Nodes=n[1-18]\nBlockName=b Nodes=m[1-18]\n"
+         "BlockName=c Nodes=o1\n",
+         2,
+         148,
+         {72, 0}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_ctx *cx = test_cx();
+        ms_site site;
+        ASSERT_OK(read_slurm(cx, cases[i].base, cases[i].text, &site), cx);
+        ASSERT_INT(site.cluster.num_levels, cases[i].num_levels);
+        ASSERT_INT(site.cluster.max_gpus, cases[i].max_gpus);
+        for (int k = 0; k < 3 && k < cases[i].num_levels; k++)
+            ASSERT_INT(site.cluster.levels[k].gpus_per_domain, cases[i].domains[k]);
+    }
+}
+
+/* Names of two brackets; the second one's ranges are read anew for each of the first. */
+static void names_of_hosts_follow_their_ranges(void **state)
+{
+    (void)state;
+    static const char list[] = "r[1,3-4]n[08-10,2]x";
+    static const char *const want[] = {"r1n08x", "r1n09x", "r1n10x", "r1n2x",
+                                       "r3n08x", "r3n09x", "r3n10x", "r3n2x",
+                                       "r4n08x", "r4n09x", "r4n10x", "r4n2x"};
+    ms_arena *arena = test_cx()->arena;
+    ms_host_item item;
+    const char *at = list, *fault;
+    assert_true(ms_host_item_next(&at, list + strlen(list), &item, &fault));
+    ASSERT_INT(item.num, 12);
+    for (int i = 0; i < 12; i++)
+        ASSERT_TEXT(ms_host_item_name(arena, &item, i), want[i]);
+    for (int i = 11; i >= 0; i--)
+        ASSERT_TEXT(ms_host_item_name(arena, &item, i), want[i]);
+}
+
 static void blocks_are_racks_where_the_base_has_some(void **state)
 {
     (void)state;
@@ -157,10 +230,18 @@ static void wrong_topologies_are_refused_at_their_place(void **state)
     } cases[] = {
         {"SwitchName=a Nodes=n[1-2\n",
          "a bracket must hold numbers and ranges, such as [01-18,20]", 1, 25},
-        {"SwitchName=a Nodes=n[1-4000][1-4000]\n", "more than 10 million names", 1, 37},
+        {"SwitchName=a Nodes=n[1-4000][1-4000]\n", "more than a million names", 1, 37},
         {"SwitchName=a Switches=b,c\nSwitchName=b Nodes=n\n", "no line has SwitchName=c",
          1, 25},
-        {"SwitchName=a Switches=a\n", "switch a stands below two others", 1, 23},
+        {"SwitchName=a Switches=a\n", "switch a stands below itself", 1, 23},
+        {"SwitchName=a Switches=b\nSwitchName=b Switches=a\n",
+         "switch a stands below itself", 2, 23},
+        {"SwitchName=a Nodes=,\n", "a name is empty", 1, 20},
+        {"SwitchName=a Nodes=n,\n", "a name is empty", 1, 21},
+        {"SwitchName= Nodes=n\n", "the name behind \"SwitchName=\" is empty", 1, 1},
+        {"SwitchName=a Nodes=n[1-3],n2\n", "node n2 stands twice", 1, 27},
+        {"SwitchName=a Nodes=n[1-900000]\nSwitchName=b Nodes=m[1-900000]\n",
+         "more than a million nodes", 2, 20},
         {"SwitchName=a Nodes=n\nSwitchName=b Nodes=m\n",
          "no switch joins this one and that of line 1", 2, 1},
         {"SwitchName=a Nodes=n\nSwitchName=a Nodes=m\n", "\"a\" stands twice", 2, 12},
@@ -191,6 +272,8 @@ int main(void)
         cmocka_unit_test(a_smaller_node_keeps_the_nodes_of_domains),
         cmocka_unit_test(wrong_matrices_are_refused_at_their_place),
         cmocka_unit_test(trees_of_switches_become_levels),
+        cmocka_unit_test(tiers_that_join_nothing_new_are_merged),
+        cmocka_unit_test(names_of_hosts_follow_their_ranges),
         cmocka_unit_test(blocks_are_racks_where_the_base_has_some),
         cmocka_unit_test(wrong_topologies_are_refused_at_their_place),
     };

@@ -55,7 +55,7 @@ static void rows_of_collectives_are_predicted(void **state)
                   "[1,0]<stdout>: 1048576 262144 float none -1 41.5 1 1 0 40 1 1 0\n"
                   "2025-11-03 10:12:44 step of a launcher\n"
                   " 2097152 524288 float none -1 1.2e+04 1 1 N/A 40 1 1 N/A\n"
-                  "# Avg bus bandwidth : 1\n" HEAD
+                  "# Avg bus bandwidth : 1\n" HEAD HEAD
                   " 4096 1024 float -1 77.5 1 1 0e+00 70 1 1 0e+00\n",
                   &table),
         cx);
@@ -96,7 +96,10 @@ static void rows_of_logs_state_their_whole_plan(void **state)
          2.2, 50.0},
         {"torchtitan-log",
          "step:  1  \x1b[35mmemory: 40.00GiB(50.0%)  \x1b[34mtps: 12\n"
-         "step: 10  \x1b[35mmemory: 47.50GiB(59.4%)  \x1b[34mtps: 4,096\n",
+         "step: 10  \x1b[35mmemory: 47.50GiB(59.4%)  \x1b[34mtps: 4,096\n"
+         "validate step: 10  loss: 1.2  memory: 60.00GiB(75.0%)  tps: 9,000\n"
+         "validate step: 20  loss: 1.2  memory: 60.00GiB(75.0%)  tps: 9,000\n"
+         "step: 20  \x1b[35mmemory: 47.50GiB(59.4%)  \x1b[34mtps: 4,0",
          2.0, 47.5},
         {"nanotron-log",
          "iteration: 1 / 9 | time_per_iteration_ms: 1.23K | global_batch_size: 64\n",
