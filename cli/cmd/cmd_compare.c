@@ -336,8 +336,8 @@ static ms_comparison compare_pair(ms_ctx *cx, const ms_results *results)
     if (c.num_nodes == 0) {
         ms_note(
             cx,
-            "no kinds of nodes to compare: only runs and simulations with --detail node "
-            "have them in both files");
+            "no kinds of nodes to compare: only traces, and runs and simulations with "
+            "--detail node, have them, and both files must");
     }
     return c;
 }
