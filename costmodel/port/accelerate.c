@@ -16,16 +16,37 @@
 
 /* ---- kinds of jobs ---- */
 
+enum {
+    OF_FSDP,
+    OF_DDP,
+    OF_DEEPSPEED
+};
+static const ms_port_word kinds[] = {{"FSDP", OF_FSDP},
+                                     {"MULTI_GPU", OF_DDP},
+                                     {"NO", OF_DDP},
+                                     {"DEEPSPEED", OF_DEEPSPEED},
+                                     {0}};
+
+/* The kind that a file states; OF_DDP for words that take_type refuses. */
+static long kind_of(const ms_port *port)
+{
+    for (int i = 0; i < port->settings->num; i++) {
+        const ms_port_setting *s = &port->settings->rows[i];
+        if (strcmp(s->key, "distributed_type") != 0 || s->value == NULL)
+            continue;
+        for (const ms_port_word *kind = kinds; kind->text != NULL; kind++)
+            if (strcasecmp(s->value, kind->text) == 0)
+                return kind->value;
+    }
+    return OF_DDP;
+}
+
 /* On export the stack's rules say whose job it is, on import the file does. */
 static bool uses_deepspeed(const ms_port *port)
 {
-    if (port->rules != NULL)
-        return port->stack->rules != NULL &&
-               strncmp(port->stack->rules, "deepspeed", 9) == 0;
-    for (int i = 0; i < port->settings->num; i++)
-        if (strcmp(port->settings->rows[i].key, "distributed_type") == 0)
-            return strcasecmp(port->settings->rows[i].value, "DEEPSPEED") == 0;
-    return false;
+    if (port->rules == NULL)
+        return kind_of(port) == OF_DEEPSPEED;
+    return port->stack->rules != NULL && strncmp(port->stack->rules, "deepspeed", 9) == 0;
 }
 
 static bool uses_torch(const ms_port *port)
@@ -53,29 +74,12 @@ static void put_type(ms_port *port)
                                        : "'NO'");
 }
 
-enum {
-    OF_FSDP,
-    OF_DDP,
-    OF_DEEPSPEED
-};
-static const ms_port_word kinds[] = {{"FSDP", OF_FSDP},
-                                     {"MULTI_GPU", OF_DDP},
-                                     {"NO", OF_DDP},
-                                     {"DEEPSPEED", OF_DEEPSPEED},
-                                     {0}};
-
-static ms_status take_kind(ms_port *port, long *kind)
-{
-    *kind = OF_DDP;
-    return ms_port_take_word(port, "distributed_type", kinds, kind);
-}
-
 /* A plan of DeepSpeed has its stack, unless the user names one. */
 static ms_status take_type(ms_port *port)
 {
-    long kind;
+    long kind = OF_DDP;
     (void)ms_port_has(port, "compute_environment");
-    MS_TRY(take_kind(port, &kind));
+    MS_TRY(ms_port_take_word(port, "distributed_type", kinds, &kind));
     const ms_port_setting *file = ms_port_find(port, DEEPSPEED "deepspeed_config_file");
     if (file != NULL) {
         ms_port_fail(port, file, "the plan is in %s", file->value);
@@ -117,52 +121,125 @@ static void put_ranks(ms_port *port)
         ms_port_put_whole(port, sizes[i].key, plan->size[sizes[i].axis]);
 }
 
-/* Replicas of FSDP's shards without sizes: version 1 may have one a machine. */
-static ms_status take_replicas(ms_port *port, long gpus, long *replicas)
+/* Numbers of torch's ShardingStrategy, by which FSDP version 1 may be configured. */
+enum {
+    FULL_SHARD = 1,
+    SHARD_GRAD_OP,
+    NO_SHARD,
+    HYBRID_SHARD,
+    HYBRID_SHARD_ZERO2
+};
+
+/* Version 1 names a strategy with either of two keys. MS_EINPUT: they differ. */
+static ms_status take_strategy(ms_port *port, long *strategy)
 {
-    const ms_port_setting *strategy = ms_port_find(port, FSDP "reshard_after_forward");
-    long kind, machines = 1;
-    MS_TRY(take_kind(port, &kind));
-    MS_TRY(ms_port_take_whole(port, "num_machines", 1, MAX_RANKS, &machines));
-    bool hybrid = strategy != NULL && strategy->value != NULL &&
-                  strncmp(strategy->value, "HYBRID", 6) == 0;
-    *replicas = kind == OF_DDP ? gpus : hybrid ? machines : 1;
+    static const ms_port_word words[] = {{"FULL_SHARD", FULL_SHARD},
+                                         {"SHARD_GRAD_OP", SHARD_GRAD_OP},
+                                         {"NO_SHARD", NO_SHARD},
+                                         {"HYBRID_SHARD", HYBRID_SHARD},
+                                         {"HYBRID_SHARD_ZERO2", HYBRID_SHARD_ZERO2},
+                                         {"1", FULL_SHARD},
+                                         {"2", SHARD_GRAD_OP},
+                                         {"3", NO_SHARD},
+                                         {"4", HYBRID_SHARD},
+                                         {"5", HYBRID_SHARD_ZERO2},
+                                         {0}};
+    *strategy = FULL_SHARD;
+    MS_TRY(ms_port_take_word(port, FSDP "reshard_after_forward", words, strategy));
+    long other = *strategy;
+    MS_TRY(ms_port_take_word(port, FSDP "sharding_strategy", words, &other));
+    if (other != *strategy && ms_port_has(port, FSDP "reshard_after_forward"))
+        return ms_port_fail(port, ms_port_find(port, FSDP "sharding_strategy"),
+                            "fsdp_reshard_after_forward names another strategy");
+    *strategy = other;
     return MS_OK;
 }
 
+static ms_status take_version(ms_port *port, long *version)
+{
+    *version = 1;
+    return ms_port_take_whole(port, FSDP "version", 1, 2, version);
+}
+
+/* Replicas of FSDP's shards without sizes: version 1 may have one a machine of as many
+ * GPUs as the file says, `stated` in all. */
+static ms_status take_replicas(ms_port *port, long stated, long gpus, long *replicas)
+{
+    long version, strategy, machines = 1;
+    MS_TRY(ms_port_take_whole(port, "num_machines", 1, MAX_RANKS, &machines));
+    *replicas = kind_of(port) == OF_DDP ? gpus : 1;
+    if (kind_of(port) != OF_FSDP)
+        return MS_OK;
+    MS_TRY(take_version(port, &version));
+    if (version == 2)
+        return MS_OK;
+    MS_TRY(take_strategy(port, &strategy));
+    if (strategy == HYBRID_SHARD || strategy == HYBRID_SHARD_ZERO2)
+        *replicas = gpus == stated || stated < machines ? machines
+                    : gpus < stated / machines          ? 1
+                                                        : gpus / (stated / machines);
+    return MS_OK;
+}
+
+/* MS_EINPUT: sizes that Accelerate launches only with FSDP of version 2. */
+static ms_status check_sized(ms_port *port)
+{
+    long version;
+    MS_TRY(take_version(port, &version));
+    if (kind_of(port) == OF_FSDP && version == 2)
+        return MS_OK;
+    ms_port_setting *first = NULL;
+    for (int i = 0; i < NUM_SIZES && first == NULL; i++)
+        if (port->plan->size[sizes[i].axis] > 1)
+            first = ms_port_find(port, sizes[i].key);
+    if (first == NULL)
+        return MS_OK;
+    ms_port_fail(port, first, "parallelism_config needs version 2 of FSDP");
+    return ms_hint(port->cx, "distributed_type: FSDP, with fsdp_version: 2");
+}
+
 /* Sizes are all stated, or none is: then data parallelism has all processes. */
-static ms_status take_sizes(ms_port *port, long gpus)
+static ms_status take_sizes(ms_port *port, long processes, long gpus)
 {
     ms_plan *plan = port->plan;
     bool stated = false;
+    long ulysses = 1;
     double product = 1.0;
+    MS_TRY(ms_port_take_whole(port, SIZES "sp_size", 1, MAX_RANKS, &ulysses));
+    if (ulysses > 1)
+        return ms_port_fail(port, ms_port_find(port, SIZES "sp_size"),
+                            "it needs distributed_type: DEEPSPEED");
     for (int i = 0; i < NUM_SIZES; i++) {
         stated = ms_port_has(port, sizes[i].key) || stated;
         MS_TRY(ms_port_take_whole(port, sizes[i].key, 1, MAX_RANKS,
                                   &plan->size[sizes[i].axis]));
         product *= (double)plan->size[sizes[i].axis];
     }
-    long replicas = plan->size[MS_DP_REPLICATE];
-    if (!stated)
-        MS_TRY(take_replicas(port, gpus, &replicas));
-    else if (product != (double)gpus)
+    long replicas;
+    if (!stated) {
+        MS_TRY(take_replicas(port, processes, gpus, &replicas));
+        return ms_port_set_ranks(port, gpus, replicas);
+    }
+    if (product != (double)processes)
         return ms_port_fail(port, ms_port_find(port, "num_processes"),
-                            "the sizes make %.0f ranks, not %ld", product, gpus);
-    return ms_port_set_ranks(port, gpus, replicas);
+                            "the sizes make %.0f ranks, not %ld", product, processes);
+    MS_TRY(check_sized(port));
+    return ms_port_fit_ranks(port, gpus);
 }
 
 static ms_status take_ranks(ms_port *port)
 {
-    long gpus = 0;
-    MS_TRY(ms_port_take_whole(port, "num_processes", 1, MAX_RANKS, &gpus));
-    if (gpus == 0)
+    long processes = 0;
+    MS_TRY(ms_port_take_whole(port, "num_processes", 1, MAX_RANKS, &processes));
+    if (processes == 0)
         return ms_port_fail_missing(port, "num_processes", "the number of all GPUs");
-    if (port->gpus > 0 && port->gpus != gpus)
+    if (port->gpus > 0 && port->gpus != processes && !port->overrides)
         return ms_port_fail(port, ms_port_find(port, "num_processes"),
-                            "there are %ld processes, not %ld", gpus, port->gpus);
+                            "there are %ld processes, not %ld", processes, port->gpus);
+    long gpus = port->gpus > 0 ? port->gpus : processes;
     (void)ms_port_has(port, "num_machines");
     if (uses_torch(port))
-        return take_sizes(port, gpus);
+        return take_sizes(port, processes, gpus);
     MS_TRY(ms_port_take_whole(port, SIZES "sp_size", 1, MAX_RANKS,
                               &port->plan->size[MS_CP]));
     port->plan->cp_method = MS_CP_ULYSSES;
@@ -197,9 +274,14 @@ static ms_status take_batch(ms_port *port)
                               &steps));
     plan->microbatch = 1;
     plan->global_batch = steps * ms_plan_data_parallel(plan);
-    ms_port_assume(port,
-                   "micro-batches of 1 sequence, %ld a step: the batch is the script's",
-                   plan->global_batch);
+    bool given = ms_port_is_given(port, MS_CHOOSE_MICROBATCH);
+    if (!ms_port_is_given(port, MS_CHOOSE_GLOBAL_BATCH)) {
+        ms_port_assume(port, "%s%ld a step: the batch is the script's",
+                       given ? "sequences: " : "micro-batches of 1 sequence, ",
+                       plan->global_batch);
+    } else if (!given) {
+        ms_port_assume(port, "micro-batches of 1 sequence: the batch is the script's");
+    }
     return MS_OK;
 }
 
@@ -227,32 +309,27 @@ static void put_sharding(ms_port *port)
 /* Version 1 names a strategy, version 2 says whether parameters are gathered again. */
 static ms_status take_fsdp(ms_port *port)
 {
-    enum {
-        WHOLE,
-        KEPT,
-        RESHARDED
-    };
-    static const ms_port_word strategies[] = {
-        {"FULL_SHARD", RESHARDED},   {"SHARD_GRAD_OP", KEPT},      {"NO_SHARD", WHOLE},
-        {"HYBRID_SHARD", RESHARDED}, {"HYBRID_SHARD_ZERO2", KEPT}, {0}};
-    long version = 1, strategy = RESHARDED;
-    bool reshards = true;
-    MS_TRY(ms_port_take_whole(port, FSDP "version", 1, 2, &version));
-    if (version == 2)
-        MS_TRY(ms_port_take_on(port, FSDP "reshard_after_forward", &reshards));
-    else
-        MS_TRY(
-            ms_port_take_word(port, FSDP "reshard_after_forward", strategies, &strategy));
-    port->plan->zero = strategy == WHOLE ? 0 : 3;
-    port->plan->reshard_after_forward = reshards && strategy == RESHARDED;
+    long version, strategy;
+    ms_plan *plan = port->plan;
+    MS_TRY(take_version(port, &version));
+    if (version == 2) {
+        plan->zero = 3;
+        plan->reshard_after_forward = true;
+        if (ms_port_has(port, FSDP "sharding_strategy"))
+            ms_port_assume(port, FSDP "sharding_strategy has no effect");
+        return ms_port_take_on(port, FSDP "reshard_after_forward",
+                               &plan->reshard_after_forward);
+    }
+    MS_TRY(take_strategy(port, &strategy));
+    plan->zero = strategy == NO_SHARD ? 0 : 3;
+    plan->reshard_after_forward = strategy == FULL_SHARD || strategy == HYBRID_SHARD;
     return MS_OK;
 }
 
 static ms_status take_sharding(ms_port *port)
 {
     static const ms_port_word nowhere[] = {{"none", 0}, {0}};
-    long kind, device = 0;
-    MS_TRY(take_kind(port, &kind));
+    long kind = kind_of(port), device = 0;
     port->plan->zero = 0;
     MS_TRY(ms_port_take_word(port, DEEPSPEED "offload_param_device", nowhere, &device));
     if (kind == OF_DEEPSPEED)
@@ -260,9 +337,9 @@ static ms_status take_sharding(ms_port *port)
     return kind == OF_FSDP ? take_fsdp(port) : MS_OK;
 }
 
-static const char *const sharding_keys[] = {FSDP "version", FSDP "reshard_after_forward",
-                                            DEEPSPEED "zero_stage",
-                                            DEEPSPEED "offload_param_device", NULL};
+static const char *const sharding_keys[] = {
+    FSDP "version",         FSDP "reshard_after_forward",     FSDP "sharding_strategy",
+    DEEPSPEED "zero_stage", DEEPSPEED "offload_param_device", NULL};
 static const int sharding_choices[] = {MS_CHOOSE_RESHARD, -1};
 
 static void put_recompute(ms_port *port)
@@ -399,6 +476,9 @@ static const char *const ignored[] = {FSDP "auto_wrap_policy",
                                       DEEPSPEED "deepspeed_multinode_launcher",
                                       DEEPSPEED "deepspeed_hostfile",
                                       SIZES "sp_backend",
+                                      SIZES "sp_attn_implementation",
+                                      SIZES "sp_seq_length",
+                                      SIZES "sp_seq_length_is_variable",
                                       NULL};
 static const char *const reserved[] = {"parallel", FSDP, DEEPSPEED, "megatron", NULL};
 static const char *const marks[] = {
@@ -414,6 +494,7 @@ const ms_port_format ms_port_accelerate = {
     .ignored = ignored,
     .reserved = reserved,
     .marks = marks,
+    .kind_key = "distributed_type",
     .read = read_yaml,
     .finish = finish,
     .write = write_yaml,

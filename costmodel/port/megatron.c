@@ -469,8 +469,10 @@ static ms_status finish(ms_port *port)
     if (plan->global_batch > 0)
         return MS_OK;
     plan->global_batch = plan->microbatch * ms_plan_data_parallel(plan);
-    ms_port_assume(port, "--global-batch-size %ld, one micro-batch a rank",
-                   plan->global_batch);
+    if (!ms_port_is_given(port, MS_CHOOSE_GLOBAL_BATCH)) {
+        ms_port_assume(port, "--global-batch-size %ld, one micro-batch a rank",
+                       plan->global_batch);
+    }
     return MS_OK;
 }
 

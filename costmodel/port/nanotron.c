@@ -101,6 +101,8 @@ static ms_status take_ranks(ms_port *port)
     plan->gpus = dp * ranks;
     if (port->gpus == 0 || port->gpus == plan->gpus)
         return MS_OK;
+    if (port->overrides)
+        return ms_port_fit_ranks(port, port->gpus);
     return ms_port_fail(port, ms_port_find(port, "parallelism.dp"),
                         "the degrees make %ld ranks, not %ld", plan->gpus, port->gpus);
 }

@@ -348,6 +348,7 @@ static void assume_absent(ms_port *port, const ms_port_row *row)
 {
     if (row->of == MS_OF_MODEL || row->absent < 0.0 || !has_effect(port, row) ||
         !ms_plan_matters(port->plan, (ms_choice)row->choice) ||
+        ms_port_is_given(port, (ms_choice)row->choice) ||
         row->absent == ms_plan_fields[row->choice].plain)
         return;
     if (row->kind == MS_PORT_WORD)
@@ -477,10 +478,15 @@ static const char *nearest_key(const ms_port *port, const char *key)
 
 static ms_status fail_unknown(ms_port *port, const ms_port_setting *setting)
 {
+    const char *nearest = nearest_key(port, setting->key);
+    const char *kind_key = port->format->kind_key;
+    const ms_port_setting *kind = kind_key == NULL ? NULL : ms_port_find(port, kind_key);
+    if (kind != NULL && nearest != NULL && strcmp(nearest, setting->key) == 0)
+        return ms_fail(port->cx, MS_EINPUT, setting->loc, "%s does not go with %s: %s",
+                       setting->key, kind_key, kind->value);
     ms_fail(port->cx, MS_EINPUT, setting->loc,
             "%s may change how the job is parallel, and no plan can have it",
             setting->key);
-    const char *nearest = nearest_key(port, setting->key);
     return nearest != NULL
                ? ms_hint(port->cx, "did you mean %s?", nearest)
                : ms_hint(port->cx, "take it out of the file if the plan may ignore it");
@@ -538,6 +544,16 @@ ms_status ms_port_set_ranks(ms_port *port, long gpus, long replicas)
     return MS_OK;
 }
 
+ms_status ms_port_fit_ranks(ms_port *port, long gpus)
+{
+    const ms_plan *plan = port->plan;
+    long replicas = plan->size[MS_DP_REPLICATE];
+    long others = plan->size[MS_PP] * plan->size[MS_CP] * plan->size[MS_TP];
+    if (replicas > 1 && plan->size[MS_DP_SHARD] == 1)
+        replicas = gpus / others;
+    return ms_port_set_ranks(port, gpus, replicas);
+}
+
 static ms_plan plain_plan(void)
 {
     ms_plan plan = ms_plan_default(1);
@@ -564,7 +580,9 @@ ms_status ms_port_import(ms_ctx *cx, const ms_port_format *format, const char *t
                     .settings = &out->settings,
                     .assumed = &out->assumed,
                     .gpus = options->gpus,
-                    .sequence_length = options->sequence_length};
+                    .sequence_length = options->sequence_length,
+                    .overrides = options->overrides,
+                    .given = options->given};
     MS_TRY(ms_stack_load(cx, out->plan.stack, &port.stack));
     MS_TRY(format->read(&port, options->name, text, length));
     MS_TRY(take_rows(&port, 0, 1));

@@ -93,7 +93,9 @@ typedef struct ms_port_import_options {
     const char *cluster, *stack; /* NULL: hgx-h100; the format's */
     long gpus;                   /* 0: as many as the file's launcher starts */
     long sequence_length;        /* tokens; 0: the file says, or that of default plans */
-    bool overrides; /* a model or sequence length given replaces another of the file */
+    bool overrides; /* a model, length or number of GPUs given replaces the file's */
+    const bool *given; /* (MS_NUM_CHOICES) choices that flags will state, so that the file's
+                        * are not assumed; NULL: none */
 } ms_port_import_options;
 
 typedef struct ms_port_imported {

@@ -18,6 +18,8 @@ typedef struct ms_port {
     bool moe;             /* the model has experts */
     long gpus;            /* import: given by the user; 0: the file says */
     long sequence_length; /* import: likewise */
+    bool overrides;       /* import: `gpus` replaces the number of the file */
+    const bool *given;    /* import: (MS_NUM_CHOICES) that flags state; NULL: none */
 } ms_port;
 
 typedef struct ms_port_word {
@@ -77,6 +79,7 @@ struct ms_port_format {
     const char *const *reserved;
     /* parts of text that files of this format have and those of no other, NULL-ended */
     const char *const *marks;
+    const char *kind_key; /* key that says which others are read; NULL: none does */
     ms_status (*read)(ms_port *port, const char *name, const char *text, size_t length);
     /* after all rows: ranks, batch */
     ms_status (*finish)(ms_port *port);
@@ -127,6 +130,8 @@ void ms_port_write_head(FILE *out, ms_arena *arena, const char *mark, const ms_p
 void ms_port_add(ms_arena *arena, ms_port_settings *list, ms_port_setting setting);
 void ms_port_assume(ms_port *port, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Whether the user states a choice in place of the file. */
+bool ms_port_is_given(const ms_port *port, ms_choice choice);
 /* The last setting of a key, marked as used; NULL: the file has none. */
 ms_port_setting *ms_port_find(ms_port *port, const char *key);
 bool ms_port_has(ms_port *port, const char *key);
@@ -153,5 +158,8 @@ const char *ms_port_word_of(const ms_port_word *words, long value);
 /* Sets dp_shard and dp_replicate so that all ranks are used, of which `replicas` hold equal
  * shards; `ranks` are those of a model copy without data parallelism. */
 ms_status ms_port_set_ranks(ms_port *port, long gpus, long replicas);
+/* Keeps the plan's degrees and makes data parallelism use all ranks: shards take the rest;
+ * of plans that have only replicas these do. */
+ms_status ms_port_fit_ranks(ms_port *port, long gpus);
 
 #endif

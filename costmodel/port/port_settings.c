@@ -25,6 +25,11 @@ void ms_port_assume(ms_port *port, const char *format, ...)
     va_end(args);
 }
 
+bool ms_port_is_given(const ms_port *port, ms_choice choice)
+{
+    return port->given != NULL && port->given[choice];
+}
+
 void ms_port_leave_out(ms_port *port, const char *format, ...)
 {
     va_list args;

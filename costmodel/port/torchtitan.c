@@ -124,6 +124,8 @@ static ms_status take_ranks(ms_port *port)
     plan->gpus = plan->size[MS_DP_SHARD] * others;
     if (port->gpus == 0 || (plan->gpus == port->gpus && plan->gpus > 0))
         return MS_OK;
+    if (port->overrides && shard > 0)
+        return ms_port_fit_ranks(port, port->gpus);
     return ms_port_fail(port, stated != NULL ? stated : &port->settings->rows[0],
                         "the degrees make %ld ranks, not %ld", plan->gpus, port->gpus);
 }
@@ -161,7 +163,7 @@ static ms_status take_batch(ms_port *port)
     long local = 8, global = -1, microbatch = 1;
     MS_TRY(take_ranks(port));
     long dp = ms_plan_data_parallel(plan);
-    if (!ms_port_has(port, LOCAL))
+    if (!ms_port_has(port, LOCAL) && !ms_port_is_given(port, MS_CHOOSE_MICROBATCH))
         ms_port_assume(port, LOCAL " 8");
     plan->sequence_length = 2048;
     MS_TRY(ms_port_take_whole(port, "training.seq_len", 1, 4294967296,
@@ -171,7 +173,7 @@ static ms_status take_batch(ms_port *port)
     MS_TRY(ms_port_take_whole(port, MICROBATCH, 1, 4294967296, &microbatch));
     plan->global_batch = global > 0 ? global : local * dp;
     plan->microbatch = has_pipeline(port) ? microbatch : local;
-    if (global < 0)
+    if (global < 0 && !ms_port_is_given(port, MS_CHOOSE_GLOBAL_BATCH))
         ms_port_assume(port, GLOBAL " %ld, one local batch a rank", plan->global_batch);
     if (has_pipeline(port) && plan->global_batch != local * dp)
         return ms_port_fail(port, ms_port_find(port, GLOBAL),
@@ -205,9 +207,10 @@ static ms_status take_reshard(ms_port *port)
     MS_TRY(ms_port_take_word(port, RESHARD, words, &word));
     port->plan->zero = shards(port) ? 3 : 0;
     port->plan->reshard_after_forward = word == 2 ? !has_pipeline(port) : word == 1;
-    if (word == 2 && shards(port))
+    if (word == 2 && shards(port) && !ms_port_is_given(port, MS_CHOOSE_RESHARD)) {
         ms_port_assume(port, RESHARD " %s",
                        port->plan->reshard_after_forward ? "always" : "never");
+    }
     return MS_OK;
 }
 

@@ -39,6 +39,7 @@ ms_status ms_plan_source_load(ms_ctx *cx, const ms_plan_options *opts, ms_plan *
     ms_csv text;
     ms_port_imported imported;
     const ms_model *model;
+    bool given[MS_NUM_CHOICES];
     const char *name =
         strcmp(opts->plan_file, "-") == 0 ? "standard input" : opts->plan_file;
     MS_TRY(ms_csv_load(cx, opts->plan_file, &text));
@@ -46,6 +47,8 @@ ms_status ms_plan_source_load(ms_ctx *cx, const ms_plan_options *opts, ms_plan *
         ms_port_format_of_text(cx->arena, text.text, text.length);
     if (format == NULL)
         return read_plan(cx, name, &text, out);
+    for (ms_choice choice = 0; choice < MS_NUM_CHOICES; choice++)
+        given[choice] = ms_plan_is_given(opts, choice);
     ms_port_import_options how = {
         .name = name,
         .model = opts->of[MS_CHOOSE_MODEL].text,
@@ -53,7 +56,8 @@ ms_status ms_plan_source_load(ms_ctx *cx, const ms_plan_options *opts, ms_plan *
         .stack = opts->of[MS_CHOOSE_STACK].text,
         .gpus = ms_plan_given_or(opts, MS_CHOOSE_GPUS, 0),
         .sequence_length = ms_plan_given_or(opts, MS_CHOOSE_SEQUENCE_LENGTH, 0),
-        .overrides = true};
+        .overrides = true,
+        .given = given};
     MS_TRY(ms_port_import(cx, format, text.text, text.length, &how, &imported));
     MS_TRY(ms_port_find_model(cx, format, &how, &imported, &model));
     ms_note(cx, "%s is read as a file of %s", name, ms_port_format_name(format));

@@ -30,6 +30,9 @@ static void versions_of_fsdp_say_sharding_in_their_own_words(void **state)
                 {"  fsdp_version: 2\n  fsdp_reshard_after_forward: false\n", 3, false},
                 {"  fsdp_reshard_after_forward: SHARD_GRAD_OP\n", 3, false},
                 {"  fsdp_reshard_after_forward: NO_SHARD\n", 0, true},
+                {"  fsdp_reshard_after_forward: 1\n", 3, true},
+                {"  fsdp_sharding_strategy: FULL_SHARD\n", 3, true},
+                {"  fsdp_sharding_strategy: 2\n", 3, false},
                 {"  fsdp_offload_params: false\n", 3, true}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ms_ctx *cx = test_cx();
@@ -84,6 +87,16 @@ static void wrong_files_are_refused(void **state)
     refuse("num_processes: 8\ndistributed_type: FSDP\nparallelism_config:\n"
            "  parallelism_config_dp_shard_size: 4\n",
            "num_processes: the sizes make 4 ranks, not 8");
+    refuse("num_processes: 8\ndistributed_type: FSDP\nparallelism_config:\n"
+           "  parallelism_config_dp_shard_size: 4\n"
+           "  parallelism_config_tp_size: 2\n",
+           "parallelism_config needs version 2 of FSDP");
+    refuse("num_processes: 8\ndistributed_type: MULTI_GPU\nparallelism_config:\n"
+           "  parallelism_config_sp_size: 2\n",
+           "sp_size: it needs distributed_type: DEEPSPEED");
+    refuse("num_processes: 8\ndistributed_type: DEEPSPEED\nfsdp_config:\n"
+           "  fsdp_version: 2\n",
+           "does not go with distributed_type: DEEPSPEED");
     refuse("num_processes: 8\ndistributed_type: FSDP\nparallelism_config:\n"
            "  parallelism_config_dp_shard_size: -1\n",
            "-1 is not from 1");
