@@ -11,7 +11,7 @@
 
 /* A bracket of a name. */
 typedef struct ms_host_group {
-    const char *text, *end; /* from the opening bracket to behind the closing one */
+    const char *text, *end; /* the bracket, with both its marks */
     long num;               /* numbers in it */
     /* the range that was read last, and how many numbers stand before it */
     const char *range;

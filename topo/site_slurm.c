@@ -341,7 +341,7 @@ static ms_status set_blocks(reader *r)
         set_levels(r, blocks.num > 1 ? 2 : 1);
         return MS_OK;
     }
-    if (most > old) {
+    if (blocks.largest != NULL && most > old) {
         ms_fail(r->out->cx, MS_EINPUT, place(r, blocks.largest, blocks.largest->start),
                 "the block has %ld GPUs, more than the %ld of a domain of cluster \"%s\"",
                 most, old, base->name);

@@ -94,8 +94,9 @@ typedef struct ms_port_import_options {
     long gpus;                   /* 0: as many as the file's launcher starts */
     long sequence_length;        /* tokens; 0: the file says, or that of default plans */
     bool overrides; /* a model, length or number of GPUs given replaces the file's */
-    const bool *given; /* (MS_NUM_CHOICES) choices that flags will state, so that the file's
-                        * are not assumed; NULL: none */
+    /* (MS_NUM_CHOICES) choices that flags will state, so that the file's are not assumed;
+     * NULL: none */
+    const bool *given;
 } ms_port_import_options;
 
 typedef struct ms_port_imported {
