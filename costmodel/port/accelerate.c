@@ -242,7 +242,8 @@ static ms_status take_ranks(ms_port *port)
         return take_sizes(port, processes, gpus);
     MS_TRY(ms_port_take_whole(port, SIZES "sp_size", 1, MAX_RANKS,
                               &port->plan->size[MS_CP]));
-    port->plan->cp_method = MS_CP_ULYSSES;
+    if (port->plan->size[MS_CP] > 1)
+        port->plan->cp_method = MS_CP_ULYSSES;
     return ms_port_set_ranks(port, gpus, 1);
 }
 

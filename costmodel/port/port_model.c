@@ -10,13 +10,16 @@
 
 typedef struct match {
     const ms_model *model;
+    int num_left_out;   /* parts of the model that the format cannot express */
     int num_equal;      /* settings about values that are as the file states */
     ms_texts different; /* settings about values that are not */
 } match;
 
-/* The settings that one row writes for a model. */
+/* The settings that one row writes for a model; `*num_left_out` grows by what it cannot
+ * write. */
 static ms_port_settings written(ms_ctx *cx, const ms_port_format *format,
-                                const ms_port_row *row, const ms_model *model)
+                                const ms_port_row *row, const ms_model *model,
+                                int *num_left_out)
 {
     ms_port_settings settings = {0};
     ms_texts left_out = {0};
@@ -31,6 +34,7 @@ static ms_port_settings written(ms_ctx *cx, const ms_port_format *format,
                     .left_out = &left_out,
                     .moe = model->moe.num_experts > 0};
     ms_port_put_row(&port, row);
+    *num_left_out += left_out.num;
     return settings;
 }
 
@@ -84,14 +88,15 @@ static const char *compare(ms_ctx *cx, const ms_port_format *format,
                            const ms_port_imported *imported, const ms_model *model,
                            match *out)
 {
+    int num_left_out = 0;
     *out = (match){.model = model};
     for (const ms_port_row *row = format->tables[0]; row->kind != MS_PORT_END; row++) {
-        ms_port_settings own = written(cx, format, row, model);
+        ms_port_settings own = written(cx, format, row, model, &out->num_left_out);
         if (row->soft) {
             compare_values(cx, &own, &imported->settings, out);
             continue;
         }
-        ms_port_settings read = written(cx, format, row, &imported->model);
+        ms_port_settings read = written(cx, format, row, &imported->model, &num_left_out);
         if (!is_equal_list(&own, &read))
             return row->key != NULL ? row->key : row->keys[0];
     }
@@ -100,7 +105,9 @@ static const char *compare(ms_ctx *cx, const ms_port_format *format,
 
 static bool is_better(const match *a, const match *b)
 {
-    return b->model == NULL || a->num_equal > b->num_equal ||
+    if (b->model == NULL || a->num_left_out != b->num_left_out)
+        return b->model == NULL || a->num_left_out < b->num_left_out;
+    return a->num_equal > b->num_equal ||
            (a->num_equal == b->num_equal && a->different.num < b->different.num);
 }
 
