@@ -28,7 +28,7 @@ ptxas_files := $(if $(record_test),$(CU_SRCS:%.cu=$B/%.cu.ptxas))
 cubins := $(if $(SAN),,$(patsubst %.cu,$B/%.sm_90.cubin,$(if $(ptxas_files),$(filter %/cuda_flash.cu %/cuda_flash_grad.cu,$(CU_SRCS)))))
 
 # what is installed, where the build has no sanitizer
-install_test := $(if $(SAN),,$(call tests_of,tests/install.sh tests/python.sh))
+install_test := $(if $(SAN),,$(call tests_of,tests/install.sh tests/python.sh tests/abi.sh))
 
 .PHONY: check soak golden-update
 check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(ptxas_files) $(cubins) $(PROGRAM) $(if $(install_test),$(install_parts)) ## unit, property, oracle, exec, golden and fuzz-corpus tests; SAN=, T=, UPDATE=1

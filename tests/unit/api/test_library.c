@@ -31,12 +31,22 @@ typedef struct asked {
 #define PLAN_8B  "{\"model\": \"8b\", \"gpus\": 64, \"tp\": 4, \"pp\": 2, \"zero\": 1}"
 #define FLAGS_8B "--model 8b --gpus 64 --tp 4 --pp 2 --zero 1"
 
+/* The first cases are those that four threads ask at once; a search comes last of them. */
+#define NUM_OF_THREADS 4
+#define A_SEARCH       (NUM_OF_THREADS - 1)
+
 static const asked cases[] = {
+    {PREDICT, PLAN_8B, NULL, "predict " FLAGS_8B, MESHSIM_OK},
+    {EXPLAIN, PLAN_8B, "{\"collectives\": true, \"part\": \"layer\"}",
+     "explain " FLAGS_8B " --collectives --part layer", MESHSIM_OK},
+    {SIMULATE, PLAN_8B, "{\"slow\": [\"rank=5:1.3\"], \"detail\": \"action\"}",
+     "simulate " FLAGS_8B " --slow rank=5:1.3 --detail action", MESHSIM_OK},
+    {SEARCH, NULL, "{\"model\": \"8b\", \"gpus\": 16, \"fix\": [\"pp=1\", \"tp=2\"]}",
+     "search --threads 1 --model 8b --gpus 16 --fix pp=1 --fix tp=2", MESHSIM_OK},
     {MODEL, "8b", NULL, "model 8b", MESHSIM_OK},
     {MODEL, "mixtral-8x7b", "{\"seq\": \"4k\"}", "model mixtral-8x7b --seq 4k",
      MESHSIM_OK},
     {CLUSTER, "hgx-h100", NULL, "cluster hgx-h100", MESHSIM_OK},
-    {PREDICT, PLAN_8B, NULL, "predict " FLAGS_8B, MESHSIM_OK},
     {PREDICT, PLAN_8B, "{\"engine\": \"event\"}", "predict " FLAGS_8B " --engine event",
      MESHSIM_OK},
     {PREDICT, PLAN_8B, "{\"tokens\": \"1T\", \"price\": 2.5}",
@@ -46,16 +56,10 @@ static const asked cases[] = {
     {PREDICT, PLAN_8B, "{\"ignore-rules\": true, \"advise\": false}",
      "predict " FLAGS_8B " --ignore-rules", MESHSIM_OK},
     {EXPLAIN, PLAN_8B, NULL, "explain " FLAGS_8B, MESHSIM_OK},
-    {EXPLAIN, PLAN_8B, "{\"collectives\": true, \"part\": \"layer\"}",
-     "explain " FLAGS_8B " --collectives --part layer", MESHSIM_OK},
     {EXPORT, PLAN_8B, "{\"format\": \"megatron\", \"launcher\": \"srun\"}",
      "export " FLAGS_8B " --format megatron --launcher srun", MESHSIM_OK},
-    {SIMULATE, PLAN_8B, "{\"slow\": [\"rank=5:1.3\"], \"detail\": \"action\"}",
-     "simulate " FLAGS_8B " --slow rank=5:1.3 --detail action", MESHSIM_OK},
     {SIMULATE, PLAN_8B, "{\"engine\": \"replay\", \"jitter\": 0.05, \"seed\": 3}",
      "simulate " FLAGS_8B " --engine replay --jitter 0.05 --seed 3", MESHSIM_OK},
-    {SEARCH, NULL, "{\"model\": \"8b\", \"gpus\": 16, \"fix\": [\"pp=1\", \"tp=2\"]}",
-     "search --threads 1 --model 8b --gpus 16 --fix pp=1 --fix tp=2", MESHSIM_OK},
     {SEARCH, NULL,
      "{\"model\": \"8b\", \"gpus\": 16, \"limit\": [\"pp=1\", \"tp<=2\"], "
      "\"stack\": [\"megatron\", \"torchtitan\"]}",
@@ -156,11 +160,9 @@ static void answers_are_those_of_the_program(void **state)
 typedef struct caller {
     pthread_t thread;
     int first;
-    char *json[4];
-    meshsim_status status[4];
+    char *json[NUM_OF_THREADS];
+    meshsim_status status[NUM_OF_THREADS];
 } caller;
-
-static const int of_threads[] = {3, 9, 10, 12};
 
 static void *call_all(void *payload)
 {
@@ -169,9 +171,9 @@ static void *call_all(void *payload)
     if (meshsim_open(&context) != MESHSIM_OK)
         return NULL;
     (void)meshsim_set_threads(context, 2);
-    for (int i = 0; i < 4; i++) {
-        int at = (c->first + i) % 4;
-        c->status[at] = ask(context, &cases[of_threads[at]], &c->json[at]);
+    for (int i = 0; i < NUM_OF_THREADS; i++) {
+        int at = (c->first + i) % NUM_OF_THREADS;
+        c->status[at] = ask(context, &cases[at], &c->json[at]);
     }
     meshsim_close(context);
     return NULL;
@@ -189,15 +191,15 @@ static void contexts_work_side_by_side(void **state)
     for (int i = 0; i < 4; i++)
         pthread_join(callers[i].thread, NULL);
     for (int i = 0; i < 4; i++) {
-        for (int k = 0; k < 4; k++) {
-            assert_int_equal(callers[i].status[k], cases[of_threads[k]].status);
+        for (int k = 0; k < NUM_OF_THREADS; k++) {
+            assert_int_equal(callers[i].status[k], cases[k].status);
             assert_non_null(callers[i].json[k]);
-            if (k < 3) /* searches count what threads look at */
+            if (k != A_SEARCH) /* searches count what threads look at */
                 assert_string_equal(callers[i].json[k], callers[0].json[k]);
         }
     }
-    for (int i = 0; i < 16; i++)
-        meshsim_free(callers[i / 4].json[i % 4]);
+    for (int i = 0; i < 4 * NUM_OF_THREADS; i++)
+        meshsim_free(callers[i / NUM_OF_THREADS].json[i % NUM_OF_THREADS]);
 }
 
 /* ---- plans, errors, cancelling ---- */
@@ -317,7 +319,7 @@ static void exhausted_memory_is_a_status(void **state)
         limit = before;
         limit.rlim_cur = bytes_mapped() + (mib << 20);
         assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
-        meshsim_status status = ask(context, &cases[12], &json);
+        meshsim_status status = ask(context, &cases[A_SEARCH], &json);
         assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
         if (status == MESHSIM_ENOMEM) {
             num_exhausted++;
