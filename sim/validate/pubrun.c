@@ -133,8 +133,18 @@ static bool has_sequence_parallelism(const row_reader *r)
            !r->run->stack->lacks_sequence_parallel;
 }
 
-/* Sets sequence and asynchronous tensor parallelism; Megatron's --tp-comm-overlap counts
- * as the latter. */
+/* Whether tensor parallelism is asynchronous where the table row does not say it: by
+ * Megatron's --tp-comm-overlap; on TPUs, the devices of a torus, where XLA splits products
+ * into parts that run beside their collectives unless told not to (Wang et al., ASPLOS
+ * 2023, "Overlap communication with dependent computation via decomposition"). */
+static bool assumes_async_tp(const row_reader *r)
+{
+    const char *flags = ms_plain_text(r->cx->arena, r->cells->compile);
+    return strstr(flags, "tpcommoverlap") != NULL ||
+           r->run->cluster->levels[0].topology == MS_TORUS;
+}
+
+/* Sets sequence and asynchronous tensor parallelism. */
 static void set_tensor(row_reader *r)
 {
     const ms_pubrun_cells *c = r->cells;
@@ -145,11 +155,10 @@ static void set_tensor(row_reader *r)
     plan->sequence_parallel = many && (c->sp > 0 || (c->sp < 0 && assumed));
     if (many && c->sp < 0)
         ms_pubrun_note(&r->notes, "%ssequence parallel", assumed ? "" : "not ");
-    const char *flags = ms_plain_text(r->cx->arena, c->compile);
-    bool flagged = strstr(flags, "tpcommoverlap") != NULL;
-    plan->async_tp = many && (c->async_tp > 0 || (c->async_tp < 0 && flagged));
+    bool async = c->async_tp < 0 ? assumes_async_tp(r) : c->async_tp > 0;
+    plan->async_tp = many && async;
     if (many && c->async_tp < 0)
-        ms_pubrun_note(&r->notes, "%sasynchronous tp", flagged ? "" : "no ");
+        ms_pubrun_note(&r->notes, "%sasynchronous tp", async ? "" : "no ");
 }
 
 /* ---- batch, recomputation, precision ---- */

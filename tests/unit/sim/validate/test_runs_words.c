@@ -228,7 +228,7 @@ static void sequence_parallelism_has_its_time(void **state)
     }
 }
 
-static void asynchronous_tensor_parallelism_is_a_column_or_a_flag(void **state)
+static void asynchronous_tensor_parallelism_is_a_column_a_flag_or_a_torus(void **state)
 {
     (void)state;
     static const struct {
@@ -250,6 +250,8 @@ static void asynchronous_tensor_parallelism_is_a_column_or_a_flag(void **state)
             known[i].column, known[i].flags);
         ASSERT_INT(row_of(row)->plan.async_tp, known[i].asynchronous);
     }
+    ASSERT_INT(device_row(cx, "TPU v5p", "", "bf16").plan.async_tp, true);
+    ASSERT_INT(device_row(cx, "H100", "", "bf16").plan.async_tp, false);
 }
 
 /* A row with a measured rate (tokens/s) does not need a batch, since the rate hardly
@@ -512,7 +514,7 @@ int main(void)
         cmocka_unit_test(llama_3_interleaves_single_layers),
         cmocka_unit_test(words_of_counts_are_not_joined),
         cmocka_unit_test(sequence_parallelism_has_its_time),
-        cmocka_unit_test(asynchronous_tensor_parallelism_is_a_column_or_a_flag),
+        cmocka_unit_test(asynchronous_tensor_parallelism_is_a_column_a_flag_or_a_torus),
         cmocka_unit_test(a_rate_needs_no_batch),
         cmocka_unit_test(frameworks_are_words),
         cmocka_unit_test(counts_may_be_words),
