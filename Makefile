@@ -4,7 +4,7 @@
 #
 #   SAN=address|undefined|thread (or several: SAN=address,undefined)   sanitizer build
 #   CUDA_ARCHS="80 90 100"       compute capabilities that kernels are compiled for
-#   CUDA=0|1 MPI=0|1 BLAS=0|1    0 leaves a backend out, 1 insists on it; otherwise: if found
+#   CUDA=0|1 MPI=0|1 BLAS=0|1 EXPAT=0|1   0 leaves a backend or XML out, 1 insists on it; otherwise: if found
 #   V=1                          print the commands
 #   T=pattern                    only tests whose file name contains the pattern
 #   UPDATE=1                     rewrite the golden files

@@ -317,3 +317,28 @@ const char *ms_path_sibling(ms_ctx *cx, const char *file, const char *path)
         ms_arena_printf(cx->arena, "%.*s%s", (int)(slash - file) + 1, file, path);
     return is_file(beside) ? beside : path;
 }
+
+/* ---- the cache of Hugging Face ---- */
+
+/* An environment variable that is not empty; NULL: it is not set. */
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+const char *ms_hub_folder(ms_ctx *cx)
+{
+    const char *hub = variable("HF_HUB_CACHE"), *home = variable("HF_HOME");
+    if (hub == NULL)
+        hub = variable("HUGGINGFACE_HUB_CACHE");
+    if (hub != NULL)
+        return hub;
+    if (home != NULL)
+        return ms_arena_printf(cx->arena, "%s/hub", home);
+    if ((home = variable("XDG_CACHE_HOME")) != NULL)
+        return ms_arena_printf(cx->arena, "%s/huggingface/hub", home);
+    home = variable("HOME");
+    return home == NULL ? NULL
+                        : ms_arena_printf(cx->arena, "%s/.cache/huggingface/hub", home);
+}

@@ -38,6 +38,11 @@ ms_status ms_config_resolve(ms_ctx *cx, const char *kind, const char *what,
 ms_status ms_config_aliases(ms_ctx *cx, const char *kind, const char *name,
                             const char *const **aliases, int *num_aliases);
 
+/* The folder where huggingface_hub keeps repositories (its constants.py): $HF_HUB_CACHE,
+ * $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub; NULL: none of
+ * these variables and no HOME is set. */
+const char *ms_hub_folder(ms_ctx *cx);
+
 /* The text after the last '/' of a path. */
 const char *ms_path_name(const char *path);
 

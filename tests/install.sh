@@ -33,7 +33,7 @@ example=$root/share/doc/meshsim/examples/clusters.c
 strict="-std=c99 -Wall -Wextra -Wpedantic -Werror"
 cc $strict "$example" $(pkg-config --cflags --libs meshsim) -o shared || fail "the example does not compile"
 cc $strict "$example" $(pkg-config --cflags meshsim) "$root/lib/libmeshsim.a" \
-    $(pkg-config --libs libcjson gsl yaml-0.1) -lpthread -ldl -lm -o static || fail "the example does not link statically"
+    $(pkg-config --libs $(pkg-config --print-requires-private meshsim)) -lpthread -ldl -lm -o static || fail "the example does not link statically"
 ./shared >shared.out 2>/dev/null || fail "the example fails"
 ./static >static.out 2>/dev/null || fail "the static example fails"
 grep -q '^hgx-h200: [0-9.]* s a step' shared.out || fail "the example prints $(cat shared.out)"

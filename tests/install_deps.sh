@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs the packages of the build and the tests; quick when everything is there.
 set -euo pipefail
-packages="gcc g++ make libcjson-dev libyaml-dev libgsl-dev libcmocka-dev gnuplot-nox clang clang-format clang-tidy
+packages="gcc g++ make libcjson-dev libyaml-dev libexpat1-dev libgsl-dev libcmocka-dev gnuplot-nox clang clang-format clang-tidy
     universal-ctags libopenmpi-dev openmpi-bin libopenblas-dev valgrind python3-jsonschema"
 missing=()
 for package in $packages; do

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-const char *const ms_site_format_names[] = {"nvidia-smi", "slurm", NULL};
+const char *const ms_site_format_names[] = {"nvidia-smi", "slurm", "nccl-topology", NULL};
 
 /* The readers and what the formats are, in the order of ms_site_format_names. */
 static const struct {
@@ -14,6 +14,7 @@ static const struct {
 } formats[] = {
     {ms_site_read_matrix, "node", "matrix of nvidia-smi topo -m"},
     {ms_site_read_slurm, "switches", "topology of Slurm"},
+    {ms_site_read_nccl, "node", "topology of NCCL"},
 };
 
 ms_loc ms_site_loc(const ms_site_reader *r, int line, int column)

@@ -1,18 +1,19 @@
-/* Clusters from what tools say about a machine: the matrix of `nvidia-smi topo -m`
- * describes a node, the topology of Slurm switches or blocks. What such a text lacks is that of a base cluster. */
+/* Clusters from what tools say about a machine: the matrix of `nvidia-smi topo -m` and
+ * NCCL's topology describe a node, the topology of Slurm switches or blocks. What such a
+ * text lacks is that of a base cluster. */
 #ifndef MS_TOPO_SITE_H
 #define MS_TOPO_SITE_H
 
 #include "base/texts.h"
 #include "topo/cluster.h"
 
-/* Names of the formats: "nvidia-smi" "slurm", NULL. */
+/* Names of the formats: "nvidia-smi" "slurm" "nccl-topology", NULL. */
 extern const char *const ms_site_format_names[];
 
 typedef struct ms_site_options {
     const char *name;       /* the file in messages */
     const ms_cluster *base; /* gives device, rates and all else that the text lacks */
-    double nic_bytes_per_s; /* rate of a NIC; 0: the base's */
+    double nic_bytes_per_s; /* rate of a NIC; 0: the text's, or the base's */
     double
         nvlink_bytes_per_s; /* rate of one NVLink each way; 0: as the base's GPUs have */
 } ms_site_options;

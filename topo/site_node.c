@@ -10,10 +10,11 @@ const char *const ms_site_path_names[] = {"X", "PIX", "PXB", "PHB", "NODE", "SYS
 
 void ms_site_node_open(ms_arena *arena, int num_gpus, int num_nics, ms_site_node *out)
 {
-    *out = (ms_site_node){.num_gpus = num_gpus, .num_nics = num_nics};
+    *out = (ms_site_node){.num_gpus = num_gpus, .num_nics = num_nics, .has_links = true};
     out->links = MS_NEW_ARRAY(arena, num_gpus * num_gpus, int);
     out->paths = MS_NEW_ARRAY(arena, num_gpus * num_nics, int);
     out->nics = MS_NEW_ARRAY(arena, num_nics, const char *);
+    out->nic_bytes_per_s = MS_NEW_ARRAY(arena, num_nics, double);
 }
 
 static ms_status fail(const ms_site_reader *r, const char *message)
@@ -92,13 +93,28 @@ static void set_link_rate(ms_site_reader *r, const ms_site_node *node, int links
                        r->options->base->name);
 }
 
-static void note_pcie_rate(ms_site_reader *r)
+/* Rate between GPUs without NVLink. */
+static void set_pcie_rate(ms_site_reader *r, const ms_site_node *node)
 {
+    ms_level *level = &r->out->cluster.levels[0];
+    bool is_known = node->pcie_bytes_per_s > 0.0;
     char text[48];
-    ms_format_quantity(text, sizeof text, r->out->cluster.levels[0].bandwidth_bytes_per_s,
+    if (is_known)
+        level->bandwidth_bytes_per_s = node->pcie_bytes_per_s;
+    ms_format_quantity(text, sizeof text, level->bandwidth_bytes_per_s,
                        MS_UNIT_BYTES_PER_S);
-    ms_texts_print(r->cx->arena, &r->out->assumed, "%s each way between GPUs, as %s",
-                   text, r->options->base->name);
+    if (is_known)
+        ms_texts_print(r->cx->arena, &r->out->found,
+                       "%s each way between GPUs, as their PCIe links", text);
+    else
+        ms_texts_print(r->cx->arena, &r->out->assumed, "%s each way between GPUs, as %s",
+                       text, r->options->base->name);
+}
+
+static void note_unknown_links(ms_site_reader *r)
+{
+    ms_texts_print(r->cx->arena, &r->out->assumed, "links between GPUs, as %s",
+                   r->options->base->name);
 }
 
 static ms_status set_links(ms_site_reader *r, const ms_site_node *node)
@@ -108,6 +124,10 @@ static ms_status set_links(ms_site_reader *r, const ms_site_node *node)
     bool has_nvlink = strcmp(r->out->cluster.levels[0].name, "pcie") != 0;
     if (pairs == 0)
         return MS_OK;
+    if (!node->has_links) {
+        note_unknown_links(r);
+        return MS_OK;
+    }
     if (linked == 0 && has_nvlink)
         return refuse_links(r, "no GPUs are joined by NVLink");
     if (linked == pairs && !has_nvlink)
@@ -119,7 +139,7 @@ static ms_status set_links(ms_site_reader *r, const ms_site_node *node)
                 "NVLinks between %d of %d pairs of GPUs: a level joins all GPUs", linked,
                 pairs);
         }
-        note_pcie_rate(r);
+        set_pcie_rate(r, node);
         return MS_OK;
     }
     if (least == most)
@@ -166,14 +186,26 @@ static void find_nearest(const ms_site_node *node, shares *s)
     }
 }
 
-/* The rate of a NIC: the user's, or that of the base's NICs. */
-static double nic_rate(const ms_site_reader *r)
+/* The rate of a NIC: the user's, the text's, or that of the base's NICs. */
+static double nic_rate(const ms_site_reader *r, const ms_site_node *node, int nic)
 {
     const ms_level *level = &r->options->base->levels[1];
     if (r->options->nic_bytes_per_s > 0.0)
         return r->options->nic_bytes_per_s;
+    if (node->nic_bytes_per_s[nic] > 0.0)
+        return node->nic_bytes_per_s[nic];
     return level->nics_per_gpu > 0.0 ? level->bandwidth_bytes_per_s / level->nics_per_gpu
                                      : 0.0;
+}
+
+/* Whether the rate of a NIC that a GPU uses is only known of the base. */
+static bool uses_base_rate(const ms_site_reader *r, const ms_site_node *node,
+                           const shares *s)
+{
+    bool found = false;
+    for (int n = 0; n < node->num_nics; n++)
+        found = found || (s->users[n] > 0 && !(node->nic_bytes_per_s[n] > 0.0));
+    return found && r->options->nic_bytes_per_s == 0.0;
 }
 
 /* "GPU0, GPU1 share mlx5_0 (PXB): 200 of its 400 Gb/s each, or 25 GB/s" */
@@ -189,7 +221,7 @@ static void note_nic(ms_site_reader *r, const ms_site_node *node, const shares *
             path = s->nearest[g];
         }
     }
-    double rate = nic_rate(r), share = rate / s->users[nic];
+    double rate = nic_rate(r, node, nic), share = rate / s->users[nic];
     if (s->users[nic] == 0) {
         ms_texts_print(r->cx->arena, &r->out->ignored,
                        "NIC %s: another is nearer to each GPU", node->nics[nic]);
@@ -215,7 +247,7 @@ static void least_share(const ms_site_reader *r, const ms_site_node *node,
         for (int n = 0; n < node->num_nics; n++) {
             if (is_nearest(node, s, g, n)) {
                 own_nics += 1.0 / s->users[n];
-                own_rate += nic_rate(r) / s->users[n];
+                own_rate += nic_rate(r, node, n) / s->users[n];
             }
         }
         *nics = fmin(*nics, own_nics);
@@ -255,7 +287,7 @@ static ms_status set_nics(ms_site_reader *r, const ms_site_node *node)
     }
     for (int n = 0; n < node->num_nics; n++)
         note_nic(r, node, &s, n);
-    if (r->options->nic_bytes_per_s == 0.0)
+    if (uses_base_rate(r, node, &s))
         ms_texts_print(r->cx->arena, &r->out->assumed, "rate of NICs, as %s",
                        r->options->base->name);
     ms_texts_print(r->cx->arena, &r->out->assumed,

@@ -32,16 +32,21 @@ typedef struct ms_site_node {
     int num_gpus, num_nics;
     /* (num_gpus, num_gpus) NVLinks between two GPUs, or of each into switches */
     int *links;
-    int *paths;        /* (num_gpus, num_nics) ms_site_path */
-    const char **nics; /* (num_nics) names */
+    bool has_links;          /* false: `links` are not known, and as those of the base */
+    int *paths;              /* (num_gpus, num_nics) ms_site_path */
+    const char **nics;       /* (num_nics) names */
+    double *nic_bytes_per_s; /* (num_nics) rates; 0: not known */
+    double pcie_bytes_per_s; /* rate of a GPU's PCIe link each way; 0: not known */
 } ms_site_node;
 
-/* Allocates the arrays of a node with given numbers of devices. */
+/* Allocates the arrays of a node with given numbers of devices; links are known to be
+ * none, rates are not known. */
 void ms_site_node_open(ms_arena *arena, int num_gpus, int num_nics, ms_site_node *out);
 /* Sets the node of out->cluster, which is the base's until then. MS_EINPUT. */
 ms_status ms_site_node_apply(ms_site_reader *r, const ms_site_node *node);
 
 ms_status ms_site_read_matrix(ms_site_reader *r, const char *text, size_t length);
 ms_status ms_site_read_slurm(ms_site_reader *out, const char *text, size_t length);
+ms_status ms_site_read_nccl(ms_site_reader *r, const char *text, size_t length);
 
 #endif

@@ -1,9 +1,8 @@
 /* Reads Slurm's topology.conf, or what `scontrol show topology` prints (man 5
- * topology.conf): a tree of switches, or blocks of nodes. Rates are not in the text:
- * Slurm's LinkSpeed is arbitrary and unused. */
-#include "base/map.h"
+ * topology.conf), or its topology.yaml: a tree of switches, or blocks of nodes. Rates are
+ * not in the text: Slurm's LinkSpeed is arbitrary and unused. */
 #include "topo/site_hostlist.h"
-#include "topo/site_priv.h"
+#include "topo/site_slurm_priv.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -18,29 +17,22 @@ typedef struct setting {
     size_t key_length, value_length;
 } setting;
 
-/* A switch or a block. */
-typedef struct part {
-    const char *nodes, *nodes_end;       /* list of hosts; NULL: none */
-    const char *children, *children_end; /* list of switches; NULL: none */
-    const char *start;                   /* start of the line, for columns */
-    int line;
-    bool has_parent;
-    long num_nodes; /* in it and below it; 0: not counted yet */
-    int tier;       /* 1: joins nodes; 0: not known yet, -1: being found */
-} part;
-
-typedef struct reader {
-    ms_site_reader *out;
-    ms_map names; /* names of `parts` */
-    ms_map nodes; /* names of the nodes of switches of tier 1, or of blocks */
-    part *parts;
-    int capacity;
-    bool has_switches, has_blocks;
-} reader;
-
-static ms_loc place(const reader *r, const part *p, const char *at)
+static ms_loc place(const ms_slurm_reader *r, const ms_slurm_part *p, const char *at)
 {
-    return ms_site_loc(r->out, p->line, (int)(at - p->start) + 1);
+    return ms_site_loc(r->out, p->line, p->column + (int)(at - p->start));
+}
+
+ms_status ms_slurm_add_part(ms_slurm_reader *r, ms_slurm_part part, const char *name,
+                            size_t name_length, ms_loc at)
+{
+    ms_ctx *cx = r->out->cx;
+    MS_MAKE_ROOM(cx->arena, r->parts, r->names.num, r->capacity, 64);
+    int index = ms_map_add(&r->names, name, name_length);
+    if (index < r->names.num - 1 || r->parts[index].start != NULL)
+        return ms_fail(cx, MS_EINPUT, at, "\"%.*s\" stands twice", (int)name_length,
+                       name);
+    r->parts[index] = part;
+    return MS_OK;
 }
 
 /* ---- lines ---- */
@@ -51,7 +43,8 @@ static bool is_key(const setting *s, const char *name)
 }
 
 /* Splits a line into keys and values. MS_EINPUT: a word without '='. */
-static ms_status split(reader *r, const part *p, size_t length, setting *out, int *num)
+static ms_status split(ms_slurm_reader *r, const ms_slurm_part *p, size_t length,
+                       setting *out, int *num)
 {
     const char *at = p->start, *end = p->start + length;
     *num = 0;
@@ -74,12 +67,13 @@ static ms_status split(reader *r, const part *p, size_t length, setting *out, in
 }
 
 /* Adds a switch or block with the settings of its line. */
-static ms_status add_part(reader *r, const part *line, const setting *settings, int num)
+static ms_status add_part(ms_slurm_reader *r, const ms_slurm_part *line,
+                          const setting *settings, int num)
 {
     static const char *const unused[] = {"LinkSpeed", "Level", "BlockIndex", "BlockSize",
                                          "BlockSizes"};
     ms_ctx *cx = r->out->cx;
-    part p = *line;
+    ms_slurm_part p = *line;
     for (int i = 1; i < num; i++) {
         const setting *s = &settings[i];
         const char *end = s->value + s->value_length;
@@ -101,17 +95,11 @@ static ms_status add_part(reader *r, const part *line, const setting *settings, 
     if (p.nodes == NULL && p.children == NULL)
         return ms_fail(cx, MS_EINPUT, place(r, line, settings[0].key),
                        "neither Nodes nor Switches are listed");
-    MS_MAKE_ROOM(cx->arena, r->parts, r->names.num, r->capacity, 64);
-    int index = ms_map_add(&r->names, settings[0].value, settings[0].value_length);
-    if (index < r->names.num - 1 || r->parts[index].start != NULL)
-        return ms_fail(cx, MS_EINPUT, place(r, line, settings[0].value),
-                       "\"%.*s\" stands twice", (int)settings[0].value_length,
-                       settings[0].value);
-    r->parts[index] = p;
-    return MS_OK;
+    return ms_slurm_add_part(r, p, settings[0].value, settings[0].value_length,
+                             place(r, line, settings[0].value));
 }
 
-static ms_status read_line(reader *r, const part *line, size_t length)
+static ms_status read_line(ms_slurm_reader *r, const ms_slurm_part *line, size_t length)
 {
     setting settings[MAX_KEYS];
     int num;
@@ -139,7 +127,7 @@ static ms_status read_line(reader *r, const part *line, size_t length)
 /* ---- tiers ---- */
 
 /* Adds the nodes of an item. MS_EINPUT: one stands twice, or there are too many. */
-static ms_status add_nodes(reader *r, const part *p, ms_host_item *item)
+static ms_status add_nodes(ms_slurm_reader *r, const ms_slurm_part *p, ms_host_item *item)
 {
     for (long i = 0; i < item->num; i++) {
         const char *name = ms_host_item_name(r->out->cx->arena, item, i);
@@ -154,7 +142,7 @@ static ms_status add_nodes(reader *r, const part *p, ms_host_item *item)
     return MS_OK;
 }
 
-static ms_status count_nodes(reader *r, part *p)
+static ms_status count_nodes(ms_slurm_reader *r, ms_slurm_part *p)
 {
     const char *at = p->nodes, *fault;
     ms_host_item item;
@@ -167,18 +155,18 @@ static ms_status count_nodes(reader *r, part *p)
                          : ms_fail(r->out->cx, MS_EINPUT, place(r, p, at), "%s", fault);
 }
 
-static ms_status find_tier(reader *r, int index, int depth);
+static ms_status find_tier(ms_slurm_reader *r, int index, int depth);
 
 /* Adds a switch below `parent`, which stands `depth` tiers below the first one asked for. */
-static ms_status add_child(reader *r, int parent, const char *name, const char *at,
-                           int depth)
+static ms_status add_child(ms_slurm_reader *r, int parent, const char *name,
+                           const char *at, int depth)
 {
     ms_ctx *cx = r->out->cx;
     ms_loc loc = place(r, &r->parts[parent], at);
     int index = ms_map_find(&r->names, name, strlen(name));
     if (index < 0)
-        return ms_fail(cx, MS_EINPUT, loc, "no line has SwitchName=%s", name);
-    part *child = &r->parts[index];
+        return ms_fail(cx, MS_EINPUT, loc, "no switch is named %s", name);
+    ms_slurm_part *child = &r->parts[index];
     if (child->tier < 0)
         return ms_fail(cx, MS_EINPUT, loc, "switch %s stands below itself", name);
     if (child->has_parent)
@@ -186,7 +174,7 @@ static ms_status add_child(reader *r, int parent, const char *name, const char *
     child->has_parent = true;
     if (depth < MS_MAX_LEVELS)
         MS_TRY(find_tier(r, index, depth + 1));
-    part *p = &r->parts[parent];
+    ms_slurm_part *p = &r->parts[parent];
     p->num_nodes += child->num_nodes;
     if (depth >= MS_MAX_LEVELS || child->tier >= MS_MAX_LEVELS - 1)
         return ms_fail(cx, MS_EINPUT, loc, "more than %d tiers of switches",
@@ -195,9 +183,9 @@ static ms_status add_child(reader *r, int parent, const char *name, const char *
 }
 
 /* Finds tier and nodes of a switch, after those below it. */
-static ms_status find_tier(reader *r, int index, int depth)
+static ms_status find_tier(ms_slurm_reader *r, int index, int depth)
 {
-    part *p = &r->parts[index];
+    ms_slurm_part *p = &r->parts[index];
     if (p->tier > 0)
         return MS_OK;
     if (p->children == NULL)
@@ -210,7 +198,8 @@ static ms_status find_tier(reader *r, int index, int depth)
         for (long i = 0; i < item.num; i++) {
             const char *name = ms_host_item_name(r->out->cx->arena, &item, i);
             MS_TRY(add_child(r, index, name, item.text, depth));
-            const part *child = &r->parts[ms_map_find(&r->names, name, strlen(name))];
+            const ms_slurm_part *child =
+                &r->parts[ms_map_find(&r->names, name, strlen(name))];
             tier = child->tier > tier ? child->tier : tier;
         }
     }
@@ -225,7 +214,7 @@ static ms_status find_tier(reader *r, int index, int depth)
 typedef struct tier_sizes {
     int num;
     long least, most, usual; /* usual: the most common size, the larger one of equals */
-    const part *largest;
+    const ms_slurm_part *largest;
 } tier_sizes;
 
 static int by_size(const void *a, const void *b)
@@ -234,13 +223,13 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static tier_sizes measure_tier(const reader *r, int tier)
+static tier_sizes measure_tier(const ms_slurm_reader *r, int tier)
 {
     tier_sizes out = {0};
     long *sizes = MS_NEW_ARRAY(r->out->cx->arena, r->names.num, long);
     int run = 0, longest = 0;
     for (int i = 0; i < r->names.num; i++) {
-        const part *p = &r->parts[i];
+        const ms_slurm_part *p = &r->parts[i];
         if (p->tier != tier)
             continue;
         sizes[out.num++] = p->num_nodes;
@@ -262,7 +251,7 @@ static tier_sizes measure_tier(const reader *r, int tier)
     return out;
 }
 
-static void note_tier(reader *r, const char *what, const tier_sizes *sizes)
+static void note_tier(ms_slurm_reader *r, const char *what, const tier_sizes *sizes)
 {
     ms_site_reader *out = r->out;
     bool equal = sizes->least == sizes->most;
@@ -280,7 +269,7 @@ static long nested_gpus(const ms_cluster *c, long nodes, long inner)
     return (nodes * c->gpus_per_node + inner / 2) / inner * inner;
 }
 
-static ms_level level_like(const reader *r, int index)
+static ms_level level_like(const ms_slurm_reader *r, int index)
 {
     const ms_cluster *base = r->out->options->base;
     bool has_own = index < base->num_levels;
@@ -293,7 +282,7 @@ static ms_level level_like(const reader *r, int index)
 
 /* A level of the network for each tier whose switches join several domains of the level
  * inside it, but not all GPUs; the outermost joins all. */
-static void set_levels(reader *r, int tiers)
+static void set_levels(ms_slurm_reader *r, int tiers)
 {
     ms_site_reader *out = r->out;
     ms_cluster *c = &out->out->cluster;
@@ -329,7 +318,7 @@ static void set_levels(reader *r, int tiers)
 
 /* Blocks are the innermost domains where these join several nodes, as racks of NVLink do;
  * else they are switches below one that joins them all. */
-static ms_status set_blocks(reader *r)
+static ms_status set_blocks(ms_slurm_reader *r)
 {
     ms_cluster *c = &r->out->out->cluster;
     const ms_cluster *base = r->out->options->base;
@@ -355,14 +344,14 @@ static ms_status set_blocks(reader *r)
 }
 
 /* MS_EINPUT: switches that none joins. Sets the outermost tier and all nodes. */
-static ms_status find_root(reader *r, int *tiers, long *nodes)
+static ms_status find_root(ms_slurm_reader *r, int *tiers, long *nodes)
 {
-    const part *root = NULL;
+    const ms_slurm_part *root = NULL;
     *nodes = 0;
     for (int i = 0; i < r->names.num; i++)
         MS_TRY(find_tier(r, i, 0));
     for (int i = 0; i < r->names.num; i++) {
-        const part *p = &r->parts[i];
+        const ms_slurm_part *p = &r->parts[i];
         if (p->has_parent)
             continue;
         if (root != NULL && r->has_switches) {
@@ -377,27 +366,34 @@ static ms_status find_root(reader *r, int *tiers, long *nodes)
     return MS_OK;
 }
 
+static ms_status read_lines(ms_slurm_reader *r, const char *text, size_t length)
+{
+    ms_lines lines = {text, length, 0, 0};
+    ms_slurm_part line = {.column = 1};
+    size_t line_length;
+    while (ms_lines_next(&lines, &line.start, &line_length)) {
+        line.line = lines.number;
+        MS_TRY(read_line(r, &line, line_length));
+    }
+    if (r->names.num == 0)
+        return ms_fail(r->out->cx, MS_EINPUT, ms_site_loc(r->out, 0, 0),
+                       "no line has SwitchName= or BlockName=");
+    return MS_OK;
+}
+
 ms_status ms_site_read_slurm(ms_site_reader *out, const char *text, size_t length)
 {
-    reader r = {.out = out,
-                .names = {.arena = out->cx->arena},
-                .nodes = {.arena = out->cx->arena}};
-    ms_lines lines = {text, length, 0, 0};
-    part line = {0};
-    size_t line_length;
+    ms_slurm_reader r = {.out = out,
+                         .names = {.arena = out->cx->arena},
+                         .nodes = {.arena = out->cx->arena}};
     int tiers = 0;
     long nodes = 0;
     if (out->options->nic_bytes_per_s > 0.0 || out->options->nvlink_bytes_per_s > 0.0)
         return ms_fail(out->cx, MS_EINPUT, MS_NOWHERE,
                        "--nic and --nvlink are of nodes, but Slurm's topology is of "
                        "switches");
-    while (ms_lines_next(&lines, &line.start, &line_length)) {
-        line.line = lines.number;
-        MS_TRY(read_line(&r, &line, line_length));
-    }
-    if (r.names.num == 0)
-        return ms_fail(out->cx, MS_EINPUT, ms_site_loc(out, 0, 0),
-                       "no line has SwitchName= or BlockName=");
+    MS_TRY(ms_slurm_is_yaml(text, length) ? ms_slurm_read_yaml(&r, text, length)
+                                          : read_lines(&r, text, length));
     MS_TRY(find_root(&r, &tiers, &nodes));
     ms_cluster *c = &out->out->cluster;
     c->max_gpus = nodes * c->gpus_per_node;

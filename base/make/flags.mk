@@ -32,10 +32,13 @@ cuda_codes := $(foreach a,$(filter-out $(last_arch),$(CUDA_ARCHS)),-gencode arch
 NVCCFLAGS ?= -O3 -std=c++17 --threads 2 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror
 features := $(if $(filter yes,$(use_mpi)),$(if $(wildcard exec/backends/mpi.c),-DMS_WITH_MPI)) \
     $(if $(filter yes,$(use_blas)),-DMS_WITH_BLAS $(blas_flags)) $(if $(filter yes,$(use_cuda)),-DMS_WITH_CUDA) $(if $(filter yes,$(use_cudnn)),-DMS_WITH_CUDNN)
+# XML, where the machine has expat
+expat_flag := $(if $(filter yes,$(use_expat)),-DMS_WITH_EXPAT)
+expat_lib  := $(if $(filter yes,$(use_expat)),-lexpat)
 # what `meshsim info` reports
 have = -DMS_HAVE_$(1)=$(if $(filter yes,$(2)),1,0)
 info_flags := $(call have,CUDA,$(use_cuda)) $(call have,NCCL,$(if $(filter yes,$(use_cuda)),$(found_nccl))) \
-    $(call have,CUDNN,$(use_cudnn)) $(call have,MPI,$(use_mpi)) $(call have,BLAS,$(use_blas)) $(call have,GNUPLOT,$(found_gnuplot))
+    $(call have,CUDNN,$(use_cudnn)) $(call have,MPI,$(use_mpi)) $(call have,BLAS,$(use_blas)) $(call have,EXPAT,$(use_expat)) $(call have,GNUPLOT,$(found_gnuplot))
 # where the program finds CUDA's libraries that the loader does not know
 CUDA_RPATH ?= $(CUDA_HOME:%=%/lib64)
 mpi_used := $(findstring MS_WITH_MPI,$(features))
@@ -45,12 +48,12 @@ LINK     := $(if $(mpi_used),OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC),$(CC))
 # The CUDA run time is in the program; cuBLASLt, cuDNN and NCCL are opened when they are needed, where the build found them or where the machine has them.
 LIBS     := $(if $(filter yes,$(use_cuda)),-L$(CUDA_HOME)/lib64 -lcudart_static $(CUDA_RPATH:%=-Wl$(comma)-rpath$(comma)%) -ldl -lrt -lstdc++) \
     $(if $(filter yes,$(use_blas)),$(or $(shell pkg-config --libs openblas 2>/dev/null),-lopenblas)) \
-    -lcjson -lyaml -lgsl -lgslcblas -lm -lpthread
+    -lcjson -lyaml $(expat_lib) -lgsl -lgslcblas -lm -lpthread
 # `make static`: all but the C library. $(call archive,NAME) is empty where there is none; Debian's cJSON comes without.
 archive   = $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a))
 STATIC_CJSON := $(if $(STATIC),$(or $(call archive,cjson),$B/base/static/cjson.o))
 ifneq ($(STATIC),)
   LIBS := $(if $(CU_SRCS),$(CUDA_HOME)/lib64/libcudart_static.a -Wl$(comma)-Bstatic -lstdc++ -Wl$(comma)-Bdynamic -ldl -lrt) \
       $(if $(filter yes,$(use_blas)),$(call archive,openblas) $(call archive,gfortran) $(call archive,quadmath)) \
-      $(STATIC_CJSON) $(or $(call archive,yaml),$(error no libyaml.a)) $(or $(call archive,gsl),$(error no libgsl.a)) $(call archive,gslcblas) -static-libgcc -lm -lpthread
+      $(STATIC_CJSON) $(or $(call archive,yaml),$(error no libyaml.a)) $(if $(expat_lib),$(or $(call archive,expat),$(error no libexpat.a))) $(or $(call archive,gsl),$(error no libgsl.a)) $(call archive,gslcblas) -static-libgcc -lm -lpthread
 endif

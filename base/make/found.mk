@@ -1,4 +1,4 @@
-# What this machine has: compilers, CUDA, MPI, BLAS, gnuplot. Every probe says yes or no; insisting on what is
+# What this machine has: compilers, CUDA, MPI, BLAS, expat, gnuplot. Every probe says yes or no; insisting on what is
 # missing is an error.
 
 # $(call compiles,header,flags): yes when the header can be compiled
@@ -15,6 +15,7 @@ found_mpi     := $(shell printf '\#include <mpi.h>\n' | OMPI_CC=$(CC) MPICH_CC=$
 # where cblas.h is: Debian keeps OpenBLAS's in the include path, others in a folder of its own
 blas_flags    := $(shell pkg-config --cflags openblas 2>/dev/null)
 found_blas    := $(call compiles,cblas.h,$(blas_flags))
+found_expat   := $(call compiles,expat.h)
 found_gnuplot := $(shell command -v gnuplot >/dev/null 2>&1 && echo yes || echo no)
 
 # $(call wanted,NAME,switch,found): yes or no, or an error
@@ -24,9 +25,10 @@ use_mpi  := $(call wanted,MPI,$(MPI),$(found_mpi))
 use_blas := $(if $(findstring thread,$(SAN)),no,$(call wanted,BLAS,$(BLAS),$(found_blas)))
 # The CUDA run time maps memory where sanitizers keep their shadow.
 use_cuda := $(if $(SAN),no,$(call wanted,CUDA,$(CUDA),$(if $(filter yesyes,$(found_cuda)$(found_nccl)),yes,no)))
+use_expat := $(call wanted,EXPAT,$(EXPAT),$(found_expat))
 use_cudnn := $(if $(filter yes,$(use_cuda)),$(call wanted,CUDNN,$(CUDNN),$(found_cudnn)),no)
 
 note = $(if $(filter $(1),$(2)),$(1),$(1) (not used))
 ifeq ($(MAKELEVEL),0)
-  $(info found: CUDA nvcc $(found_cuda), NCCL header $(found_nccl), cuDNN header $(call note,$(found_cudnn),$(use_cudnn)), MPI mpicc $(call note,$(found_mpi),$(use_mpi)), BLAS cblas header $(call note,$(found_blas),$(use_blas)), gnuplot $(found_gnuplot))
+  $(info found: CUDA nvcc $(found_cuda), NCCL header $(found_nccl), cuDNN header $(call note,$(found_cudnn),$(use_cudnn)), MPI mpicc $(call note,$(found_mpi),$(use_mpi)), BLAS cblas header $(call note,$(found_blas),$(use_blas)), expat $(call note,$(found_expat),$(use_expat)), gnuplot $(found_gnuplot))
 endif

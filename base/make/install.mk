@@ -42,7 +42,7 @@ install: $(install_parts) ## into PREFIX (/usr/local), DESTDIR honoured: program
 	ln -sf $(SONAME) $(lib_at)/libmeshsim.so
 	$(put) build/opt/api/libmeshsim.a $(lib_at)/libmeshsim.a
 	install -d $(lib_at)/pkgconfig
-	sed 's/@VERSION@/$(VERSION)/' api/meshsim.pc.in >$(lib_at)/pkgconfig/meshsim.pc
+	sed -e 's/@VERSION@/$(VERSION)/' -e 's/@EXPAT@/$(if $(expat_lib), expat)/' api/meshsim.pc.in >$(lib_at)/pkgconfig/meshsim.pc
 	install -m 644 $(PAGES)/man1/* $(at)/share/man/man1/
 	install -m 644 $(PAGES)/man3/* $(at)/share/man/man3/
 	$(put) $(PAGES)/meshsim.bash $(at)/share/bash-completion/completions/meshsim

@@ -4,7 +4,7 @@
 SONAME := libmeshsim.so.0
 pic := $B/pic
 pic_objs := $(patsubst %.c,$(pic)/%.o,$(LIB_SRCS) $(API_SRCS))
-API_LIBS := -lcjson -lyaml -lgsl -lgslcblas -lm -lpthread
+API_LIBS := -lcjson -lyaml $(expat_lib) -lgsl -lgslcblas -lm -lpthread
 
 $(pic)/base/paths.o: CPPFLAGS += -DMS_SOURCE_DIR='"$(SOURCE_DIR)"'
 $(pic)/%.o: %.c

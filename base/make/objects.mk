@@ -69,6 +69,8 @@ $B/base/paths.o: CPPFLAGS += -DMS_SOURCE_DIR='"$(SOURCE_DIR)"'
 $B/tests/%.o: CPPFLAGS += -DMS_SOURCE_DIR='"$(CURDIR)"'
 $B/cli/cmd/cmd_info.o: CPPFLAGS += $(info_flags)
 $B/cli/cmd/cmd_info.o: $B/features
+$B/topo/site_xml.o $B/pic/topo/site_xml.o: CPPFLAGS += $(expat_flag)
+$B/topo/site_xml.o $B/pic/topo/site_xml.o: $B/features
 $B/exec/%.o: CPPFLAGS += $(features)
 $(filter $B/exec/%,$(call obj,$(RUN_SRCS))): $B/features
 cuda_driver_obj := $(filter $B/exec/cuda/vendor_%,$(call obj,$(RUN_SRCS)))

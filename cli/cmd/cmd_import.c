@@ -22,7 +22,7 @@ static const ms_option import_table[] = {
         import_options, from, "--from", "NAME",
         "what the file is (required). A plan: megatron, torchtitan, nanotron, deepspeed, "
         "accelerate; "
-        "a cluster: nvidia-smi, slurm; measurements: nccl-tests, megatron-log, torchtitan-log, "
+        "a cluster: nvidia-smi, slurm, nccl-topology; measurements: nccl-tests, megatron-log, torchtitan-log, "
         "nanotron-log, deepspeed-log"),
     MS_OPT_INTEGER(import_options, gpus, "--gpus", "N", 1, 16777216,
                    "number of GPUs (default: as many as the file's launcher starts)"),
@@ -44,7 +44,7 @@ static const ms_option import_table[] = {
                .unit = MS_UNIT_BYTES_PER_S, .above_low = true, .high = 1e12,
                .help =
                    "of a cluster: rate of a NIC, such as \"400 Gb/s\" (default: as the "
-                   "base's)"),
+                   "file says, or the base's)"),
     MS_OPT_ROW(MS_OPTION_QUANTITY, import_options, nvlink, "--nvlink", .value = "RATE",
                .unit = MS_UNIT_BYTES_PER_S, .above_low = true, .high = 1e12,
                .help = "of a cluster: rate of one NVLink each way, such as \"25 GB/s\" "

@@ -12,6 +12,7 @@
 #define MS_HAVE_CUDNN   0
 #define MS_HAVE_MPI     0
 #define MS_HAVE_BLAS    0
+#define MS_HAVE_EXPAT   0
 #define MS_HAVE_GNUPLOT 0
 #endif
 
@@ -21,9 +22,9 @@ typedef struct feature {
 } feature;
 
 static const feature features[] = {
-    {"cuda", MS_HAVE_CUDA}, {"nccl", MS_HAVE_NCCL}, {"cudnn", MS_HAVE_CUDNN},
-    {"mpi", MS_HAVE_MPI},   {"blas", MS_HAVE_BLAS}, {"gnuplot", MS_HAVE_GNUPLOT},
-    {NULL, false},
+    {"cuda", MS_HAVE_CUDA},       {"nccl", MS_HAVE_NCCL}, {"cudnn", MS_HAVE_CUDNN},
+    {"mpi", MS_HAVE_MPI},         {"blas", MS_HAVE_BLAS}, {"expat", MS_HAVE_EXPAT},
+    {"gnuplot", MS_HAVE_GNUPLOT}, {NULL, false},
 };
 
 #define NUM_KINDS 4

@@ -3,17 +3,11 @@
 
 #include "base/paths.h"
 #include "base/utf8.h"
+#include "costmodel/model/model_hub.h"
 #include "costmodel/model/model_priv.h"
 
 #include <assert.h>
 #include <string.h>
-
-static bool is_path(const char *word)
-{
-    size_t length = strlen(word);
-    return strchr(word, '/') != NULL || strcmp(word, "-") == 0 ||
-           (length >= 5 && strcmp(word + length - 5, ".json") == 0);
-}
 
 /* A model name in lower case with hyphens: "Llama_3.1_70B" -> "llama-3.1-70b" */
 static const char *normal_name(ms_ctx *cx, const char *name)
@@ -77,7 +71,7 @@ ms_status ms_model_read(ms_ctx *cx, ms_jval root, const char *name, ms_model *ou
     return status;
 }
 
-/* Hints at the last part of a path such as "meta-llama/Llama-3.1-8B" as a model name. */
+/* Hints at the last part of a path or hub name, "mirror/Llama-3.1-8B", as a model name. */
 static void hint_name(ms_ctx *cx, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -85,16 +79,30 @@ static void hint_name(ms_ctx *cx, const char *path)
         return;
     const char *name = normal_name(cx, slash + 1);
     if (ms_config_file(cx, "models", name) != NULL)
-        ms_hint(cx, "a word with '/' is a path; the model by name is \"%s\"", name);
+        ms_hint(cx, "the shipped model of this name is \"%s\"", name);
 }
 
 ms_status ms_model_load(ms_ctx *cx, const char *name_or_path, const ms_model **out)
 {
     const char *path = name_or_path;
-    if (!is_path(name_or_path))
+    if (!ms_config_is_path(name_or_path))
         MS_TRY(ms_config_resolve(cx, "models", "model", normal_name(cx, name_or_path),
                                  &path));
     return ms_model_load_as(cx, path, NULL, out);
+}
+
+/* Reads a parsed file; `name` names a Hugging Face config. */
+static ms_status read_file(ms_ctx *cx, ms_jval root, const char *name, const char *path,
+                           const char *model_type, ms_model *model)
+{
+    ms_jval type;
+    if (model_type != NULL)
+        MS_TRY(ms_model_import_hf(cx, root, name, model_type, model));
+    else
+        MS_TRY(ms_model_read(cx, root, name, model));
+    return ms_json_member(cx, root, "schema", &type)
+               ? MS_OK
+               : ms_model_check_index(cx, path, root, model);
 }
 
 ms_status ms_model_load_as(ms_ctx *cx, const char *path, const char *model_type,
@@ -102,15 +110,19 @@ ms_status ms_model_load_as(ms_ctx *cx, const char *path, const char *model_type,
 {
     ms_jdoc *doc = NULL;
     ms_jval root;
-    ms_status status = ms_json_load_python(cx, path, &doc, &root);
+    const char *word = path;
+    bool is_hub_name = ms_model_is_hub_name(word);
+    ms_status status =
+        is_hub_name ? ms_model_hub_find(cx, word, model_type == NULL, &path) : MS_OK;
+    if (status == MS_OK)
+        status = ms_json_load_python(cx, path, &doc, &root);
     if (status != MS_OK) {
-        hint_name(cx, path);
+        hint_name(cx, word);
         return status;
     }
     ms_model *model = MS_NEW(cx->arena, ms_model);
-    const char *name = name_from_path(cx, path);
-    status = model_type == NULL ? ms_model_read(cx, root, name, model)
-                                : ms_model_import_hf(cx, root, name, model_type, model);
+    const char *name = is_hub_name ? ms_path_name(word) : name_from_path(cx, path);
+    status = read_file(cx, root, name, path, model_type, model);
     ms_json_close(doc);
     if (status == MS_OK)
         *out = model;

@@ -194,6 +194,9 @@ typedef struct ms_model {
     /* Keys of a Hugging Face config that were not read and may change the model, as text:
      * "a, b"; NULL: none. */
     const char *unread_keys;
+    /* How far the parameters of the checkpoint beside the config are from the counted
+     * ones (ms_model_check_index); NULL: no checkpoint, or equal. */
+    const char *checkpoint_note;
 } ms_model;
 
 /* Parameter counts of a whole model by kind: exact integers below 2^53. */
@@ -262,9 +265,10 @@ long ms_model_padded_vocab(const ms_model *model, long tp);
 long ms_model_split_kv_heads(const ms_model *model, long tp);
 
 /* Loads a model by name or alias ("70b" is llama-3.1-70b), or from a path: a meshsim
- * model file or a Hugging Face config.json (anything with a "model_type"). A word with
- * '/' or ending in ".json" is a path. Errors: unknown name (nearest suggested), unknown
- * model_type (names the keys found), missing keys, inconsistent shapes. */
+ * model file or a Hugging Face config.json (anything with a "model_type"), or by its name
+ * on the hub (model_hub.h). Another word with '/' or ending in ".json" is a path. Errors:
+ * unknown name (nearest suggested), unknown model_type (names the keys found), missing
+ * keys, inconsistent shapes. */
 ms_status ms_model_load(ms_ctx *cx, const char *name_or_path, const ms_model **out);
 
 /* Like ms_model_load of a Hugging Face config, which is read as one of this model_type

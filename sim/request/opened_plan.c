@@ -10,6 +10,8 @@ void ms_note_unread_keys(ms_ctx *cx, const ms_model *model)
     if (model->unread_keys != NULL)
         ms_note(cx, "keys of %s that are not read and may change the model: %s",
                 model->name, model->unread_keys);
+    if (model->checkpoint_note != NULL)
+        ms_note(cx, "%s", model->checkpoint_note);
 }
 
 void ms_note_allocation(ms_ctx *cx, const ms_cluster *cluster, long num_gpus)

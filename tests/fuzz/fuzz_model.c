@@ -1,7 +1,7 @@
-/* Fuzzes both readers of model files: meshsim's own format and Hugging Face configs.
- * An accepted model must pass the checks, its parameters are counted, and it is
+/* Fuzzes the readers of model files: meshsim's own format, Hugging Face configs and the
+ * index of a checkpoint. An accepted model must pass the checks, its parameters are counted, and it is
  * printed as a page and as JSON. */
-#include "costmodel/model/model.h"
+#include "costmodel/model/model_hub.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -27,6 +27,15 @@ static void use(const ms_model *model)
     ms_jout_close(&out);
 }
 
+static void use_index(ms_ctx *cx, ms_jval root)
+{
+    double num_params;
+    int before = cx->num_errors;
+    ms_status status = ms_model_index_params(cx, root, 2.0, &num_params);
+    if ((status == MS_OK) != (cx->num_errors == before) || num_params < 0.0)
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ms_ctx cx = {.arena = ms_arena_open()};
@@ -39,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             use(model);
         else if (cx.num_errors == 0)
             abort();
+        use_index(&cx, root);
         ms_json_close(doc);
     }
     ms_arena_close(cx.arena);

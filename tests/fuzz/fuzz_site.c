@@ -37,16 +37,16 @@ static void read_back(ms_ctx *cx, const ms_cluster *cluster)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const bases[] = {"hgx-h100", "h100-nvl", "gb200-nvl72"};
-    for (int i = 0; i < 6; i++) {
-        bool is_matrix = i % 2 == 0;
+    for (int i = 0; i < 9; i++) {
+        int format = i % 3;
         ms_ctx cx = {.arena = ms_arena_open()};
         ms_site_options options = {.name = "fuzz",
                                    .nvlink_bytes_per_s =
-                                       is_matrix && size % 2 == 1 ? 25e9 : 0.0};
+                                       format != 1 && size % 2 == 1 ? 25e9 : 0.0};
         ms_site site;
-        require(ms_cluster_load(&cx, bases[i / 2], &options.base) == MS_OK);
-        ms_status status = ms_site_read(&cx, is_matrix ? 0 : 1, (const char *)data, size,
-                                        &options, &site);
+        require(ms_cluster_load(&cx, bases[i / 3], &options.base) == MS_OK);
+        ms_status status =
+            ms_site_read(&cx, format, (const char *)data, size, &options, &site);
         require((status == MS_OK) == (cx.num_errors == 0));
         if (status == MS_OK)
             read_back(&cx, &site.cluster);

@@ -14,6 +14,6 @@ tidy: $(TIDY_STAMPS)
 $(TIDY_DIR)/%.tidy: %.c $$(firstword $$(strip $$(call objects,$$*.c,build/opt))) .clang-tidy
 	@mkdir -p $(@D)
 	@clang-tidy --quiet $< -- -std=c17 $(CPPFLAGS) -Xclang -analyzer-config -Xclang max-nodes=$(TIDY_NODES) \
-	    $(if $(filter tests/%,$<),-DMS_SOURCE_DIR='"$(CURDIR)"') $(if $(filter exec/%,$<),$(features) $(addprefix -isystem ,$(mpi_dirs) $(if $(CUDA_HOME),$(CUDA_HOME)/include))) 2>$@.err \
+	    $(if $(filter tests/%,$<),-DMS_SOURCE_DIR='"$(CURDIR)"') $(if $(filter topo/site_xml.c,$<),$(expat_flag)) $(if $(filter exec/%,$<),$(features) $(addprefix -isystem ,$(mpi_dirs) $(if $(CUDA_HOME),$(CUDA_HOME)/include))) 2>$@.err \
 	    || { cat $@.err >&2; echo "clang-tidy: $<" >&2; exit 1; }
 	@rm -f $@.err; touch $@

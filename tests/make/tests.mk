@@ -74,7 +74,7 @@ oracle: ## tests/data/run made again by PyTorch; needs Debian's python3-torch (o
 # libFuzzer builds everything again with clang, in one go per target.
 .PHONY: fuzz
 fuzz: ## every fuzzer for FUZZ_SECONDS (30) under clang's address and undefined sanitizers
-	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcjson -lyaml -lgsl -lgslcblas -lm -lpthread' \
+	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS) $(expat_flag)' LIBS='-lcjson -lyaml $(expat_lib) -lgsl -lgslcblas -lm -lpthread' \
 	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) exec/params/safetensors.c exec/params/tokens.c exec/cuda/cuda_gemm_choices.c exec/core/scalar.c $(SUPPORT)
 
 # What ptxas said of the kernels that are built, for each GPU; needs nvcc, no GPU.

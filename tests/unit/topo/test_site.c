@@ -231,8 +231,8 @@ static void wrong_topologies_are_refused_at_their_place(void **state)
         {"SwitchName=a Nodes=n[1-2\n",
          "a bracket must hold numbers and ranges, such as [01-18,20]", 1, 25},
         {"SwitchName=a Nodes=n[1-4000][1-4000]\n", "more than a million names", 1, 37},
-        {"SwitchName=a Switches=b,c\nSwitchName=b Nodes=n\n", "no line has SwitchName=c",
-         1, 25},
+        {"SwitchName=a Switches=b,c\nSwitchName=b Nodes=n\n", "no switch is named c", 1,
+         25},
         {"SwitchName=a Switches=a\n", "switch a stands below itself", 1, 23},
         {"SwitchName=a Switches=b\nSwitchName=b Switches=a\n",
          "switch a stands below itself", 2, 23},
@@ -265,6 +265,92 @@ static void wrong_topologies_are_refused_at_their_place(void **state)
     }
 }
 
+/* Both files of Slurm's topology state the same switches, and the same blocks. */
+static void both_files_of_slurm_give_the_same_cluster(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *base, *conf, *yaml;
+    } pairs[] = {
+        {"hgx-h100",
+         "SwitchName=c Switches=a,b\nSwitchName=a Nodes=n[1-8]\nSwitchName=b "
+         "Nodes=n[9-16]\n",
+         "%YAML 1.1\n---\n- topology: t\n  tree:\n    switches:\n"
+         "    - {switch: c, children: 'a,b'}\n    - switch: a\n      nodes: n[1-8]\n"
+         "    - {switch: b, nodes: 'n[9-16]'}\n"},
+        {"gb200-nvl72", "BlockName=a Nodes=n[1-16]\nBlockName=b Nodes=n[17-32]\n",
+         "# racks\n[{topology: t, block: {block_sizes: [16], blocks: ["
+         "{block: a, nodes: 'n[1-16]'}, {block: b, nodes: 'n[17-32]'}]}}]\n"},
+        {"hgx-h100", "BlockName=a Nodes=n[1-4]\nBlockName=b Nodes=n[5-8]\n",
+         "- topology: u\n  flat: true\n- topology: t\n  cluster_default: true\n"
+         "  block:\n    blocks:\n    - {nodes: 'n[1-4]', block: a}\n"
+         "    - {nodes: 'n[5-8]', block: b}\n"},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        ms_ctx *cx = test_cx();
+        ms_site conf, yaml;
+        ASSERT_OK(read_slurm(cx, pairs[i].base, pairs[i].conf, &conf), cx);
+        ASSERT_OK(read_slurm(cx, pairs[i].base, pairs[i].yaml, &yaml), cx);
+        ASSERT_TEXT(text_of(cx, &yaml.cluster, true), text_of(cx, &conf.cluster, true));
+    }
+}
+
+#define TREE "- topology: t\n  tree:\n    switches:\n"
+
+static void wrong_yaml_is_refused_at_its_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+        int line, column;
+    } cases[] = {
+        {"- topology: t\n  tree: [\n", "did not find expected node content", 3, 1},
+        {"---\n", "a list of topologies is expected: \"- topology: NAME\"", 2, 1},
+        {"{}\n", "a list of topologies is expected: \"- topology: NAME\"", 1, 1},
+        {"[]\n", "a list of topologies is expected: \"- topology: NAME\"", 1, 1},
+        {"- t\n", "a mapping is expected", 1, 3},
+        {"- tree: {}\n", "a topology needs a name: \"topology: NAME\"", 1, 3},
+        {"- topology: t\n  trees: {}\n", "unknown key of a topology", 2, 3},
+        {"- topology: t\n  topology: u\n", "this key stands twice", 2, 3},
+        {"- topology: t\n  cluster_default: yes\n", "cluster_default is true or false", 2,
+         20},
+        {"- topology: t\n  flat: true\n", "this topology has neither tree nor block", 1,
+         3},
+        {"- topology: t\n  tree: {}\n  block: {}\n",
+         "a topology is a tree or blocks, not both", 3, 10},
+        {"- topology: t\n  flat: true\n- topology: u\n  flat: true\n",
+         "several topologies, and none is the cluster's default", 1, 1},
+        {"- {topology: t, cluster_default: true}\n- {topology: u, cluster_default: true}\n",
+         "two topologies are the cluster's default", 2, 3},
+        {"- topology: t\n  tree: {switches: []}\n",
+         "a list of switches is expected: \"switches:\"", 2, 20},
+        {"- topology: t\n  block: {block_sizes: 4}\n",
+         "a list of blocks is expected: \"blocks:\"", 2, 10},
+        {TREE "    - {nodes: a}\n", "a switch or block needs a name", 4, 7},
+        {TREE "    - {switch: a}\n", "a switch needs either nodes or children", 4, 7},
+        {TREE "    - {switch: a, nodes: [b]}\n",
+         "a list of names is expected, as \"node[01-16]\"", 4, 26},
+        {TREE "    - switch: a\n      nodes: n[1-4],m[1-\n",
+         "a bracket must hold numbers and ranges, such as [01-18,20]", 5, 25},
+        {TREE "    - switch: a\n      nodes: 'n[1-3],n2'\n", "node n2 stands twice", 5,
+         22},
+        {TREE "    - {switch: a, nodes: n}\n    - {switch: a, nodes: m}\n",
+         "\"a\" stands twice", 5, 16},
+        {TREE "    - {switch: a, children: 'b,c'}\n    - {switch: b, nodes: n}\n",
+         "no switch is named c", 4, 32},
+        {TREE "    - {switch: a, nodes: n}\n    - {switch: b, nodes: m}\n",
+         "no switch joins this one and that of line 4", 5, 26},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_ctx *cx = test_cx();
+        ms_site site;
+        ASSERT_INT(read_slurm(cx, "hgx-h100", cases[i].text, &site), MS_EINPUT);
+        ASSERT_TEXT(cx->first->message, cases[i].message);
+        ASSERT_INT(cx->first->loc.line, cases[i].line);
+        ASSERT_INT(cx->first->loc.column, cases[i].column);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +362,8 @@ int main(void)
         cmocka_unit_test(names_of_hosts_follow_their_ranges),
         cmocka_unit_test(blocks_are_racks_where_the_base_has_some),
         cmocka_unit_test(wrong_topologies_are_refused_at_their_place),
+        cmocka_unit_test(both_files_of_slurm_give_the_same_cluster),
+        cmocka_unit_test(wrong_yaml_is_refused_at_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
