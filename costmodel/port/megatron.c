@@ -1,7 +1,10 @@
 /* Megatron-LM: arguments of ranks, batch, schedule, sharding, tensors and experts. */
+#include "base/print.h"
 #include "costmodel/port/megatron_priv.h"
+#include "costmodel/port/script.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- when arguments have effect ---- */
 
@@ -451,7 +454,7 @@ const ms_port_row ms_megatron_plan_rows[] = {
 static ms_status take_ranks(ms_port *port)
 {
     long gpus = port->gpus, replicas = 1;
-    MS_TRY(ms_megatron_ranks(port, &gpus));
+    MS_TRY(ms_script_ranks(port, &gpus));
     gpus = port->gpus > 0 ? port->gpus : gpus;
     if (gpus == 0)
         return ms_port_fail_missing(port, "the number of GPUs",
@@ -481,6 +484,43 @@ static bool needs_layers(const ms_plan *plan, const ms_model *model)
 {
     long stages = plan->size[MS_PP] * plan->virtual_stages;
     return model->num_layers % stages != 0 && (model->num_layers + 2) % stages != 0;
+}
+
+/* ---- the file ---- */
+
+static ms_status read_script(ms_port *port, const char *name, const char *text,
+                             size_t length)
+{
+    static const ms_script_style style = {.example = "--tensor-model-parallel-size 8"};
+    return ms_script_read(port, name, text, length, &style);
+}
+
+static void write_script(FILE *out, ms_arena *arena, const ms_plan *plan,
+                         const ms_port_exported *exported,
+                         const ms_port_export_options *options)
+{
+    bool alone = options->launcher == MS_PORT_NO_LAUNCHER;
+    if (!alone)
+        ms_print(out, "#!/bin/bash\n");
+    ms_port_write_head(out, arena, "#", plan, exported);
+    if (!alone) {
+        ms_print(out, "# to be added: data, tokenizer, learning rate, training length, "
+                      "checkpoints\n");
+        if (plan->size[MS_TP] * plan->size[MS_CP] > 1 && plan->zero < 2)
+            ms_print(out, "export CUDA_DEVICE_MAX_CONNECTIONS=1\n");
+        ms_port_write_launcher(out, plan, options, "", "pretrain_gpt.py");
+    }
+    for (int i = 0; i < exported->settings.num; i++) {
+        const ms_port_setting *s = &exported->settings.rows[i];
+        bool harmless =
+            s->value == NULL || strpbrk(s->value, "|*()[]+ ") == NULL || !s->quoted;
+        if (i > 0 || !alone)
+            ms_print(out, alone ? "\n" : " \\\n    ");
+        ms_print(out, "%s", s->key);
+        if (s->value != NULL)
+            ms_print(out, harmless ? " %s" : " '%s'", s->value);
+    }
+    ms_print(out, "\n");
 }
 
 /* Arguments whose names have reserved parts, and that change no plan. */
@@ -535,8 +575,8 @@ const ms_port_format ms_port_megatron = {
     .ignored = ignored,
     .reserved = reserved,
     .marks = marks,
-    .read = ms_megatron_read,
+    .read = read_script,
     .finish = finish,
-    .write = ms_megatron_write,
+    .write = write_script,
     .needs_layers = needs_layers,
 };

@@ -9,16 +9,6 @@
 extern const ms_port_row ms_megatron_plan_rows[], ms_megatron_model_rows[],
     ms_megatron_type_rows[];
 
-/* Reads a launch script, or arguments alone: settings of the program, and those of its
- * launcher with "launcher" before the key. */
-ms_status ms_megatron_read(ms_port *port, const char *name, const char *text,
-                           size_t length);
-/* The number of processes that the launcher starts; 0: the file does not say. */
-ms_status ms_megatron_ranks(ms_port *port, long *ranks);
-void ms_megatron_write(FILE *out, ms_arena *arena, const ms_plan *plan,
-                       const ms_port_exported *exported,
-                       const ms_port_export_options *options);
-
 /* Layers of virtual stages, in all its notations. */
 void ms_megatron_put_layers(ms_port *port);
 ms_status ms_megatron_take_layers(ms_port *port);

@@ -73,6 +73,7 @@ typedef struct ms_port_subject {
     const ms_model *model;
     const ms_stack *stack;
     const ms_rule_set *rules;
+    long gpus_per_node;
 } ms_port_subject;
 
 /* The settings of a plan in a format. Everything lives in cx->arena. MS_EINPUT: choices or

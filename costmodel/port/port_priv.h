@@ -16,6 +16,7 @@ typedef struct ms_port {
     ms_texts *left_out;   /* export */
     ms_texts *assumed;    /* import */
     bool moe;             /* the model has experts */
+    long gpus_per_node;   /* export: GPUs of a node */
     long gpus;            /* import: given by the user; 0: the file says */
     long sequence_length; /* import: likewise */
     bool overrides;       /* import: `gpus` replaces the number of the file */
@@ -92,7 +93,7 @@ struct ms_port_format {
 };
 
 extern const ms_port_format ms_port_megatron, ms_port_torchtitan, ms_port_nanotron,
-    ms_port_deepspeed, ms_port_accelerate;
+    ms_port_deepspeed, ms_port_accelerate, ms_port_maxtext;
 
 /* ---- export ---- */
 

@@ -7,8 +7,8 @@
 const ms_option ms_export_option_table[] = {
     MS_OPT_TEXT(
         ms_export_inputs, format, "--format", "NAME",
-        "framework whose words the plan takes: megatron, torchtitan, nanotron, deepspeed, accelerate "
-        "(required)"),
+        "framework whose words the plan takes: megatron, torchtitan, nanotron, deepspeed, "
+        "accelerate, maxtext (required)"),
     MS_OPT_CHOICE(
         ms_export_inputs, launcher, "--launcher", ms_port_launchers,
         "what starts the processes; none: the settings alone (default torchrun; of "
@@ -67,12 +67,12 @@ static ms_status export_plan(ms_ctx *cx, const ms_export_inputs *inputs,
     const ms_workload *workload = a->workload;
     MS_TRY(ms_plan_fit_recompute(cx, a->workload, &a->plan));
     state_layers(cx, a->format, a->workload, &a->plan);
+    long per_node = launched_per_node(workload->cluster, a->plan.gpus);
     ms_port_subject subject = {&a->plan, workload->model, workload->stack,
-                               &workload->rules};
+                               &workload->rules, per_node};
     MS_TRY(ms_port_export(cx, a->format, &subject, inputs->lossy, &a->exported));
     a->how = (ms_port_export_options){
-        .launcher = (ms_port_launcher)inputs->launcher.value,
-        .gpus_per_node = launched_per_node(workload->cluster, a->plan.gpus)};
+        .launcher = (ms_port_launcher)inputs->launcher.value, .gpus_per_node = per_node};
     a->is_complete = true;
     return MS_OK;
 }

@@ -49,15 +49,15 @@ extern const ms_framework_rule ms_torchtitan_rules[];
 extern const ms_framework_rule ms_nanotron_rules[];
 extern const ms_framework_rule ms_deepspeed_rules[];
 extern const ms_framework_rule ms_accelerate_rules[];
+extern const ms_framework_rule ms_maxtext_rules[];
 
 /* ---- verdicts ---- */
 
 /* Stacks that have a checker, ended by NULL: "megatron", "megatron@0.12", ... */
 extern const char *const ms_framework_stacks[];
 /* NULL if the framework accepts the plan, else the first broken rule. `stack` is a name
- * with or without a version: megatron, nemo, torchtitan, nanotron, deepspeed or
- * accelerate. The plan
- * must be legal by ms_plan_refusal. Plans without layers_per_stage have the framework's
+ * with or without a version: megatron, nemo, torchtitan, nanotron, deepspeed,
+ * accelerate or maxtext. The plan must be legal by ms_plan_refusal. Plans without layers_per_stage have the framework's
  * own split; to judge the program's, set layers_per_stage to it (ms_workload_split). */
 const char *ms_check_framework(const char *stack, const ms_plan *plan,
                                const ms_model *model);

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const ms_framework_stacks[] = {"megatron",   "megatron@0.12",   "nemo",
-                                           "torchtitan", "torchtitan@main", "nanotron",
-                                           "deepspeed",  "accelerate",      NULL};
+const char *const ms_framework_stacks[] = {
+    "megatron", "megatron@0.12", "nemo",       "torchtitan", "torchtitan@main",
+    "nanotron", "deepspeed",     "accelerate", "maxtext",    NULL};
 
 typedef struct framework {
     const char *name;
@@ -21,6 +21,7 @@ static const framework frameworks[] = {
     {"nanotron", MS_MINOR_MAIN, {ms_nanotron_rules}},
     {"deepspeed", 19, {ms_deepspeed_rules}},
     {"accelerate", 15, {ms_accelerate_rules}},
+    {"maxtext", MS_MINOR_MAIN, {ms_maxtext_rules}},
 };
 
 static const framework *framework_of(const char *stack)

@@ -90,7 +90,7 @@ static const char *const implied[] = {"M1 ranks",    "M2 batch",      "M3 heads"
  * and tied embeddings can break, besides the usual ones. */
 static const char *const all_stacks[] = {"megatron@0.9", "megatron@0.12",   "nemo",
                                          "torchtitan",   "torchtitan@main", "nanotron",
-                                         "deepspeed"};
+                                         "deepspeed",    "maxtext"};
 static const char *const all_models[] = {"llama-3.1-70b", "qwen3-235b-a22b",
                                          "llama-3.2-1b", "gpt-oss-20b"};
 
@@ -137,7 +137,7 @@ static void every_check_breaks_in_some_plan(void **state)
     for (size_t m = 0; m < sizeof all_models / sizeof *all_models; m++) {
         const ms_model *model = model_named(all_models[m]);
         for (size_t s = 0; s < sizeof all_stacks / sizeof *all_stacks; s++)
-            for (int i = 0; i < 300; i++)
+            for (int i = 0; i < 400; i++)
                 add_reasons(all_stacks[s], model, &rng, &seen);
     }
     assert_seen(&seen, ms_megatron_rules);
@@ -145,6 +145,7 @@ static void every_check_breaks_in_some_plan(void **state)
     assert_seen(&seen, ms_torchtitan_rules);
     assert_seen(&seen, ms_nanotron_rules);
     assert_seen(&seen, ms_deepspeed_rules);
+    assert_seen(&seen, ms_maxtext_rules);
 }
 
 /* ---- verdicts that agree ---- */

@@ -191,6 +191,8 @@ typedef struct trip {
     const char *const *models; /* (NUM_MODELS) */
     /* further choices; `old`: for a version before the present one */
     void (*draw_more)(ms_rng *rng, const ms_model *model, bool old, ms_plan *plan);
+    /* GPUs of nodes on which the ranks of a plan stand in its order; NULL: 1 */
+    long (*per_node)(ms_rng *rng, const ms_plan *plan);
 } trip;
 
 static trip open_trip(const char *format, const char *stack, void (*canonical)(ms_plan *))
@@ -280,7 +282,8 @@ static void make_trips(const trip *t, int num_plans)
         const ms_model *model = model_named(t->models[i % NUM_MODELS]);
         ms_plan plan = draw_plan(t, &rng, cx, model);
         ms_port_exported exported;
-        ms_port_subject subject = {&plan, model, t->stack, &t->rules};
+        long per_node = t->per_node == NULL ? 1 : t->per_node(&rng, &plan);
+        ms_port_subject subject = {&plan, model, t->stack, &t->rules, per_node};
         ASSERT_OK(ms_port_export(cx, t->format, &subject, false, &exported), cx);
         size_t length;
         char *text = text_of(cx, t, &plan, &exported, &length);
@@ -500,6 +503,94 @@ static void sections_of_deepspeed_return(void **state)
     make_trips(&t, TEST_CASES(200, 30));
 }
 
+/* MaxText: policies of all layers, one type of both moments, experts split as tensors are
+ * and over fsdp's ranks. */
+static void draw_maxtext(ms_rng *rng, const ms_model *model, bool old, ms_plan *plan)
+{
+    static const int modules[] = {MS_MODULE_NORMS | MS_MODULE_ACTIVATIONS,
+                                  MS_MODULE_NORMS | MS_MODULE_ACTIVATIONS |
+                                      MS_MODULE_CORE_ATTN,
+                                  MS_MODULE_NORMS | MS_MODULE_MLP,
+                                  MS_MODULE_NORMS | MS_MODULE_MLP | MS_MODULE_CORE_ATTN};
+    static const ms_recipe recipes[] = {MS_RECIPE_DEFAULT, MS_RECIPE_DELAYED,
+                                        MS_RECIPE_TENSORWISE, MS_RECIPE_MXFP8};
+    static const ms_optimizer optimizers[] = {MS_OPTIMIZER_ADAMW, MS_OPTIMIZER_SGD,
+                                              MS_OPTIMIZER_MUON};
+    (void)old;
+    bool moe = model->moe.num_experts > 0;
+    plan->num_stage_layers = 0;
+    plan->microbatch_group = 0;
+    plan->etp = moe ? plan->size[MS_TP] : 1;
+    plan->ep = plan->size[MS_DP_SHARD] % plan->ep == 0 ? plan->ep : 1;
+    plan->reshard_after_forward = plan->size[MS_PP] == 1 || once_in(rng, 2);
+    plan->recompute = once_in(rng, 3) ? MS_RECOMPUTE_FULL : MS_RECOMPUTE_SELECTIVE;
+    if (plan->recompute == MS_RECOMPUTE_SELECTIVE)
+        plan->recompute_modules = modules[ms_rng_below(rng, 4)];
+    else
+        plan->offload_layer_inputs = once_in(rng, 4);
+    bool minimal = plan->recompute_modules == modules[1];
+    plan->offload_activations_frac = minimal && once_in(rng, 4) ? 1.0 : 0.0;
+    if (plan->compute == MS_FP8)
+        plan->recipe = recipes[ms_rng_below(rng, 4)];
+    plan->param_dtype = once_in(rng, 3) ? MS_STORE_BF16 : MS_STORE_DEFAULT;
+    plan->grad_dtype = once_in(rng, 3) ? MS_STORE_BF16 : MS_STORE_DEFAULT;
+    plan->optimizer = optimizers[ms_rng_below(rng, 3)];
+    plan->offload_optimizer = once_in(rng, 4) ? MS_HOST_STATES : MS_HOST_NO_OPTIMIZER;
+    if (moe && once_in(rng, 4)) {
+        plan->expert_capacity = 1.25;
+        plan->pad_experts = true;
+    }
+}
+
+/* The largest node, up to a drawn size, on which no axis crosses nodes. */
+static long node_of_maxtext(ms_rng *rng, const ms_plan *plan)
+{
+    static const unsigned char inner[] = {MS_TP, MS_CP, MS_DP_SHARD, MS_DP_REPLICATE,
+                                          MS_PP};
+    for (long node = 1L << ms_rng_below(rng, 5); node > 1; node /= 2) {
+        long left = node;
+        bool fits = plan->gpus % node == 0;
+        for (int i = 0; i < MS_NUM_PLAN_AXES && left > 1 && fits; i++) {
+            long size = plan->size[inner[i]];
+            fits = left % size == 0 || size % left == 0;
+            left = left % size == 0 ? left / size : 1;
+        }
+        if (fits)
+            return node;
+    }
+    return 1;
+}
+
+/* Without shards data is one axis; repeats of stages are looped-bfs, and one is gpipe. */
+static void make_canonical_maxtext(ms_plan *plan)
+{
+    if (plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
+        plan->zero = 0;
+    if (plan->zero == 0) {
+        plan->size[MS_DP_REPLICATE] *= plan->size[MS_DP_SHARD];
+        plan->size[MS_DP_SHARD] = 1;
+    }
+    if (plan->zero < 3)
+        plan->reshard_after_forward = true;
+    if (plan->size[MS_PP] > 1)
+        ms_plan_set_schedule(plan, plan->virtual_stages > 1 ? MS_LOOPED_BFS : MS_GPIPE);
+    if (plan->compute == MS_FP8 && plan->recipe == MS_RECIPE_DEFAULT)
+        plan->recipe = MS_RECIPE_TENSORWISE;
+    if (plan->compute == MS_FP4)
+        plan->recipe = MS_RECIPE_NVFP4;
+    if (plan->param_dtype == MS_STORE_BF16 && plan->grad_dtype == MS_STORE_DEFAULT)
+        plan->grad_dtype = MS_STORE_BF16;
+}
+
+static void maxtext_plans_return(void **state)
+{
+    (void)state;
+    trip t = open_trip("maxtext", "maxtext", make_canonical_maxtext);
+    t.draw_more = draw_maxtext;
+    t.per_node = node_of_maxtext;
+    make_trips(&t, TEST_CASES(500, 60));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -510,6 +601,7 @@ int main(void)
         cmocka_unit_test(deepspeed_plans_return),
         cmocka_unit_test(accelerate_plans_return),
         cmocka_unit_test(sections_of_deepspeed_return),
+        cmocka_unit_test(maxtext_plans_return),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
