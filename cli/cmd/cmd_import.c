@@ -21,9 +21,8 @@ static const ms_option import_table[] = {
     MS_OPT_TEXT(
         import_options, from, "--from", "NAME",
         "what the file is (required). A plan: megatron, torchtitan, nanotron, deepspeed, "
-        "accelerate, maxtext; "
-        "a cluster: nvidia-smi, slurm, nccl-topology; measurements: nccl-tests, megatron-log, torchtitan-log, "
-        "nanotron-log, deepspeed-log"),
+        "accelerate, maxtext; a cluster: nvidia-smi, slurm, nccl-topology; measurements: "
+        "nccl-tests, megatron-log, torchtitan-log, nanotron-log, deepspeed-log"),
     MS_OPT_INTEGER(import_options, gpus, "--gpus", "N", 1, 16777216,
                    "number of GPUs (default: as many as the file's launcher starts)"),
     MS_OPT_INTEGER(import_options, sequence, "--seq", "TOKENS", 1, 1073741824,
