@@ -45,6 +45,21 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_plan *plan,
     ms_print(out, "assumed  %s\n", ms_assumed_text(arena, plan, p));
 }
 
+/* Prints where the step time lies if nothing disturbs it, if runs were disturbed. */
+static void print_undisturbed(FILE *out, const ms_prediction *p)
+{
+    const ms_error_interval *interval = &p->interval;
+    int decimals = ms_decimals(p->step_s);
+    if (isnan(p->step_low_s) || !(interval->disturbed_frac > 0.0))
+        return;
+    ms_print(out,
+             "              undisturbed %.*f to %.*f s, unverified; %.0f %% of runs take "
+             "%.0f %% longer\n",
+             decimals, p->step_low_s, decimals,
+             p->step_s * interval->undisturbed_high_frac,
+             100.0 * interval->disturbed_frac, 100.0 * interval->disturbed_slowdown_frac);
+}
+
 static void print_step(FILE *out, const ms_prediction *p)
 {
     int decimals = ms_decimals(p->step_s);
@@ -59,6 +74,7 @@ static void print_step(FILE *out, const ms_prediction *p)
         ms_print(out, "; 90 %% interval %.*f to %.*f s", decimals, p->step_low_s,
                  decimals, p->step_high_s);
     fputc('\n', out);
+    print_undisturbed(out, p);
 }
 
 const char *ms_peak_rate_text(ms_arena *arena, ms_dtype compute, const ms_prediction *p)

@@ -184,19 +184,52 @@ double ms_error_spread_ratio(const ms_error_spread *spread, const ms_error_class
     return exp(error);
 }
 
+/* Error at which the weights of the sorted mixture, from index `first` on, reach half of
+ * their sum; NaN if there are none. */
+static double median_from(const mixture *mix, int first)
+{
+    double all = 0.0, sum = 0.0;
+    for (int i = first; i < mix->num; i++)
+        all += mix->weights[i];
+    for (int i = first; i < mix->num; i++) {
+        sum += mix->weights[i];
+        if (sum >= all / 2.0)
+            return mix->errors[i];
+    }
+    return (double)NAN;
+}
+
+/* Splits the sorted mixture at the mirror image of `low`: what lies above it in excess of
+ * what lies below `low` is disturbed. */
+static void find_disturbances(const mixture *mix, double low, ms_error_interval *out)
+{
+    double high = 2.0 * median_from(mix, 0) - low, below = 0.0, above = 0.0;
+    int first = mix->num;
+    for (int i = 0; i < mix->num; i++)
+        below += mix->errors[i] < low ? mix->weights[i] : 0.0;
+    for (; first > 0 && mix->errors[first - 1] > high; first--)
+        above += mix->weights[first - 1];
+    out->undisturbed_high_frac = fmin(exp(fmax(high, 0.0)), out->high_frac);
+    out->disturbed_frac = fmax(above - below, 0.0);
+    out->disturbed_slowdown_frac = expm1(median_from(mix, first));
+}
+
 ms_error_interval ms_error_spread_interval(const ms_error_spread *spread,
                                            const ms_error_class *class)
 {
-    ms_error_interval out = {0};
+    ms_error_interval out = MS_NO_ERROR_INTERVAL;
     mixture mix;
     ms_arena *scratch = ms_arena_open();
     double beyond = mix_levels(scratch, spread, class, &mix, &out);
     gsl_sort2(mix.errors, 1, mix.weights, 1, (size_t)mix.num);
     double low = tail_error(&mix, beyond, 0, 1),
            high = tail_error(&mix, beyond, mix.num - 1, -1);
+    if (!isnan(low) && !isnan(high)) {
+        out.low_frac = exp(fmin(low, 0.0));
+        out.high_frac = exp(fmax(high, 0.0));
+        find_disturbances(&mix, low, &out);
+    }
     ms_arena_close(scratch);
-    out.low_frac = isnan(low) ? low : exp(fmin(low, 0.0));
-    out.high_frac = isnan(high) ? high : exp(fmax(high, 0.0));
     return out;
 }
 

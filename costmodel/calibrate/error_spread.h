@@ -6,6 +6,8 @@
 
 #include "base/json.h"
 
+#include <math.h>
+
 #define MS_INTERVAL_FRAC 0.9         /* share of measurements within an interval */
 #define MS_STEP_SPREAD   "step-time" /* file in configs/spreads/ about step times */
 #define MS_PEAK_SPREAD   "memory"    /* file in configs/spreads/ about memory peaks */
@@ -64,8 +66,22 @@ typedef struct ms_error_class {
 typedef struct ms_error_interval {
     /* interval of measured / predicted, low <= 1 <= high; NaN: too few sources */
     double low_frac, high_frac;
+    /* The interval without disturbances, which lengthen steps and shorten none: as far
+     * above the median error as low_frac is below it; at most high_frac. */
+    double undisturbed_high_frac;
+    double disturbed_frac; /* share of runs above it beyond those expected there */
+    double disturbed_slowdown_frac; /* their median error; NaN if there are none */
     int num_runs[MS_NUM_ERROR_LEVELS], num_sources[MS_NUM_ERROR_LEVELS];
 } ms_error_interval;
+
+/* An ms_error_interval where nothing is known. */
+#define MS_NO_ERROR_INTERVAL                                                             \
+    (ms_error_interval)                                                                  \
+    {                                                                                    \
+        .low_frac = (double)NAN, .high_frac = (double)NAN,                               \
+        .undisturbed_high_frac = (double)NAN, .disturbed_frac = (double)NAN,             \
+        .disturbed_slowdown_frac = (double)NAN                                           \
+    }
 
 /* ms_error_scale: upper end of the range of GPU counts that holds `gpus`, MS_FEW_GPUS or
  * MS_MANY_GPUS. More ranges would leave too few sources of runs in each. */

@@ -10,6 +10,7 @@ static void take_times(const ms_simulation *simulation, ms_prediction *out)
     out->engine = MS_ENGINE_EVENT;
     out->step_s = simulation->step_s;
     /* error ranges are known only for ms_predict's step times */
+    out->interval = MS_NO_ERROR_INTERVAL;
     out->step_low_s = out->step_high_s = (double)NAN;
     out->compute_s = last->compute_s;
     out->exposed_comm_s = last->exposed_comm_s;

@@ -157,7 +157,7 @@ static ms_error_interval interval_of(const ms_planned *p, const ms_error_spread 
 {
     const ms_error_class class = {p->workload->stack->name, class_gpus, NULL};
     if (spread == NULL)
-        return (ms_error_interval){.low_frac = (double)NAN, .high_frac = (double)NAN};
+        return MS_NO_ERROR_INTERVAL;
     return ms_error_spread_interval(spread, &class);
 }
 

@@ -249,12 +249,24 @@ void ms_axis_write_fields(ms_jout *out, const ms_axis_prediction *axis)
     ms_jout_number_field(out, "exposed_s", axis->exposed_s);
 }
 
+static void write_undisturbed(ms_jout *out, const ms_prediction *p)
+{
+    const ms_error_interval *interval = &p->interval;
+    ms_jout_number_field(out, "undisturbed_s_low", p->step_s * interval->low_frac);
+    ms_jout_number_field(out, "undisturbed_s_high",
+                         p->step_s * interval->undisturbed_high_frac);
+    ms_jout_number_field(out, "disturbed_frac", interval->disturbed_frac);
+    ms_jout_number_field(out, "disturbed_slowdown_frac",
+                         interval->disturbed_slowdown_frac);
+}
+
 static void write_times(ms_jout *out, const ms_prediction *p)
 {
     ms_jout_text_field(out, "engine", ms_engine_names[p->engine]);
     ms_jout_number_field(out, "step_s", p->step_s);
     ms_jout_number_field(out, "step_s_low", p->step_low_s);
     ms_jout_number_field(out, "step_s_high", p->step_high_s);
+    write_undisturbed(out, p);
     ms_jout_number_field(out, "bound_s", p->bound_s);
     ms_jout_number_field(out, "replay_step_s", p->replay_step_s);
     ms_jout_number_field(out, "tokens_per_s", p->tokens_per_s);
