@@ -15,7 +15,7 @@
 typedef struct device {
     int place; /* the PCI device, or the CPU of a NIC that has none */
     int own;   /* element "gpu" or "net"; -1: the file has only the PCI device */
-    long number = 0;
+    long number;
 } device;
 
 typedef struct topology {
