@@ -196,6 +196,17 @@ static int gpu_of_element(const topology *t, int own)
     return -1;
 }
 
+/* Refuses two GPUs that tell different numbers of links between them. */
+static ms_status refuse_pair(const topology *t, int g, int h)
+{
+    const device *gpu = &t->gpus[g];
+    return fail(t, gpu->own < 0 ? gpu->place : gpu->own,
+                ms_arena_printf(t->r->cx->arena,
+                                "GPU%d has %d NVLinks to GPU%d, which has %d to it", g,
+                                t->direct[g * t->num_gpus + h], h,
+                                t->direct[h * t->num_gpus + g]));
+}
+
 /* Sets the NVLinks of all pairs; MS_EINPUT: two GPUs tell different numbers. */
 static ms_status set_links(topology *t, ms_site_node *node)
 {
@@ -212,11 +223,7 @@ static ms_status set_links(topology *t, ms_site_node *node)
             int shared =
                 t->switches[g] < t->switches[h] ? t->switches[g] : t->switches[h];
             if (there != back)
-                return fail(t, t->gpus[g].own < 0 ? t->gpus[g].place : t->gpus[g].own,
-                            ms_arena_printf(t->r->cx->arena,
-                                            "GPU%d has %d NVLinks to GPU%d, which has %d "
-                                            "to it",
-                                            g, there, h, back));
+                return refuse_pair(t, g, h);
             node->links[g * n + h] = node->links[h * n + g] = there + shared;
         }
     }

@@ -243,7 +243,7 @@ ms_status ms_slurm_read_yaml(ms_slurm_reader *r, const char *text, size_t length
                          parser.problem == NULL ? "this is no YAML" : parser.problem);
     } else {
         status = choose(&y, yaml_document_get_root_node(&document), &chosen);
-        if (status == MS_OK)
+        if (status == MS_OK && chosen.node != NULL)
             status = read_parts(&y, &chosen);
         yaml_document_delete(&document);
     }
