@@ -35,7 +35,7 @@ bool ms_slurm_is_yaml(const char *text, size_t length);
 
 /* Adds the parts of a topology.yaml (man 5 topology.yaml): of the topology that is the
  * cluster's default, or of the only one. MS_EINPUT at line and column: syntax (libyaml,
- * YAML 1.1), keys that are unknown, a topology that is neither a tree nor blocks. */
+ * YAML 1.1), more than 8 MiB, keys that are unknown, a topology that is neither a tree nor blocks. */
 ms_status ms_slurm_read_yaml(ms_slurm_reader *r, const char *text, size_t length);
 
 #endif

@@ -4,6 +4,10 @@
 #include <string.h>
 #include <yaml.h>
 
+/* libyaml keeps a hundred bytes and more for each value; this is room for 100,000 switches,
+ * far more than a cluster has. */
+#define MAX_LENGTH ((size_t)8 << 20)
+
 typedef struct yaml {
     ms_slurm_reader *r;
     yaml_document_t *document;
@@ -232,6 +236,9 @@ ms_status ms_slurm_read_yaml(ms_slurm_reader *r, const char *text, size_t length
     ms_ctx *cx = r->out->cx;
     yaml_parser_t parser;
     yaml_document_t document;
+    if (length > MAX_LENGTH)
+        return ms_fail(cx, MS_EINPUT, ms_site_loc(r->out, 0, 0),
+                       "a topology.yaml has at most 8 MiB");
     if (!yaml_parser_initialize(&parser))
         return ms_fail(cx, MS_EIO, ms_site_loc(r->out, 0, 0), "memory is exhausted");
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);

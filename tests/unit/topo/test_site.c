@@ -351,6 +351,20 @@ static void wrong_yaml_is_refused_at_its_place(void **state)
     }
 }
 
+static void a_long_yaml_is_refused(void **state)
+{
+    (void)state;
+    const size_t length = ((size_t)8 << 20) + 1;
+    ms_ctx *cx = test_cx();
+    ms_site site;
+    char *text = ms_arena_alloc(cx->arena, length + 1);
+    memset(text, '\n', length);
+    text[0] = '-';
+    text[length] = '\0';
+    ASSERT_INT(read_slurm(cx, "hgx-h100", text, &site), MS_EINPUT);
+    ASSERT_TEXT(cx->first->message, "a topology.yaml has at most 8 MiB");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +378,7 @@ int main(void)
         cmocka_unit_test(wrong_topologies_are_refused_at_their_place),
         cmocka_unit_test(both_files_of_slurm_give_the_same_cluster),
         cmocka_unit_test(wrong_yaml_is_refused_at_its_place),
+        cmocka_unit_test(a_long_yaml_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
