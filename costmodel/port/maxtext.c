@@ -21,7 +21,7 @@ typedef struct policy {
     const char *name;
     ms_recompute mode;
     int modules;
-    bool offloads; /* what is kept is in host memory */
+    bool offloads; /* kept results are in host memory */
 } policy;
 
 static const policy policies[] = {

@@ -177,7 +177,7 @@ void ms_maxtext_put_mesh(ms_port *port)
 typedef struct mesh {
     long size[NUM_LEVELS][NUM_AXES]; /* 0: takes the rest */
     int rest[NUM_LEVELS];            /* axis that takes the rest; -1: none */
-    long product[NUM_LEVELS];        /* of the others */
+    long product[NUM_LEVELS];        /* the other sizes multiplied */
 } mesh;
 
 /* One of two axes takes the rest by default, or both in the file. */

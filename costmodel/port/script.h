@@ -8,7 +8,7 @@
 typedef struct ms_script_style {
     /* which words are settings "KEY=VALUE"; NULL: none, all are "--key value" */
     bool (*is_setting)(const char *word);
-    const char *file_key; /* of `is_setting`: key of a word like "base.yml"; or NULL */
+    const char *file_key; /* key of a word like "base.yml" besides such words; or NULL */
     const char *example;  /* in the hint for texts without settings */
 } ms_script_style;
 

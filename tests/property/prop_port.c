@@ -2,8 +2,7 @@
  * imports as a plan that is equal in all that the format carries. */
 #include "tests/test.h"
 
-#include "costmodel/port/port.h"
-#include "tests/frameworks/frameworks.h"
+#include "tests/support/port_trips.h"
 
 #define MODELS(experts)                                                                  \
     {                                                                                    \
@@ -13,16 +12,14 @@
 static const char *const models[] = MODELS("mixtral-8x7b");
 /* models that torchtitan has */
 static const char *const flavors[] = MODELS("qwen3-30b-a3b");
-enum {
-    NUM_MODELS = sizeof models / sizeof *models
-};
+_Static_assert(sizeof models / sizeof *models == PORT_TRIP_MODELS, "models");
 
-static const ms_model *model_named(const char *name)
+static port_trip open_trip(const char *format, const char *stack,
+                           void (*canonical)(ms_plan *plan))
 {
-    ms_ctx *cx = test_cx();
-    const ms_model *model;
-    ASSERT_OK(ms_model_load(cx, name, &model), cx);
-    return model;
+    port_trip t = port_trip_open(format, stack, canonical);
+    t.models = models;
+    return t;
 }
 
 /* ---- plans ---- */
@@ -94,49 +91,6 @@ static void draw_torchtitan(ms_rng *rng, const ms_model *model, bool old, ms_pla
         plan->recompute_budget_frac = (double)ms_rng_below(rng, 11) / 10.0;
 }
 
-/* The stack's own split stands as a list of layers where the format needs one. */
-static void state_layers(ms_arena *arena, const ms_port_format *format,
-                         const ms_model *model, ms_plan *plan)
-{
-    long stages = plan->size[MS_PP] * plan->virtual_stages, layers = model->num_layers;
-    if (!ms_port_needs_layers(format, plan, model))
-        return;
-    long *list = MS_NEW_ARRAY(arena, stages, long);
-    for (long i = 0; i < stages; i++)
-        list[i] = layers / stages + (i < layers % stages);
-    plan->num_stage_layers = stages;
-    plan->layers_per_stage = list;
-}
-
-/* ---- choices that a format carries ---- */
-
-/* Choices without effect take their defaults; so do values that stand for the default. */
-static void make_canonical(ms_plan *plan)
-{
-    static const unsigned char listed[] = {MS_PP, MS_DP_REPLICATE, MS_DP_SHARD, MS_CP,
-                                           MS_TP};
-    static const unsigned char mapped[] = {MS_DP_REPLICATE, MS_DP_SHARD, MS_PP, MS_CP,
-                                           MS_TP};
-    int place[MS_NUM_PLAN_AXES];
-    for (ms_choice i = MS_CHOOSE_SCHEDULE; i < MS_NUM_CHOICES; i++) {
-        ms_choice_kind kind = ms_plan_fields[i].kind;
-        if (kind != MS_CHOICE_LIST && kind != MS_CHOICE_TEXT && !ms_plan_matters(plan, i))
-            ms_plan_reset(plan, i);
-    }
-    for (int i = 0; i < MS_NUM_PLAN_AXES; i++)
-        place[plan->order[i]] = i;
-    bool outer =
-        (plan->size[MS_DP_SHARD] > 1 && place[MS_DP_SHARD] < place[MS_PP]) ||
-        (plan->size[MS_DP_REPLICATE] > 1 && place[MS_DP_REPLICATE] < place[MS_PP]);
-    memcpy(plan->order, outer && plan->size[MS_PP] > 1 ? mapped : listed, sizeof listed);
-    if (plan->size[MS_PP] == 1) {
-        plan->num_stage_layers = 0;
-        plan->layers_per_stage = NULL;
-        plan->virtual_stages = 1;
-        plan->microbatch_group = 0;
-    }
-}
-
 /* Megatron: without shards replicas are part of dp_shard; gradients in 32 bits and
  * all-to-alls are what is priced by default. */
 static void make_canonical_megatron(ms_plan *plan)
@@ -168,141 +122,12 @@ static void make_canonical_megatron(ms_plan *plan)
         plan->microbatch_group = 0;
 }
 
-static void assert_same(const ms_plan *want, const ms_plan *got, const char *text)
-{
-    ms_arena *arena = test_cx()->arena;
-    for (ms_choice i = 0; i < MS_NUM_CHOICES; i++) {
-        if (i == MS_CHOOSE_MODEL || ms_plan_same(want, got, i))
-            continue;
-        print_message("%s\n", text);
-        fail_msg("%s: exported %s, imported %s", ms_plan_fields[i].name,
-                 ms_plan_value_text(arena, want, i), ms_plan_value_text(arena, got, i));
-    }
-}
-
-/* ---- round trips ---- */
-
-typedef struct trip {
-    const ms_port_format *format;
-    const ms_stack *stack;
-    ms_rule_set rules;
-    const char *stack_name;
-    void (*make_canonical)(ms_plan *plan);
-    const char *const *models; /* (NUM_MODELS) */
-    /* further choices; `old`: for a version before the present one */
-    void (*draw_more)(ms_rng *rng, const ms_model *model, bool old, ms_plan *plan);
-    /* GPUs of nodes on which the ranks of a plan stand in its order; NULL: 1 */
-    long (*per_node)(ms_rng *rng, const ms_plan *plan);
-} trip;
-
-static trip open_trip(const char *format, const char *stack, void (*canonical)(ms_plan *))
-{
-    ms_ctx *cx = test_cx();
-    trip t = {.stack_name = stack,
-              .make_canonical = canonical,
-              .models = models,
-              .draw_more = draw_megatron};
-    ASSERT_OK(ms_port_format_find(cx, format, &t.format), cx);
-    ASSERT_OK(ms_stack_load(cx, stack, &t.stack), cx);
-    ASSERT_OK(ms_rule_set_load(cx, t.stack, &t.rules), cx);
-    return t;
-}
-
-static char *text_of(ms_ctx *cx, const trip *t, const ms_plan *plan,
-                     const ms_port_exported *exported, size_t *length)
-{
-    char *text = NULL;
-    FILE *file = open_memstream(&text, length);
-    assert_non_null(file);
-    ms_port_export_options options = {.launcher = MS_PORT_TORCHRUN, .gpus_per_node = 1};
-    ms_port_write(file, cx->arena, t->format, plan, exported, &options);
-    fclose(file);
-    return text;
-}
-
-static void import_back(const trip *t, const ms_plan *plan, const ms_model *model,
-                        const char *text, size_t length)
-{
-    ms_ctx *cx = test_cx();
-    ms_port_import_options options = {.name = "exported",
-                                      .model = plan->model,
-                                      .stack = t->stack_name,
-                                      .gpus = plan->gpus,
-                                      .sequence_length = plan->sequence_length};
-    ms_port_imported back;
-    ms_status status = ms_port_import(cx, t->format, text, length, &options, &back);
-    if (status != MS_OK)
-        ms_diag_print(cx, stderr);
-    if (status != MS_OK)
-        fail_msg("%s", text);
-    const ms_model *found;
-    ASSERT_OK(ms_port_find_model(cx, t->format, &options, &back, &found), cx);
-    ASSERT_INT(ms_plan_refusal(&back.plan, model), MS_LEGAL);
-    if (ms_check_framework(t->stack_name, &back.plan, model) != NULL)
-        fail_msg("%s: %s\n%s", ms_check_framework(t->stack_name, &back.plan, model),
-                 ms_plan_text(cx->arena, &back.plan), text);
-    ms_plan want = *plan, got = back.plan;
-    want.cluster = got.cluster;
-    make_canonical(&want);
-    make_canonical(&got);
-    t->make_canonical(&want);
-    t->make_canonical(&got);
-    assert_same(&want, &got, text);
-}
-
-static bool obeys(const trip *t, const ms_plan *plan, const ms_model *model)
-{
-    ms_facts facts = ms_facts_of(plan, model, t->stack);
-    return ms_plan_refusal(plan, model) == MS_LEGAL &&
-           ms_check_framework(t->stack_name, plan, model) == NULL &&
-           ms_rule_broken(&t->rules, &facts, MS_ALL_VARIABLES, MS_ALL_VARIABLES) == NULL;
-}
-
-/* A plan with further choices, all of which the framework takes. */
-static ms_plan draw_plan(const trip *t, ms_rng *rng, ms_ctx *cx, const ms_model *model)
-{
-    for (;;) {
-        ms_plan plan =
-            ms_random_framework_plan(rng, cx->arena, t->stack_name, model, true);
-        plan.stack = t->stack_name;
-        state_layers(cx->arena, t->format, model, &plan);
-        ms_plan more = plan;
-        t->draw_more(rng, model, strchr(t->stack_name, '@') != NULL, &more);
-        if (obeys(t, &more, model))
-            return more;
-    }
-}
-
-static void make_trips(const trip *t, int num_plans)
-{
-    ms_rng rng = ms_rng_seed(41);
-    int num_more = 0;
-    for (int i = 0; i < num_plans; i++) {
-        ms_ctx *cx = test_cx();
-        const ms_model *model = model_named(t->models[i % NUM_MODELS]);
-        ms_plan plan = draw_plan(t, &rng, cx, model);
-        ms_port_exported exported;
-        long per_node = t->per_node == NULL ? 1 : t->per_node(&rng, &plan);
-        ms_port_subject subject = {&plan, model, t->stack, &t->rules, per_node};
-        ASSERT_OK(ms_port_export(cx, t->format, &subject, false, &exported), cx);
-        size_t length;
-        char *text = text_of(cx, t, &plan, &exported, &length);
-        import_back(t, &plan, model, text, length);
-        num_more += plan.cuda_graphs != MS_GRAPHS_NONE || plan.bucket_bytes > 0.0 ||
-                    plan.comm_dtype == MS_STORE_BF16 ||
-                    plan.grad_dtype == MS_STORE_BF16 ||
-                    plan.recompute == MS_RECOMPUTE_FULL ||
-                    plan.offload_optimizer != MS_HOST_NO_OPTIMIZER;
-        free(text);
-    }
-    assert_true(num_more > num_plans / 20);
-}
-
 static void megatron_plans_return(void **state)
 {
     (void)state;
-    trip t = open_trip("megatron", "megatron", make_canonical_megatron);
-    make_trips(&t, TEST_CASES(500, 60));
+    port_trip t = open_trip("megatron", "megatron", make_canonical_megatron);
+    t.draw_more = draw_megatron;
+    port_trips_make(&t, TEST_CASES(500, 60));
 }
 
 static void plans_of_old_versions_return(void **state)
@@ -311,8 +136,9 @@ static void plans_of_old_versions_return(void **state)
     static const char *const stacks[] = {"megatron@0.9", "megatron@0.12",
                                          "megatron@0.14"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
-        trip t = open_trip("megatron", stacks[i], make_canonical_megatron);
-        make_trips(&t, TEST_CASES(100, 20));
+        port_trip t = open_trip("megatron", stacks[i], make_canonical_megatron);
+        t.draw_more = draw_megatron;
+        port_trips_make(&t, TEST_CASES(100, 20));
     }
 }
 
@@ -332,10 +158,10 @@ static void make_canonical_torchtitan(ms_plan *plan)
 static void torchtitan_plans_return(void **state)
 {
     (void)state;
-    trip t = open_trip("torchtitan", "torchtitan", make_canonical_torchtitan);
+    port_trip t = open_trip("torchtitan", "torchtitan", make_canonical_torchtitan);
     t.models = flavors;
     t.draw_more = draw_torchtitan;
-    make_trips(&t, TEST_CASES(500, 60));
+    port_trips_make(&t, TEST_CASES(500, 60));
 }
 
 static const char *const llamas[] = {"llama-3.1-70b", "llama-3.1-8b", "llama-2-7b",
@@ -365,10 +191,10 @@ static void make_canonical_nanotron(ms_plan *plan)
 static void nanotron_plans_return(void **state)
 {
     (void)state;
-    trip t = open_trip("nanotron", "nanotron", make_canonical_nanotron);
+    port_trip t = open_trip("nanotron", "nanotron", make_canonical_nanotron);
     t.models = llamas;
     t.draw_more = draw_nanotron;
-    make_trips(&t, TEST_CASES(500, 60));
+    port_trips_make(&t, TEST_CASES(500, 60));
 }
 
 /* DeepSpeed's file has no pipelines, and tensor or sequence parallelism, not both. */
@@ -426,9 +252,9 @@ static void make_canonical_deepspeed(ms_plan *plan)
 static void deepspeed_plans_return(void **state)
 {
     (void)state;
-    trip t = open_trip("deepspeed", "deepspeed", make_canonical_deepspeed);
+    port_trip t = open_trip("deepspeed", "deepspeed", make_canonical_deepspeed);
     t.draw_more = draw_deepspeed;
-    make_trips(&t, TEST_CASES(500, 60));
+    port_trips_make(&t, TEST_CASES(500, 60));
 }
 
 /* Accelerate: full recomputation is FSDP's; context parallelism balances sequences. */
@@ -459,9 +285,9 @@ static void make_canonical_accelerate(ms_plan *plan)
 static void accelerate_plans_return(void **state)
 {
     (void)state;
-    trip t = open_trip("accelerate", "accelerate", make_canonical_accelerate);
+    port_trip t = open_trip("accelerate", "accelerate", make_canonical_accelerate);
     t.draw_more = draw_accelerate;
-    make_trips(&t, TEST_CASES(500, 60));
+    port_trips_make(&t, TEST_CASES(500, 60));
 }
 
 /* A section of DeepSpeed has stages and offloading, and Ulysses' ranks. */
@@ -498,9 +324,9 @@ static void make_canonical_section(ms_plan *plan)
 static void sections_of_deepspeed_return(void **state)
 {
     (void)state;
-    trip t = open_trip("accelerate", "deepspeed", make_canonical_section);
+    port_trip t = open_trip("accelerate", "deepspeed", make_canonical_section);
     t.draw_more = draw_section;
-    make_trips(&t, TEST_CASES(200, 30));
+    port_trips_make(&t, TEST_CASES(200, 30));
 }
 
 /* MaxText: policies of all layers, one type of both moments, experts split as tensors are
@@ -561,7 +387,7 @@ static long node_of_maxtext(ms_rng *rng, const ms_plan *plan)
     return 1;
 }
 
-/* Without shards data is one axis; repeats of stages are looped-bfs, and one is gpipe. */
+/* Data without shards is one axis; repeats of stages are looped-bfs, and one is gpipe. */
 static void make_canonical_maxtext(ms_plan *plan)
 {
     if (plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
@@ -585,10 +411,10 @@ static void make_canonical_maxtext(ms_plan *plan)
 static void maxtext_plans_return(void **state)
 {
     (void)state;
-    trip t = open_trip("maxtext", "maxtext", make_canonical_maxtext);
+    port_trip t = open_trip("maxtext", "maxtext", make_canonical_maxtext);
     t.draw_more = draw_maxtext;
     t.per_node = node_of_maxtext;
-    make_trips(&t, TEST_CASES(500, 60));
+    port_trips_make(&t, TEST_CASES(500, 60));
 }
 
 int main(void)
