@@ -22,6 +22,9 @@ typedef struct ms_cell_rule {
     const char *name;
     ms_cell_kind kind;
     size_t offset;
+    /* default for a file that lacks the column, whose cells then are empty; NULL: a
+     * file must have it, unless it is of an optional kind */
+    const char *if_missing;
 } ms_cell_rule;
 
 #define MS_MAX_CELL_RULES 64
@@ -35,9 +38,13 @@ typedef struct ms_cell_columns {
 } ms_cell_columns;
 
 /* Finds the columns of `rules`, which must outlive `out`. MS_EINPUT, with all errors, if
- * the header is missing or malformed, or lacks or repeats columns. */
+ * the header is missing or malformed, or lacks, misspells or repeats columns. */
 ms_status ms_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
                         const ms_cell_rule *rules, int num_rules, ms_cell_columns *out);
+/* Notes which columns the file may lack, and does, with what is taken for them. */
+void ms_cells_note_missing(ms_ctx *cx, const char *file, const ms_cell_columns *columns);
+/* Whether the file has a column of this name among those that are read. */
+bool ms_cells_have(const ms_cell_columns *columns, const char *name);
 /* Reads one row into the struct `out`. NULL if all cells are well formed, otherwise the
  * first fault as text in the arena; well-formed cells are filled even then. */
 const char *ms_cells_read(ms_arena *arena, const ms_cell_columns *columns,

@@ -21,6 +21,7 @@ result predict --model 8b --gpus 64 --zero 3 --advise
 result search --model llama-15m --gpus 2 --global-batch 8 --why tp=2
 result compare tests/data/compare/predicted.json tests/data/compare/kineto.json
 result calibrate --from tests/data/collectives_cited.csv
+result calibrate --from-run tests/data/own_runs.csv --holdout --fit-rows 3
 "$B/meshsim" search --model 8b --gpus 64 --json-lines --quiet 2>&1 >/dev/null | tail -1 >"$scratch/progress.json"
 "$python" tests/schemas.py docs/schemas tests/golden/*/*.test "$scratch"/*.json
 sed '2s/^/  "surplus": 1,\n/' "$scratch/1.json" >"$scratch/surplus.json"

@@ -1,6 +1,7 @@
 /* meshsim calibrate: kernels and collectives of this machine measured for a profile. */
 #include "base/clock.h"
 #include "base/number.h"
+#include "cli/cmd/calibrate_own.h"
 #include "cli/cmd/calibrate_runs.h"
 #include "cli/cmd/measured_tables.h"
 #include "cli/cmd/run_gemms.h"
@@ -490,19 +491,52 @@ static ms_status write_report(const request *r, const ms_calibration *calibratio
     return ms_output_close(r->cx, &out, MS_OK);
 }
 
-/* Refuses measuring options together with --from, and options of --from without it. */
-static ms_status check_which(ms_ctx *cx, const ms_option_set *measure,
-                             const ms_option_set *from, bool has_runs)
+/* Things that the command does; the sets of its options stand in this order. */
+typedef enum way {
+    MEASURE,
+    FROM_TABLE,
+    FROM_OWN,
+    NUM_WAYS
+} way;
+
+/* --constants and --holdout belong to corrections by own runs, too. */
+static const char *given_of(const ms_option_set *set, way chosen,
+                            const ms_calibrate_runs *runs)
 {
-    const char *idle = ms_options_given(has_runs ? measure : from, "--from");
-    if (idle == NULL)
-        return MS_OK;
-    if (has_runs)
-        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                       "%s is for measuring, and with --from nothing is measured", idle);
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "%s is for constants from published measurements, and none are given", idle);
-    return ms_hint(cx, "--from FILE.csv");
+    const char *chooser = chosen == FROM_OWN ? "--from-run" : "--from";
+    if (chosen != FROM_OWN || set->out != runs)
+        return ms_options_given(set, chooser);
+    return runs->spread != NULL ? "--spread" : runs->ranking != NULL ? "--ranking" : NULL;
+}
+
+/* Refuses options of the ways that were not chosen. */
+static ms_status check_which(ms_ctx *cx, const ms_option_set sets[NUM_WAYS], way chosen,
+                             const ms_calibrate_runs *runs)
+{
+    static const char *const about[NUM_WAYS] = {"measuring",
+                                                "constants from published measurements",
+                                                "corrections by runs of your own"};
+    static const char *const chooser[NUM_WAYS] = {"", "--from FILE.csv",
+                                                  "--from-run RUNS.csv"};
+    if (chosen == FROM_OWN && runs->runs != NULL) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "--from fits constants to published runs, --from-run corrects them by "
+                "your own: one at a time");
+        return ms_hint(cx, "--from-run alone");
+    }
+    for (int i = 0; i < NUM_WAYS; i++) {
+        const char *idle = i == (int)chosen ? NULL : given_of(&sets[i], chosen, runs);
+        if (idle == NULL)
+            continue;
+        if (i == MEASURE)
+            return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                           "%s is for measuring, and with %s nothing is measured", idle,
+                           chosen == FROM_OWN ? "--from-run" : "--from");
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is for %s, and none are given", idle,
+                about[i]);
+        return ms_hint(cx, "%s", chooser[i]);
+    }
+    return MS_OK;
 }
 
 static ms_status calibrate_from(ms_ctx *cx, const ms_args *args,
@@ -529,14 +563,19 @@ ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)
 {
     calibrate_options options = {0};
     ms_calibrate_runs runs = {0};
+    ms_calibrate_own own = {0};
     const ms_option_set sets[] = {
         {"measuring this machine", calibrate_table, &options},
         {"constants from published measurements", from_table, &runs},
+        {"corrections by runs of your own", ms_calibrate_own_table, &own},
     };
-    MS_TRY(ms_args_read(cx, args, sets, 2));
+    MS_TRY(ms_args_read(cx, args, sets, NUM_WAYS));
     if (args->done)
         return MS_OK;
-    MS_TRY(check_which(cx, &sets[0], &sets[1], runs.runs != NULL));
+    way chosen = own.runs != NULL ? FROM_OWN : runs.runs != NULL ? FROM_TABLE : MEASURE;
+    MS_TRY(check_which(cx, sets, chosen, &runs));
+    if (chosen == FROM_OWN)
+        return ms_calibrate_from_own(cx, args, &own, runs.constants, runs.holdout);
     if (runs.runs != NULL)
         return calibrate_from(cx, args, &runs);
     request r = {.cx = cx, .args = args, .options = &options, .start_s = ms_clock_s()};

@@ -17,6 +17,7 @@ typedef struct validate_options {
     const char *by;
     ms_opt_integer worst;
     const char *plot;
+    const char *profile, *stack;
 } validate_options;
 
 #define MAX_WORST 1000000
@@ -35,6 +36,10 @@ static const ms_option validate_table[] = {
     MS_OPT_TEXT(
         validate_options, plot, "--plot", "FILE",
         "a picture of predicted against measured; FILE ends in .png, .svg or .pdf"),
+    MS_OPT_TEXT(validate_options, profile, "--profile", "NAME|FILE",
+                "profile for all rows, in place of that of each row's GPU"),
+    MS_OPT_TEXT(validate_options, stack, "--stack", "NAME|FILE",
+                "stack for all rows, in place of that of each row's framework"),
     {0},
 };
 
@@ -141,11 +146,13 @@ static ms_status write_validation(ms_ctx *cx, const ms_args *args, ms_output *ou
 static ms_status read_runs(ms_ctx *cx, const validate_options *options,
                            const ms_table_file *tables, int num_tables, ms_pubruns *runs)
 {
+    const ms_pubrun_files files = {options->stack, options->profile};
     *runs = (ms_pubruns){0};
     for (int i = 0; i < num_tables; i++) {
         const ms_table_file *table = &tables[i];
         ms_pubruns of_table;
-        MS_TRY(ms_pubruns_read(cx, table->name, table->text, table->length, &of_table));
+        MS_TRY(ms_pubruns_read_by(cx, table->name, table->text, table->length, &files,
+                                  &of_table));
         ms_pubruns_append(cx->arena, runs, &of_table);
     }
     MS_TRY(filter(cx, options, tables[0].name, runs));

@@ -34,9 +34,7 @@ static double log_ratio(const ms_fit_problem *problem, const double *values, int
                point[problem->num_columns - 1]);
 }
 
-/* Residual whose square is the soft L1 loss c^2 (2 sqrt(1 + (r/c)^2) - 2) of an error r:
- * about r^2 for small r and 2 c |r| for large r. */
-static double soft_l1_residual(double r, double c)
+double ms_soft_l1_residual(double r, double c)
 {
     return c > 0.0 ? copysign(c * sqrt(2.0 * hypot(1.0, r / c) - 2.0), r) : r;
 }
@@ -48,8 +46,9 @@ static int residuals(const gsl_vector *logs, void *state, gsl_vector *out)
     set_values(t, logs);
     t->squares = 0.0;
     for (int i = 0; i < problem->num_points; i++) {
-        double r = sqrt(t->times[problem->launch[i]]) *
-                   soft_l1_residual(log_ratio(problem, t->values, i), problem->soft_frac);
+        double r =
+            sqrt(t->times[problem->launch[i]]) *
+            ms_soft_l1_residual(log_ratio(problem, t->values, i), problem->soft_frac);
         if (!isfinite(r))
             return GSL_EDOM;
         gsl_vector_set(out, (size_t)i, r);

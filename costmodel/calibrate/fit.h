@@ -58,4 +58,8 @@ typedef struct ms_fit {
  * if there are no more points than parameters; MS_EIO if the solver fails. */
 ms_status ms_fit_make(ms_ctx *cx, const ms_fit_problem *problem, ms_fit *out);
 
+/* Residual whose square is the soft L1 loss c^2 (2 sqrt(1 + (r/c)^2) - 2) of an error r:
+ * about r^2 for small r and 2 c |r| for large r. c = 0: r itself. */
+double ms_soft_l1_residual(double r, double c);
+
 #endif

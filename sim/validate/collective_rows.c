@@ -16,14 +16,14 @@ typedef struct row_cells {
 } row_cells;
 
 static const ms_cell_rule columns[] = {
-    {"source", MS_CELL_TEXT, offsetof(row_cells, source)},
-    {"system", MS_CELL_TEXT, offsetof(row_cells, system)},
-    {"collective", MS_CELL_TEXT, offsetof(row_cells, collective)},
-    {"algo", MS_CELL_TEXT, offsetof(row_cells, algo)},
-    {"gpus", MS_CELL_COUNT, offsetof(row_cells, gpus)},
-    {"nodes", MS_CELL_COUNT, offsetof(row_cells, nodes)},
-    {"bytes", MS_CELL_POSITIVE, offsetof(row_cells, bytes)},
-    {"time_us", MS_CELL_POSITIVE, offsetof(row_cells, time_us)},
+    {"source", MS_CELL_TEXT, offsetof(row_cells, source), NULL},
+    {"system", MS_CELL_TEXT, offsetof(row_cells, system), NULL},
+    {"collective", MS_CELL_TEXT, offsetof(row_cells, collective), NULL},
+    {"algo", MS_CELL_TEXT, offsetof(row_cells, algo), NULL},
+    {"gpus", MS_CELL_COUNT, offsetof(row_cells, gpus), NULL},
+    {"nodes", MS_CELL_COUNT, offsetof(row_cells, nodes), NULL},
+    {"bytes", MS_CELL_POSITIVE, offsetof(row_cells, bytes), NULL},
+    {"time_us", MS_CELL_POSITIVE, offsetof(row_cells, time_us), NULL},
 };
 
 /* A collective's name in the file and its meaning. */

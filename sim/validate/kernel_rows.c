@@ -12,16 +12,16 @@
 #include <string.h>
 
 static const ms_cell_rule columns[] = {
-    {"source", MS_CELL_TEXT, offsetof(ms_kernel_cells, source)},
-    {"gpu", MS_CELL_TEXT, offsetof(ms_kernel_cells, gpu)},
-    {"op", MS_CELL_TEXT, offsetof(ms_kernel_cells, op)},
-    {"m", MS_CELL_COUNT, offsetof(ms_kernel_cells, m)},
-    {"n", MS_CELL_TEXT, offsetof(ms_kernel_cells, n)},
-    {"k_or_seq", MS_CELL_COUNT, offsetof(ms_kernel_cells, k)},
-    {"head_dim", MS_CELL_TEXT, offsetof(ms_kernel_cells, head_dim)},
-    {"causal", MS_CELL_COUNT, offsetof(ms_kernel_cells, causal)},
-    {"dtype", MS_CELL_TEXT, offsetof(ms_kernel_cells, dtype)},
-    {"tflops", MS_CELL_POSITIVE, offsetof(ms_kernel_cells, tflops)},
+    {"source", MS_CELL_TEXT, offsetof(ms_kernel_cells, source), NULL},
+    {"gpu", MS_CELL_TEXT, offsetof(ms_kernel_cells, gpu), NULL},
+    {"op", MS_CELL_TEXT, offsetof(ms_kernel_cells, op), NULL},
+    {"m", MS_CELL_COUNT, offsetof(ms_kernel_cells, m), NULL},
+    {"n", MS_CELL_TEXT, offsetof(ms_kernel_cells, n), NULL},
+    {"k_or_seq", MS_CELL_COUNT, offsetof(ms_kernel_cells, k), NULL},
+    {"head_dim", MS_CELL_TEXT, offsetof(ms_kernel_cells, head_dim), NULL},
+    {"causal", MS_CELL_COUNT, offsetof(ms_kernel_cells, causal), NULL},
+    {"dtype", MS_CELL_TEXT, offsetof(ms_kernel_cells, dtype), NULL},
+    {"tflops", MS_CELL_POSITIVE, offsetof(ms_kernel_cells, tflops), NULL},
 };
 enum {
     NUM_COLUMNS = sizeof columns / sizeof columns[0]

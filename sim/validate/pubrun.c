@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define BYTES_PER_GIB 1073741824.0
 
@@ -477,8 +478,8 @@ static void set_measurements(const ms_pubrun_cells *c, bool decimal_memory,
         run->measured_peak_bytes = (double)NAN;
 }
 
-static void read_row(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *cells,
-                     ms_pubrun *run)
+void ms_pubrun_read_row(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *cells,
+                        ms_pubrun *run)
 {
     run->source = cells->source;
     run->model_text = cells->model;
@@ -487,6 +488,7 @@ static void read_row(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *
     run->framework = cells->framework;
     run->network = cells->network;
     run->unfinished = ms_pubrun_is_unfinished(cells);
+    run->out_of_memory = run->unfinished && strcasecmp(cells->status, "oom") == 0;
     if (cells->plan != NULL) {
         run->reason = ms_pubrun_read_plan(cx, store, cells, run);
         run->complete = run->reason == NULL;
@@ -521,79 +523,4 @@ static void read_row(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *
     if (facts.device_memory && cells->memory_kind == NULL)
         run->memory_kind = MS_MEMORY_DEVICE;
     set_measurements(&filled, facts.decimal_memory, run);
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-    const ms_pubrun *x = *(ms_pubrun *const *)a;
-    const ms_pubrun *y = *(ms_pubrun *const *)b;
-    int order = strcmp(x->id, y->id);
-    return order != 0 ? order : (x > y) - (x < y);
-}
-
-static const char *place_of(ms_arena *arena, const ms_pubrun *run, const char *from)
-{
-    return strcmp(run->file, from) == 0
-               ? ms_arena_printf(arena, "line %d", run->line)
-               : ms_arena_printf(arena, "line %d of %s", run->line, run->file);
-}
-
-/* Marks each row whose id an earlier row has as malformed: its run would count twice. */
-static void fault_repeats(ms_arena *arena, ms_pubruns *runs)
-{
-    ms_pubrun **sorted = MS_NEW_ARRAY(arena, runs->num_runs, ms_pubrun *);
-    for (int i = 0; i < runs->num_runs; i++)
-        sorted[i] = &runs->runs[i];
-    if (runs->num_runs > 1)
-        qsort(sorted, (size_t)runs->num_runs, sizeof(ms_pubrun *), compare_ids);
-    for (int i = 1; i < runs->num_runs; i++) {
-        ms_pubrun *run = sorted[i];
-        if (run->fault != NULL || strcmp(run->id, sorted[i - 1]->id) != 0)
-            continue;
-        run->fault = ms_arena_printf(arena, "its id is that of %s",
-                                     place_of(arena, sorted[i - 1], run->file));
-        run->reason = "malformed";
-        run->complete = false;
-    }
-}
-
-ms_status ms_pubruns_read(ms_ctx *cx, const char *name, const char *text, size_t length,
-                          ms_pubruns *out)
-{
-    *out = (ms_pubruns){0};
-    ms_csv csv = ms_csv_open(text, length);
-    ms_csv_row row;
-    ms_cell_columns columns;
-    MS_TRY(ms_pubrun_cells_open(cx, name, &csv, &columns));
-    ms_pubrun_store *store;
-    MS_TRY(ms_pubrun_store_open(cx, &store));
-    int capacity = 0;
-    while (ms_csv_next(cx->arena, &csv, &row)) {
-        MS_MAKE_ROOM(cx->arena, out->runs, out->num_runs, capacity, 64);
-        ms_pubrun *run = &out->runs[out->num_runs++];
-        ms_pubrun_cells cells;
-        run->file = name;
-        run->line = row.line;
-        run->measured_step_s = run->measured_peak_bytes = (double)NAN;
-        run->fault = ms_pubrun_cells_read(cx->arena, &columns, &row, &cells);
-        run->id = cells.id != NULL && run->fault == NULL
-                      ? cells.id
-                      : ms_arena_printf(cx->arena, "line %d", row.line);
-        if (run->fault == NULL)
-            read_row(cx, store, &cells, run);
-        else
-            run->reason = "malformed";
-    }
-    fault_repeats(cx->arena, out);
-    return MS_OK;
-}
-
-void ms_pubruns_append(ms_arena *arena, ms_pubruns *to, const ms_pubruns *from)
-{
-    int num_runs = to->num_runs + from->num_runs;
-    ms_pubrun *runs = MS_NEW_ARRAY(arena, num_runs, ms_pubrun);
-    for (int i = 0; i < num_runs; i++)
-        runs[i] = i < to->num_runs ? to->runs[i] : from->runs[i - to->num_runs];
-    *to = (ms_pubruns){num_runs, runs};
-    fault_repeats(arena, to);
 }

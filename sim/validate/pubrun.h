@@ -24,6 +24,7 @@ typedef struct ms_pubrun {
     /* The run crashed or ran out of memory: its row needs no measurement, and one that it
      * states is ignored. */
     bool unfinished;
+    bool out_of_memory; /* unfinished, and the row says that memory was the reason */
     /* The run changes the model's mathematics: it is not comparable and is reported
      * apart. */
     bool changes_mathematics;
@@ -65,10 +66,23 @@ typedef struct ms_pubruns {
 
 /* Reads published runs from `length` bytes of text in memory; `name` stands for the file
  * in messages, and the result lives in cx->arena. A malformed row becomes a run with a
- * `fault`. MS_EINPUT for an empty file and for a header that lacks a column or has one
- * twice. */
+ * `fault`. A column that a header lacks is read as empty cells, tp and pp as 1, and named
+ * in a note with what is taken for it. MS_EINPUT for an empty file, and for a header that
+ * has a column twice, misspells one, or lacks model, gpu_type, gpus, seq or every
+ * measurement. */
 ms_status ms_pubruns_read(ms_ctx *cx, const char *name, const char *text, size_t length,
                           ms_pubruns *out);
+
+/* Files that stand in for those of every row, as names or paths; NULL: each row's own. */
+typedef struct ms_pubrun_files {
+    const char *stack, *profile;
+} ms_pubrun_files;
+
+/* ms_pubruns_read with files for all rows; also the errors of ms_stack_load and, for each
+ * run's cluster, of ms_profile_load_for. */
+ms_status ms_pubruns_read_by(ms_ctx *cx, const char *name, const char *text,
+                             size_t length, const ms_pubrun_files *files,
+                             ms_pubruns *out);
 
 /* Appends the runs of another file. Those whose id a run of `to` has become malformed. */
 void ms_pubruns_append(ms_arena *arena, ms_pubruns *to, const ms_pubruns *from);

@@ -4,57 +4,57 @@
 #include <string.h>
 #include <strings.h>
 
-#define TEXT(title, member)                                                              \
+#define TEXT(title, member, missing)                                                     \
     {                                                                                    \
-        title, MS_CELL_TEXT, offsetof(ms_pubrun_cells, member)                           \
+        title, MS_CELL_TEXT, offsetof(ms_pubrun_cells, member), missing                  \
     }
-#define COUNT(member)                                                                    \
+#define COUNT(member, missing)                                                           \
     {                                                                                    \
-#member, MS_CELL_COUNT, offsetof(ms_pubrun_cells, member)                        \
+#member, MS_CELL_COUNT, offsetof(ms_pubrun_cells, member), missing               \
     }
 #define OPTIONAL(member)                                                                 \
     {                                                                                    \
-#member, MS_CELL_OPTIONAL_COUNT, offsetof(ms_pubrun_cells, member)               \
+#member, MS_CELL_OPTIONAL_COUNT, offsetof(ms_pubrun_cells, member), NULL         \
     }
 #define OPTIONAL_TEXT(member)                                                            \
     {                                                                                    \
-#member, MS_CELL_OPTIONAL_TEXT, offsetof(ms_pubrun_cells, member)                \
+#member, MS_CELL_OPTIONAL_TEXT, offsetof(ms_pubrun_cells, member), NULL          \
     }
 #define POSITIVE(title, member)                                                          \
     {                                                                                    \
-        title, MS_CELL_POSITIVE, offsetof(ms_pubrun_cells, member)                       \
+        title, MS_CELL_POSITIVE, offsetof(ms_pubrun_cells, member), "not measured"       \
     }
 
 static const ms_cell_rule columns[] = {
-    TEXT("id", id),
-    TEXT("source", source),
-    TEXT("date", date),
-    TEXT("model", model),
-    TEXT("gpu_type", gpu_type),
-    TEXT("inter_node_network", network),
-    TEXT("vpp_or_schedule", schedule),
-    TEXT("recompute", recompute),
-    TEXT("precision", precision),
-    TEXT("compile_or_fused", compile),
-    TEXT("framework", framework),
+    TEXT("id", id, "the line"),
+    TEXT("source", source, "\"own runs\""),
+    TEXT("date", date, "not known"),
+    TEXT("model", model, NULL),
+    TEXT("gpu_type", gpu_type, NULL),
+    TEXT("inter_node_network", network, "the cluster's"),
+    TEXT("vpp_or_schedule", schedule, "the stack's"),
+    TEXT("recompute", recompute, "as the stack does by need"),
+    TEXT("precision", precision, "bf16"),
+    TEXT("compile_or_fused", compile, "the stack's"),
+    TEXT("framework", framework, "generic"),
     OPTIONAL_TEXT(status),
-    COUNT(layers),
-    COUNT(hidden),
-    COUNT(heads),
-    COUNT(kv_heads),
-    COUNT(head_dim),
-    COUNT(ffn_hidden),
-    COUNT(gated_ffn),
-    COUNT(vocab),
-    COUNT(tied_embeddings),
-    COUNT(experts),
-    COUNT(top_k),
-    COUNT(moe_ffn_hidden),
-    COUNT(shared_experts),
-    COUNT(seq),
-    COUNT(mbs),
-    COUNT(gbs_seqs),
-    COUNT(gpus),
+    COUNT(layers, "the model's"),
+    COUNT(hidden, "the model's"),
+    COUNT(heads, "the model's"),
+    COUNT(kv_heads, "the model's"),
+    COUNT(head_dim, "the model's"),
+    COUNT(ffn_hidden, "the model's"),
+    COUNT(gated_ffn, "the model's"),
+    COUNT(vocab, "the model's"),
+    COUNT(tied_embeddings, "the model's"),
+    COUNT(experts, "the model's"),
+    COUNT(top_k, "the model's"),
+    COUNT(moe_ffn_hidden, "the model's"),
+    COUNT(shared_experts, "the model's"),
+    COUNT(seq, NULL),
+    COUNT(mbs, "as the batch and memory allow"),
+    COUNT(gbs_seqs, "by step and rate, else as memory allows"),
+    COUNT(gpus, NULL),
     OPTIONAL(gpus_per_node),
     OPTIONAL(flash_attention),
     OPTIONAL(lora_rank),
@@ -66,15 +66,15 @@ static const ms_cell_rule columns[] = {
     OPTIONAL_TEXT(memory_rank),
     OPTIONAL_TEXT(offload),
     OPTIONAL_TEXT(optimizer),
-    COUNT(dp_replicate),
-    COUNT(dp_shard),
-    COUNT(tp),
-    COUNT(sp),
-    COUNT(async_tp),
-    COUNT(pp),
-    COUNT(cp),
-    COUNT(ep),
-    COUNT(zero_stage),
+    COUNT(dp_replicate, "the rest"),
+    COUNT(dp_shard, "the rest"),
+    COUNT(tp, "1"),
+    COUNT(sp, "the stack's"),
+    COUNT(async_tp, "the cluster's"),
+    COUNT(pp, "1"),
+    COUNT(cp, "1"),
+    COUNT(ep, "all ranks that divide the experts"),
+    COUNT(zero_stage, "the stack's"),
     POSITIVE("measured_tokens_per_s_per_gpu", tokens_per_s_per_gpu),
     POSITIVE("measured_step_s", step_s),
     POSITIVE("measured_peak_mem_gib", peak_mem_gib),
@@ -83,7 +83,17 @@ static const ms_cell_rule columns[] = {
 ms_status ms_pubrun_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
                                ms_cell_columns *out)
 {
-    return ms_cells_open(cx, file, csv, columns, sizeof columns / sizeof columns[0], out);
+    MS_TRY(
+        ms_cells_open(cx, file, csv, columns, sizeof columns / sizeof columns[0], out));
+    if (!ms_cells_have(out, "measured_step_s") && !ms_cells_have(out, "status") &&
+        !ms_cells_have(out, "measured_tokens_per_s_per_gpu") &&
+        !ms_cells_have(out, "measured_peak_mem_gib"))
+        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = file, .line = 1},
+                       "no column is a measurement: \"measured_step_s\", "
+                       "\"measured_tokens_per_s_per_gpu\" or "
+                       "\"measured_peak_mem_gib\"");
+    ms_cells_note_missing(cx, file, out);
+    return MS_OK;
 }
 
 /* Finds a measurement outside the range of any real run: its cell has another unit, or a
@@ -107,6 +117,20 @@ static const char *find_implausible_measurement(ms_arena *arena, const ms_pubrun
     return NULL;
 }
 
+/* Fills in what a row would state if the file had a column for it. */
+static void fill_missing(ms_arena *arena, const ms_cell_columns *found, int line,
+                         ms_pubrun_cells *cells)
+{
+    if (!ms_cells_have(found, "id"))
+        cells->id = ms_arena_printf(arena, "line %d", line);
+    if (!ms_cells_have(found, "source"))
+        cells->source = "own runs";
+    if (!ms_cells_have(found, "tp"))
+        cells->tp = 1;
+    if (!ms_cells_have(found, "pp"))
+        cells->pp = 1;
+}
+
 const char *ms_pubrun_cells_read(ms_arena *arena, const ms_cell_columns *found,
                                  const ms_csv_row *row, ms_pubrun_cells *out)
 {
@@ -114,6 +138,7 @@ const char *ms_pubrun_cells_read(ms_arena *arena, const ms_cell_columns *found,
     const char *words = NULL, *remark = NULL;
     ms_csv_row plain = ms_pubrun_words_read(arena, found, row, &words, &remark);
     const char *fault = ms_cells_read(arena, found, &plain, out);
+    fill_missing(arena, found, row->line, out);
     out->words = words;
     if (out->schedule == NULL && remark != NULL)
         out->schedule =

@@ -21,6 +21,7 @@ typedef struct stored {
 struct ms_pubrun_store {
     ms_arena *arena;
     const ms_name_tables *names;
+    ms_pubrun_files files; /* stand in for every profile and stack; NULL: none */
     stored *models, *bases, *clusters, *profiles, *stacks;
 };
 
@@ -29,6 +30,11 @@ ms_status ms_pubrun_store_open(ms_ctx *cx, ms_pubrun_store **out)
     *out = MS_NEW(cx->arena, ms_pubrun_store);
     (*out)->arena = cx->arena;
     return ms_name_tables_load(cx, &(*out)->names);
+}
+
+void ms_pubrun_store_use(ms_pubrun_store *store, const ms_pubrun_files *files)
+{
+    store->files = *files;
 }
 
 const ms_name_tables *ms_pubrun_store_names(const ms_pubrun_store *store)
@@ -75,12 +81,16 @@ const ms_cluster *ms_pubrun_store_cluster(ms_ctx *cx, ms_pubrun_store *store,
 const ms_profile *ms_pubrun_store_profile(ms_ctx *cx, ms_pubrun_store *store,
                                           const char *name)
 {
+    if (store->files.profile != NULL)
+        name = store->files.profile;
     LOAD_ONCE(ms_profile, profiles, ms_profile_load);
 }
 
 const ms_stack *ms_pubrun_store_stack(ms_ctx *cx, ms_pubrun_store *store,
                                       const char *name)
 {
+    if (store->files.stack != NULL)
+        name = store->files.stack;
     LOAD_ONCE(ms_stack, stacks, ms_stack_load);
 }
 

@@ -172,9 +172,15 @@ const char *ms_pubrun_set_states(ms_pubrun_store *store, const ms_pubrun_cells *
  * plan as JSON. Returns NULL, or why the row cannot be predicted. */
 const char *ms_pubrun_read_plan(ms_ctx *cx, ms_pubrun_store *store,
                                 const ms_pubrun_cells *cells, ms_pubrun *run);
+/* Sets all of a run but its place by a row's cells: a reason where it cannot be
+ * predicted, a fault where the row contradicts itself. */
+void ms_pubrun_read_row(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *cells,
+                        ms_pubrun *run);
 /* Opens a store of configurations and models, each loaded once; reads configs/names/.
  * Stored objects belong to the context's arena. */
 ms_status ms_pubrun_store_open(ms_ctx *cx, ms_pubrun_store **out);
+/* Has the store give these files, where set, for every profile and stack. */
+void ms_pubrun_store_use(ms_pubrun_store *store, const ms_pubrun_files *files);
 const ms_name_tables *ms_pubrun_store_names(const ms_pubrun_store *store);
 /* Loads a cluster by name; NULL if it cannot be loaded. */
 const ms_cluster *ms_pubrun_store_cluster(ms_ctx *cx, ms_pubrun_store *store,

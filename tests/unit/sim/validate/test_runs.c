@@ -478,8 +478,55 @@ static void missing_columns_are_bad_input(void **state)
     ms_pubruns runs;
     ASSERT_INT(ms_pubruns_read(cx, "runs.csv", "id,source\n", 10, &runs), MS_EINPUT);
     assert_non_null(
-        strstr(test_messages(cx), "runs.csv:1: error: column \"date\" is missing"));
+        strstr(test_messages(cx), "runs.csv:1: error: column \"model\" is missing"));
     ASSERT_INT(ms_pubruns_read(test_cx(), "runs.csv", "", 0, &runs), MS_EINPUT);
+}
+
+#define FEW_COLUMNS "model,gpu_type,gpus,seq,gbs_seqs,measured_step_s"
+#define FEW_CELLS   "\nLlama 3.1 8B,H100 SXM,8,8192,128,16\n"
+
+/* The other columns count as empty, tp and pp as 1; a note names them. */
+static void few_columns_are_enough(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_pubruns runs;
+    const char *text = FEW_COLUMNS FEW_CELLS;
+    cx->verbosity = -1;
+    ASSERT_OK(ms_pubruns_read(cx, "runs.csv", text, strlen(text), &runs), cx);
+    ASSERT_INT(runs.num_runs, 1);
+    const ms_pubrun *run = &runs.runs[0];
+    if (run->reason != NULL)
+        fail_msg("%s", run->reason);
+    ASSERT_TEXT(run->id, "line 2");
+    ASSERT_TEXT(run->source, "own runs");
+    ASSERT_TEXT(run->stack->name, "generic");
+    assert_true(run->plan.size[MS_TP] == 1 && run->plan.size[MS_PP] == 1);
+    assert_true(run->plan.global_batch == 128 && run->plan.gpus == 8);
+    ASSERT_NEAR(run->measured_step_s, 16.0, 1e-12);
+}
+
+/* A column whose name is nearly that of a missing one would be passed over in silence;
+ * short names have too many near ones. */
+static void misspelt_columns_are_refused(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {FEW_COLUMNS ",frame_work" FEW_CELLS, "is it the one called \"frame_work\"?"},
+        {FEW_COLUMNS ",T_P" FEW_CELLS, "is it the one called \"T_P\"?"},
+        {FEW_COLUMNS ",dp,x" FEW_CELLS, NULL},
+        {"model,gpu_type,gpus,seq,gbs_seqs" FEW_CELLS, "no column is a measurement"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_ctx *cx = test_cx();
+        ms_pubruns runs;
+        cx->verbosity = -1;
+        ASSERT_INT(
+            ms_pubruns_read(cx, "runs.csv", cases[i][0], strlen(cases[i][0]), &runs),
+            cases[i][1] == NULL ? MS_OK : MS_EINPUT);
+        if (cases[i][1] != NULL && strstr(test_messages(cx), cases[i][1]) == NULL)
+            fail_msg("\"%s\" lacks %s", test_messages(cx), cases[i][1]);
+    }
 }
 
 static const ms_pubrun *settled(ms_ctx *cx, const char *stated)
@@ -542,6 +589,8 @@ int main(void)
         cmocka_unit_test(rows_of_papers_are_complete),
         cmocka_unit_test(malformed_rows_are_named_by_line),
         cmocka_unit_test(missing_columns_are_bad_input),
+        cmocka_unit_test(few_columns_are_enough),
+        cmocka_unit_test(misspelt_columns_are_refused),
         cmocka_unit_test(what_cannot_have_been_is_changed_as_little_as_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
