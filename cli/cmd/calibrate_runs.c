@@ -4,7 +4,9 @@
 #include "base/paths.h"
 #include "base/print.h"
 #include "base/table.h"
+#include "cli/cmd/measured_tables.h"
 #include "cli/options/output.h"
+#include "cli/options/tables.h"
 #include "sim/validate/pubrun_fit.h"
 #include "sim/validate/pubrun_prices.h"
 #include "sim/validate/pubrun_spread.h"
@@ -288,9 +290,9 @@ static ms_status open_and_fit(ms_ctx *cx, const ms_args *args, fitted_list *list
         cx, &out, fit_and_report(cx, args, lists, has_second ? 2 : 1, options, &out));
 }
 
-ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
-                                 const ms_calibrate_runs *options,
-                                 const ms_table_file *table)
+static ms_status calibrate_from_runs(ms_ctx *cx, const ms_args *args,
+                                     const ms_calibrate_runs *options,
+                                     const ms_table_file *table)
 {
     fitted_list lists[2];
     const char *const names[] = {options->constants != NULL ? options->constants
@@ -320,4 +322,24 @@ ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
     for (int i = 0; i < num; i++)
         ms_pubruns_fit_close(&lists[i].fit);
     return status;
+}
+
+ms_status ms_calibrate_from_table(ms_ctx *cx, const ms_args *args,
+                                  const ms_calibrate_runs *runs)
+{
+    ms_table_file table;
+    MS_TRY(ms_table_file_load(cx, runs->runs, &table));
+    if (table.kind == MS_TABLE_RUNS)
+        return calibrate_from_runs(cx, args, runs, &table);
+    const char *given = runs->constants != NULL                           ? "--constants"
+                        : runs->spread != NULL                            ? "--spread"
+                        : runs->ranking != NULL                           ? "--ranking"
+                        : runs->holdout && table.kind == MS_TABLE_KERNELS ? "--holdout"
+                                                                          : NULL;
+    if (given != NULL) {
+        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = runs->runs},
+                       "%s is for published runs, and this is a table of %s", given,
+                       ms_table_kind_names[table.kind]);
+    }
+    return ms_calibrate_from_measured(cx, args, &table, runs->holdout);
 }

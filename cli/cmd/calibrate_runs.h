@@ -1,9 +1,8 @@
-/* meshsim calibrate --from RUNS.csv: constants fitted on published runs. */
+/* meshsim calibrate --from FILE.csv: constants fitted to published measurements. */
 #ifndef MS_CLI_CMD_CALIBRATE_RUNS_H
 #define MS_CLI_CMD_CALIBRATE_RUNS_H
 
 #include "cli/options/commands.h"
-#include "cli/options/tables.h"
 #include "sim/validate/pubrun.h"
 
 typedef struct ms_calibrate_runs {
@@ -15,9 +14,10 @@ typedef struct ms_calibrate_runs {
 } ms_calibrate_runs;
 
 void ms_run_faults_note(const ms_ctx *cx, const ms_pubruns *runs);
-/* Fits constants to `table`, the file options->runs, and writes them. */
-ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
-                                 const ms_calibrate_runs *options,
-                                 const ms_table_file *table);
+/* Fits what the table runs->runs has, by its kind: constants to runs, coefficients of
+ * profiles to collectives or kernels; writes the result. MS_EINPUT for options that are
+ * not for this kind. */
+ms_status ms_calibrate_from_table(ms_ctx *cx, const ms_args *args,
+                                  const ms_calibrate_runs *runs);
 
 #endif

@@ -3,7 +3,6 @@
 #include "base/number.h"
 #include "cli/cmd/calibrate_own.h"
 #include "cli/cmd/calibrate_runs.h"
-#include "cli/cmd/measured_tables.h"
 #include "cli/cmd/run_gemms.h"
 #include "cli/options/commands.h"
 #include "cli/options/interrupt.h"
@@ -539,24 +538,22 @@ static ms_status check_which(ms_ctx *cx, const ms_option_set sets[NUM_WAYS], way
     return MS_OK;
 }
 
-static ms_status calibrate_from(ms_ctx *cx, const ms_args *args,
-                                const ms_calibrate_runs *runs)
+static ms_status calibrate_here(ms_ctx *cx, const ms_args *args,
+                                const calibrate_options *options)
 {
-    ms_table_file table;
-    MS_TRY(ms_table_file_load(cx, runs->runs, &table));
-    if (table.kind == MS_TABLE_RUNS)
-        return ms_calibrate_from_runs(cx, args, runs, &table);
-    const char *given = runs->constants != NULL                           ? "--constants"
-                        : runs->spread != NULL                            ? "--spread"
-                        : runs->ranking != NULL                           ? "--ranking"
-                        : runs->holdout && table.kind == MS_TABLE_KERNELS ? "--holdout"
-                                                                          : NULL;
-    if (given != NULL) {
-        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = runs->runs},
-                       "%s is for published runs, and this is a table of %s", given,
-                       ms_table_kind_names[table.kind]);
-    }
-    return ms_calibrate_from_measured(cx, args, &table, runs->holdout);
+    request r = {.cx = cx, .args = args, .options = options, .start_s = ms_clock_s()};
+    MS_TRY(check_options(&r));
+    ms_kernel_options_note_idle(cx, options->attention, options->gemm_algorithms,
+                                is_on_gpus(&r));
+    MS_TRY(set_up(&r));
+    if (options->launch.given)
+        return measure_as_rank(&r);
+    MS_TRY(measure_with_algorithms(&r));
+    ms_calibration *calibration = MS_NEW(cx->arena, ms_calibration);
+    MS_TRY(ms_calibration_make(cx, &r.input, calibration));
+    warn(&r, calibration);
+    MS_TRY(write_profile(&r, calibration));
+    return write_report(&r, calibration);
 }
 
 ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)
@@ -576,19 +573,6 @@ ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)
     MS_TRY(check_which(cx, sets, chosen, &runs));
     if (chosen == FROM_OWN)
         return ms_calibrate_from_own(cx, args, &own, runs.constants, runs.holdout);
-    if (runs.runs != NULL)
-        return calibrate_from(cx, args, &runs);
-    request r = {.cx = cx, .args = args, .options = &options, .start_s = ms_clock_s()};
-    MS_TRY(check_options(&r));
-    ms_kernel_options_note_idle(cx, options.attention, options.gemm_algorithms,
-                                is_on_gpus(&r));
-    MS_TRY(set_up(&r));
-    if (options.launch.given)
-        return measure_as_rank(&r);
-    MS_TRY(measure_with_algorithms(&r));
-    ms_calibration *calibration = MS_NEW(cx->arena, ms_calibration);
-    MS_TRY(ms_calibration_make(cx, &r.input, calibration));
-    warn(&r, calibration);
-    MS_TRY(write_profile(&r, calibration));
-    return write_report(&r, calibration);
+    return chosen == FROM_TABLE ? ms_calibrate_from_table(cx, args, &runs)
+                                : calibrate_here(cx, args, &options);
 }

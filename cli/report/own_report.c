@@ -147,11 +147,12 @@ static void print_held_out(FILE *out, ms_arena *arena, const ms_own_report *repo
                                "fits", "median error before (%)", "after (%)");
     for (int i = 0; i < report->num_held_out; i++) {
         const ms_own_held_out *held = &report->held_out[i];
-        if (held->measurement == measurement)
-            ms_table_cells(table, "%s\t%s\t%s\t%d\t%d\t%.1f\t%.1f", held->group->source,
-                           held->group->stack, held->group->profile, held->num_rows,
-                           held->num_fits, 100.0 * held->before_ape_frac,
-                           100.0 * held->after_ape_frac);
+        if (held->measurement != measurement)
+            continue;
+        ms_table_cells(table, "%s\t%s\t%s\t%d\t%d\t%.1f\t%.1f", held->group->source,
+                       held->group->stack, held->group->profile, held->num_rows,
+                       held->num_fits, 100.0 * held->before_ape_frac,
+                       100.0 * held->after_ape_frac);
     }
     ms_table_print(table, out);
     if (sum.num_groups > 1)

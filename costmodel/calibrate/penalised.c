@@ -29,7 +29,7 @@ static int residuals(const gsl_vector *x, void *state, gsl_vector *out)
         gsl_vector_set(out, (size_t)i, w->at[i]);
     }
     for (int j = 0; j < problem->num_parameters; j++)
-        gsl_vector_set(out, (size_t)(problem->num_data + j), w->x[j]);
+        gsl_vector_set(out, (size_t)problem->num_data + (size_t)j, w->x[j]);
     return GSL_SUCCESS;
 }
 
@@ -48,7 +48,7 @@ static int derive(work *w, int j, gsl_matrix *out)
         known = isfinite(slope);
         gsl_matrix_set(out, (size_t)i, (size_t)j, slope);
     }
-    gsl_matrix_set(out, (size_t)(problem->num_data + j), (size_t)j, 1.0);
+    gsl_matrix_set(out, (size_t)problem->num_data + (size_t)j, (size_t)j, 1.0);
     return known ? GSL_SUCCESS : GSL_EDOM;
 }
 
@@ -125,8 +125,9 @@ ms_status ms_penalised_fit_make(ms_ctx *cx, const ms_penalised_problem *problem,
               MS_NEW_ARRAY(cx->arena, problem->num_data, double)};
     gsl_error_handler_t *handler = gsl_set_error_handler_off();
     gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
-    gsl_multifit_nlinear_workspace *solver = gsl_multifit_nlinear_alloc(
-        gsl_multifit_nlinear_trust, &how, (size_t)(problem->num_data + num), (size_t)num);
+    gsl_multifit_nlinear_workspace *solver =
+        gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how,
+                                   (size_t)problem->num_data + (size_t)num, (size_t)num);
     bool found = run_solver(&w, solver, out);
     gsl_multifit_nlinear_free(solver);
     gsl_set_error_handler(handler);

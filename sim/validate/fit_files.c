@@ -87,24 +87,39 @@ static bool write_moved(const copying *c, const char *key)
     return true;
 }
 
+/* The last part of a key that is a member of the object at `path`; NULL for others. */
+static const char *member_of(const char *path, const char *key)
+{
+    size_t length = strlen(path);
+    if (strncmp(key, path, length) != 0 || (length > 0 && key[length] != '.'))
+        return NULL;
+    const char *last = key + length + (length > 0);
+    return strchr(last, '.') == NULL ? last : NULL;
+}
+
+static void add_default(const copying *c, ms_jval object, const char *path,
+                        const char *key)
+{
+    ms_jval found;
+    const char *member = member_of(path, key);
+    if (member == NULL || ms_json_member(c->cx, object, member, &found))
+        return;
+    ms_jout_key(c->out, member);
+    (void)write_moved(c, key);
+}
+
 /* Writes corrected numbers that the object at `path` leaves to their defaults. */
 static void add_defaults(const copying *c, ms_jval object, const char *path)
 {
-    size_t length = strlen(path);
     for (int m = 0; m < MS_NUM_MEASUREMENTS; m++) {
         const ms_own_fit *fit = &c->group->fits[m];
-        for (int i = 0; i < fit->num_moves; i++)
-            for (int f = 0; f < fit->moves[i].num_figures; f++) {
-                const char *key = fit->moves[i].figures[f].key, *last = key + length;
-                ms_jval found;
-                if (strncmp(key, path, length) != 0 || (length > 0 && *last++ != '.') ||
-                    strchr(last, '.') != NULL ||
-                    ms_json_member(c->cx, object, last, &found) ||
-                    !is_moved(c, &fit->moves[i], &fit->moves[i].figures[f]))
-                    continue;
-                ms_jout_key(c->out, last);
-                (void)write_moved(c, key);
+        for (int i = 0; i < fit->num_moves; i++) {
+            const ms_own_move *move = &fit->moves[i];
+            for (int f = 0; f < move->num_figures; f++) {
+                if (is_moved(c, move, &move->figures[f]))
+                    add_default(c, object, path, move->figures[f].key);
             }
+        }
     }
 }
 

@@ -202,14 +202,15 @@ static void fill_figures(ms_arena *arena, const ms_own_trial *t, ms_own_move *mo
     for (int i = 0; i < files->num_targets; i++) {
         const ms_own_target *target = &files->targets[i];
         double before = ms_own_target_value(t->own, files, target, 0.0);
-        if (target->constant == constant && !isnan(before))
-            move->figures[move->num_figures++] = (ms_own_figure){
-                .file = target->is_stack ? "stack" : "profile",
-                .key = target->figure->key,
-                .unit = target->figure->unit,
-                .before = before,
-                .after = ms_own_target_value(t->own, files, target, move->widths),
-                .used = is_free && depends(t, constant, target)};
+        if (target->constant != constant || isnan(before))
+            continue;
+        move->figures[move->num_figures++] = (ms_own_figure){
+            .file = target->is_stack ? "stack" : "profile",
+            .key = target->figure->key,
+            .unit = target->figure->unit,
+            .before = before,
+            .after = ms_own_target_value(t->own, files, target, move->widths),
+            .used = is_free && depends(t, constant, target)};
     }
 }
 

@@ -43,11 +43,13 @@ static void add_targets(ms_own_files *files, const ms_own_constant *c, int const
                         const ms_figures *figures)
 {
     bool is_stack = figures == &files->stack_figures;
-    for (int i = 0; i < figures->num; i++)
-        if (figures->items[i].is_coefficient &&
-            matches(c, is_stack ? "stack" : "profile", figures->items[i].key))
+    const char *file = is_stack ? "stack" : "profile";
+    for (int i = 0; i < figures->num; i++) {
+        const ms_figure *figure = &figures->items[i];
+        if (figure->is_coefficient && matches(c, file, figure->key))
             files->targets[files->num_targets++] =
-                (ms_own_target){constant, is_stack, &figures->items[i]};
+                (ms_own_target){constant, is_stack, figure};
+    }
 }
 
 void ms_own_files_open(ms_arena *arena, const ms_own_runs *own, ms_own_group *group)

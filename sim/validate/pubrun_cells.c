@@ -87,11 +87,12 @@ ms_status ms_pubrun_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
         ms_cells_open(cx, file, csv, columns, sizeof columns / sizeof columns[0], out));
     if (!ms_cells_have(out, "measured_step_s") && !ms_cells_have(out, "status") &&
         !ms_cells_have(out, "measured_tokens_per_s_per_gpu") &&
-        !ms_cells_have(out, "measured_peak_mem_gib"))
+        !ms_cells_have(out, "measured_peak_mem_gib")) {
         return ms_fail(cx, MS_EINPUT, (ms_loc){.file = file, .line = 1},
                        "no column is a measurement: \"measured_step_s\", "
                        "\"measured_tokens_per_s_per_gpu\" or "
                        "\"measured_peak_mem_gib\"");
+    }
     ms_cells_note_missing(cx, file, out);
     return MS_OK;
 }
