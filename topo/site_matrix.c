@@ -175,7 +175,7 @@ static ms_status read_rows(matrix *m)
         size_t length = strlen(cells[0].text);
         if (row >= 0) {
             MS_TRY(read_row(m, cells, num, row));
-        } else if (num == 2 && cells[0].text[length - 1] == ':') {
+        } else if (num == 2 && length > 0 && cells[0].text[length - 1] == ':') {
             row = find_device(
                 m, ms_arena_strndup(m->r->cx->arena, cells[0].text, length - 1));
             if (row >= m->num_gpus)
