@@ -441,14 +441,15 @@ static void write_file(FILE *out, ms_arena *arena, const ms_plan *plan,
 {
     long per_node, nodes = ms_port_nodes(plan, options, &per_node);
     ms_port_write_head(out, arena, "#", plan, exported);
-    if (options->launcher == MS_PORT_SRUN)
+    if (options->launcher == MS_PORT_SRUN) {
         ms_print(out,
                  "# srun --nodes %ld --ntasks-per-node 1 --gpus-per-node %ld \\\n#     ",
                  nodes, per_node);
-    else if (options->launcher == MS_PORT_TORCHRUN && nodes > 1)
-        ms_print(out, "# on each of %ld nodes with %ld GPUs:\n# ", nodes, per_node);
-    else if (options->launcher == MS_PORT_TORCHRUN)
+    } else if (options->launcher == MS_PORT_TORCHRUN) {
+        if (nodes > 1)
+            ms_print(out, "# on each of %ld nodes with %ld GPUs:\n", nodes, per_node);
         ms_print(out, "# ");
+    }
     if (options->launcher != MS_PORT_NO_LAUNCHER)
         ms_print(out, "python3 -m maxtext.trainers.pre_train.train THIS.yml "
                       "run_name=RUN\n");

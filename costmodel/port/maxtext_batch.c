@@ -145,13 +145,14 @@ static ms_status cut_batch(ms_port *port, long forward, long parts)
     long ranks = ms_plan_data_parallel(port->plan) * parts;
     const ms_port_setting *setting = ms_port_find(port, PER_DEVICE);
     ms_loc loc = setting != NULL ? setting->loc : port->settings->rows[0].loc;
-    if (forward < ranks || forward % ranks != 0)
+    if (forward < ranks || forward % ranks != 0) {
         return ms_fail(port->cx, MS_EINPUT, loc,
                        PER_DEVICE ": %ld sequences of a forward pass are no whole "
                                   "micro-batches of %ld data-parallel ranks%s",
                        forward, ranks / parts,
                        parts > 1 ? ms_arena_printf(port->cx->arena, " x %ld", parts)
                                  : "");
+    }
     port->plan->microbatch = forward / ranks;
     return MS_OK;
 }

@@ -297,11 +297,12 @@ static ms_status fill_rests(ms_port *port, mesh *m)
         long rest = of_level[level] / m->product[level];
         bool fits = m->rest[level] >= 0 ? rest * m->product[level] == of_level[level]
                                         : m->product[level] == of_level[level];
-        if (rest == 0 || !fits || of_level[ICI] * of_level[DCN] != gpus)
+        if (rest == 0 || !fits || of_level[ICI] * of_level[DCN] != gpus) {
             return ms_fail(port->cx, MS_EINPUT, (ms_loc){.file = file},
                            "axes of %ld ranks within slices and %ld between them do not "
                            "make %ld GPUs",
                            m->product[ICI], m->product[DCN], gpus);
+        }
         if (m->rest[level] >= 0)
             m->size[level][m->rest[level]] = rest;
     }
@@ -355,7 +356,7 @@ static void take_experts(ms_port *port, long expert)
 ms_status ms_maxtext_take_mesh(ms_port *port)
 {
     ms_plan *plan = port->plan;
-    mesh m;
+    mesh m = {0};
     long size[NUM_AXES];
     MS_TRY(take_level(port, ICI, &m));
     MS_TRY(take_level(port, DCN, &m));

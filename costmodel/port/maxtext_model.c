@@ -96,11 +96,12 @@ static ms_status take_name(ms_port *port)
     double scale = 1.0;
     MS_TRY(ms_port_take_on(port, "override_model_config", &overridden));
     MS_TRY(ms_port_take_number(port, "global_parameter_scale", 0.0, 1e6, &scale));
-    if (port->plan->model != NULL || !names_model(port))
+    if (port->plan->model != NULL || !names_model(port)) {
         return scale == 1.0
                    ? MS_OK
                    : ms_port_fail(port, ms_port_find(port, "global_parameter_scale"),
                                   "scaled models are not read");
+    }
     if (overridden)
         return ms_port_fail(port, name, "its dimensions are overridden: --model FILE");
     for (size_t i = 0; i < NUM_NAMED; i++)
