@@ -222,7 +222,7 @@ static ms_status export_plan(ms_ctx *cx, const ms_plan *plan, const ms_model *mo
     ms_rule_set rules;
     ASSERT_OK(ms_stack_load(cx, "megatron", &stack), cx);
     ASSERT_OK(ms_rule_set_load(cx, stack, &rules), cx);
-    ms_port_subject subject = {plan, model, stack, &rules};
+    ms_port_subject subject = {plan, model, stack, &rules, 8};
     return ms_port_export(cx, megatron(), &subject, lossy, out);
 }
 
