@@ -40,7 +40,7 @@ static const char *const engine_names[] = {"actions", "nodes", "events"};
 /* Most by which a step may get longer. Which tasks of an event simulation share a link
  * changes with the quantities, so that single plans are inverted by up to 8e-4
  * (docs/formulas 6.10); here none is by more than this. */
-static const double inversion_frac[] = {ROUNDING, ROUNDING, 1e-5};
+static const double inversion_frac[] = {ROUNDING, ROUNDING, 2e-5};
 
 typedef struct step_times {
     double s[NUM_ENGINES];

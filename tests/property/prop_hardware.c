@@ -92,7 +92,8 @@ static ms_simulate_options with_slow_ranks(ms_ctx *cx, long num_ranks, double fa
     return options;
 }
 
-/* The search whose space is the plan alone. */
+/* The search whose space is the plan alone, but that it splits the layers itself, evenly
+ * by their time on the cluster. It prices what it finds as predict does. */
 static double search_s(ms_ctx *cx, ms_workload *workload, const ms_plan *plan)
 {
     ms_space space = ms_space_all(plan, workload->stack);
@@ -119,6 +120,9 @@ static double search_s(ms_ctx *cx, ms_workload *workload, const ms_plan *plan)
     ms_search_result result;
     ASSERT_OK(ms_search(cx, workload, &space, &options, &result), cx);
     ASSERT_INT(result.num_found, 1);
+    ms_prediction prediction;
+    ASSERT_OK(ms_predict(cx, workload, &result.found[0].plan, &prediction), cx);
+    ASSERT_NEAR(result.found[0].step_s, prediction.step_s, ROUNDING);
     return result.found[0].step_s;
 }
 
@@ -172,7 +176,6 @@ static void check_worse(const steps *better, const steps *worse)
     assert_true(worse->predict_s >= better->predict_s * (1.0 - ROUNDING));
     assert_true(worse->search_s >= better->search_s * (1.0 - ROUNDING));
     assert_true(worse->simulate_s >= better->simulate_s * (1.0 - ROUNDING));
-    ASSERT_NEAR(worse->search_s, worse->predict_s, ROUNDING);
     ASSERT_NEAR(worse->simulate_s, worse->predict_s, MOST_FRAC);
 }
 

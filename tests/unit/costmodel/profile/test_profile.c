@@ -166,7 +166,7 @@ static void shares_above_the_listed_rate_are_refused(void **state)
                  "/attention/fa3/small_head/value");
     expect_error("\"frac\": {\"value\": 0.87", "\"frac\": {\"value\": 1.2",
                  "/all_to_all/frac/value");
-    expect_error("\"sustained\": {\"value\": 0.835", "\"sustained\": {\"value\": 1.2",
+    expect_error("\"sustained\": {\"value\": 0.894", "\"sustained\": {\"value\": 1.2",
                  "1.2");
     expect_error("\"bandwidth_frac\": {\"value\": 0.93",
                  "\"bandwidth_frac\": {\"value\": 1.3", "1.3");
@@ -192,9 +192,9 @@ static void rates_above_those_of_the_cluster_are_refused(void **state)
     ms_cluster cluster = *shipped;
     cluster.device.peak_flop_per_s[MS_BF16] = 500e12;
     expect_refused_for(&cluster,
-                       "\"forward\" is 584 TFLOP/s, above the dense bf16 peak of "
+                       "\"forward\" is 513 TFLOP/s, above the dense bf16 peak of "
                        "device \"H100 SXM5 80GB\", 500 TFLOP/s (at "
-                       "/attention/fa3/forward)");
+                       "/attention/cudnn/forward)");
     cluster = *shipped;
     cluster.levels[0].bandwidth_bytes_per_s = 200e9;
     expect_refused_for(&cluster, "\"bandwidth\" is 452 GB/s, above twice the innermost "
