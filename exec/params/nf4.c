@@ -57,11 +57,10 @@ static void write_group(const double *values, long count, unsigned char *to)
     unsigned char *codes = to + sizeof scale + num_blocks;
     for (long i = 0; i < count; i++)
         scales[i / MS_NF4_BLOCK] = fmax(scales[i / MS_NF4_BLOCK], fabs(values[i]));
-    memset(codes, 0, (size_t)num_begun(count, 2));
     for (long i = 0; i < count; i++) {
         double largest = scales[i / MS_NF4_BLOCK];
         unsigned code = code_of(largest > 0.0 ? values[i] / largest : 0.0);
-        codes[i / 2] |= (unsigned char)(code << 4 * (i % 2));
+        codes[i / 2] = (unsigned char)(i % 2 == 0 ? code : code << 4 | codes[i / 2]);
     }
     ms_codes_write(false, scales, num_blocks, to + sizeof scale, &scale);
     memcpy(to, &scale, sizeof scale);

@@ -153,11 +153,13 @@ static void add_reduction(ms_node_builder *b, const ms_walk *w, ms_walk_unit uni
     }
 }
 
+/* Replicas meet when each has reduced its own shards. */
 static void add_replication(ms_node_builder *b, const ms_walk *w, ms_walk_unit unit)
 {
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REPLICATE);
     ms_state_move move = times(b, unit.block->replicate, unit.num);
-    add_transfer(b, w, &move, tag, (const int *const[]){w->ready, NULL}, b->s.reduced);
+    add_transfer(b, w, &move, tag, (const int *const[]){w->ready, b->s.reduced},
+                 b->s.reduced);
 }
 
 /* Adds the gradient reductions of a unit that its sharding runs once per step, when the

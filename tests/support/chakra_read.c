@@ -1,5 +1,6 @@
 #include "tests/support/chakra_read.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +155,7 @@ static ms_chakra_node read_node(reader *outer)
     }
     if (r.wrong != NULL)
         fail(outer, r.wrong);
+    node.taken_us = (double)node.duration_us;
     return node;
 }
 
@@ -251,6 +253,7 @@ typedef struct instance { /* one collective of a group */
     long num_come;
     int64_t type, size;
     double start_us;
+    double least_us, most_us; /* how long its ranks take */
 } instance;
 
 typedef struct group {
@@ -303,13 +306,18 @@ static bool meet(runner *r, long own, const ms_chakra_node *n, double *start_us)
     int index = me->num_of_group[n->pg_name];
     while (g->num <= index) {
         MS_MAKE_ROOM(r->cx->arena, g->instances, g->num, g->capacity, 64);
-        g->instances[g->num++] = (instance){0, n->comm_type, n->comm_size, 0.0};
+        g->instances[g->num++] = (instance){.type = n->comm_type,
+                                            .size = n->comm_size,
+                                            .least_us = n->taken_us,
+                                            .most_us = n->taken_us};
     }
     instance *i = &g->instances[index];
     if (i->type != n->comm_type || i->size != n->comm_size)
         return stop(r, "members of a collective disagree on its type or size");
     if (!me->has_come) {
         i->num_come++;
+        i->least_us = fmin(i->least_us, n->taken_us);
+        i->most_us = fmax(i->most_us, n->taken_us);
         i->start_us = *start_us > i->start_us ? *start_us : i->start_us;
         me->has_come = true;
     }
@@ -395,10 +403,9 @@ static bool run_node(runner *r, long own)
         me->end_us[me->next++] = -1.0 - start_us;
         return true;
     }
-    double taken_us = (double)n->duration_us;
-    me->end_us[me->next++] = start_us + taken_us;
+    me->end_us[me->next++] = start_us + n->taken_us;
     if (n->type == CHAKRA_SEND)
-        send_message(r, own, n, start_us + taken_us);
+        send_message(r, own, n, start_us + n->taken_us);
     return true;
 }
 
@@ -415,9 +422,19 @@ static void run(runner *r)
         receive_all(r, i);
 }
 
-static const char *check_end(const runner *r, double *end_us)
+static double sum_differences(const runner *r)
 {
-    *end_us = 0.0;
+    double sum_us = 0.0;
+    for (int g = 0; g <= r->num_groups; g++)
+        for (int i = 0; i < r->groups[g].num; i++)
+            sum_us +=
+                r->groups[g].instances[i].most_us - r->groups[g].instances[i].least_us;
+    return sum_us;
+}
+
+static const char *check_end(const runner *r, ms_chakra_times *times)
+{
+    *times = (ms_chakra_times){.unequal_us = sum_differences(r)};
     for (long i = 0; i < r->num_ranks; i++) {
         const rank *me = &r->ranks[i];
         if (me->next < me->trace->num_nodes || me->num_open > 0)
@@ -426,7 +443,7 @@ static const char *check_end(const runner *r, double *end_us)
             if (!me->sent[s].received)
                 return "a message is not received";
         for (int n = 0; n < me->next; n++)
-            *end_us = me->end_us[n] > *end_us ? me->end_us[n] : *end_us;
+            times->end_us = me->end_us[n] > times->end_us ? me->end_us[n] : times->end_us;
     }
     return NULL;
 }
@@ -470,7 +487,7 @@ static void read_groups(runner *r, const char *text)
 }
 
 const char *ms_chakra_run(ms_ctx *cx, const ms_chakra_trace *traces, long num_ranks,
-                          const char *groups, double *end_us)
+                          const char *groups, ms_chakra_times *times)
 {
     runner r = {.cx = cx,
                 .num_ranks = num_ranks,
@@ -483,5 +500,5 @@ const char *ms_chakra_run(ms_ctx *cx, const ms_chakra_trace *traces, long num_ra
                    .num_of_group = MS_NEW_ARRAY(cx->arena, r.num_groups + 1, int)};
     }
     run(&r);
-    return r.wrong != NULL ? r.wrong : check_end(&r, end_us);
+    return r.wrong != NULL ? r.wrong : check_end(&r, times);
 }

@@ -16,6 +16,7 @@ enum {
 
 typedef struct ms_chakra_node {
     uint64_t id, type, start_us, duration_us;
+    double taken_us; /* how long a run lets it take: duration_us unless changed */
     const char *name;
     int num_deps;
     uint64_t *deps;
@@ -36,12 +37,18 @@ typedef struct ms_chakra_trace {
 const char *ms_chakra_read(ms_arena *arena, const unsigned char *bytes, size_t num_bytes,
                            ms_chakra_trace *out);
 
-/* Runs the traces of all ranks, each in the order of its file, which only receives let pass:
- * nodes begin when those that they wait for have ended, collectives when all ranks of their
- * group (`groups`: the JSON of groups) have come, receives end with their sends. Sets the latest end, us. Returns the
- * first error, NULL: none. Rules: no deadlock; members of a collective agree on its type
- * and size; each send has one receive of its size. */
+typedef struct ms_chakra_times {
+    double end_us; /* the latest end */
+    /* sum over collectives of the longest less the shortest time of its ranks */
+    double unequal_us;
+} ms_chakra_times;
+
+/* Runs the traces of all ranks, each in the order of its file, which only receives let
+ * pass: nodes begin when those that they wait for have ended, collectives when all ranks of
+ * their group (`groups`: the JSON of groups) have come, receives end with their sends.
+ * Returns the first error, NULL: none. Rules: no deadlock; members of a collective agree on
+ * its type and size; each send has one receive of its size. */
 const char *ms_chakra_run(ms_ctx *cx, const ms_chakra_trace *traces, long num_ranks,
-                          const char *groups, double *end_us);
+                          const char *groups, ms_chakra_times *times);
 
 #endif

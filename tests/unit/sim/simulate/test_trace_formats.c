@@ -91,11 +91,11 @@ static void a_run_takes_as_long_as_the_step(void **state)
 {
     (void)state;
     bench *b = open_bench();
-    double end_us;
+    ms_chakra_times times;
     const char *wrong =
-        ms_chakra_run(b->cx, chakra_traces(b), NUM_RANKS, groups_of(b, 4), &end_us);
+        ms_chakra_run(b->cx, chakra_traces(b), NUM_RANKS, groups_of(b, 4), &times);
     ASSERT_TEXT(wrong, NULL);
-    assert_true(fabs(end_us - 1e6 * b->simulation.last_end_s) <= 2.0);
+    assert_true(fabs(times.end_us - 1e6 * b->simulation.last_end_s) <= 2.0);
     ms_workload_close(b->workload);
 }
 
@@ -146,8 +146,8 @@ static void broken_files_are_refused(void **state)
 
 static void expect_wrong_run(bench *b, const ms_chakra_trace *traces, const char *want)
 {
-    double end_us;
-    const char *wrong = ms_chakra_run(b->cx, traces, NUM_RANKS, groups_of(b, 4), &end_us);
+    ms_chakra_times times;
+    const char *wrong = ms_chakra_run(b->cx, traces, NUM_RANKS, groups_of(b, 4), &times);
     ASSERT_TEXT(wrong, want);
 }
 
