@@ -464,7 +464,7 @@ static int assert_jobs_are_kept(void)
     return num;
 }
 
-#define NUM_KILLS TEST_CASES(8, 3)
+#define NUM_KILLS TEST_CASES(4, 2)
 
 /* Three jobs end to end, killed as a group by a signal that nothing catches, at random
  * moments of their time: results of ended parts are never lost. */
