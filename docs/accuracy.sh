@@ -63,7 +63,7 @@ fill() {
             close(output)
         }
         inside && /^<!-- end -->$/ { inside = 0 }
-        inside && /^    \$ (docs\/[a-z_]+\.sh )?build\/meshsim / {
+        inside && /^    \$ (docs\/[a-z_]+\.sh )?build\/meshsim( |$)/ {
             print
             show(runnable(substr($0, 7)), only)
         }
