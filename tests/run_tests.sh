@@ -4,7 +4,7 @@
 #   B        build folder of the configuration; logs go to $B/logs
 #   T        what the file names were selected by, for messages
 #   SUMMARY  file that receives the last line ($B/check.summary)
-#   LIMIT_S  seconds that a program may take (600)
+#   LIMIT_S  seconds that a program may take (1200)
 #   JOBS     how many run at once
 #   TIMES    1: the times of the ten slowest are printed, wall and processor
 set -uo pipefail
@@ -59,7 +59,7 @@ run_one()
         [ $bad -eq 0 ] || rc=1
         ;;
     *)
-        timeout "${LIMIT_S:-600}" "$item" >"$log" 2>&1 || rc=$?
+        timeout "${LIMIT_S:-1200}" "$item" >"$log" 2>&1 || rc=$?
         # a test that began and neither passed nor was skipped has failed, crashes included
         awk -v rc=$rc '
             /^\[ RUN      \] /  { run[substr($0, 14)] = 1 }
