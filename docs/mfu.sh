@@ -1,6 +1,6 @@
 #!/bin/sh
-# MFU in bf16 of the fastest plan that `search` finds, beside what a published run reached with as many devices, as long
-# sequences and as large a batch. Both MFU count the FLOP of `predict` (docs/formulas 2.1): that of a published run is its
+# MFU in bf16 of the plan that `search` lists first, beside what a published run reached with as many devices, as long
+# sequences and as large a batch. Both MFU count the FLOP of `predict` (docs/formulas 8.1): that of a published run is its
 # tokens per second and device, relative to those of the found plan.
 # Usage: docs/mfu.sh PROGRAM
 set -eu
@@ -17,7 +17,7 @@ printf '%-14s %-13s %7s %6s %6s %8s %15s %9s  %s\n' model cluster devices seq ba
 # model, cluster, stack, devices, sequence length, sequences of a step; tokens/s of a device and the source where one is published
 while read -r model cluster stack devices seq batch published source; do
     "$program" search --model "$model" --cluster "$cluster" --stack "$stack" --gpus "$devices" --seq "$seq" --global-batch "$batch" \
-        --top 1 --json --quiet > "$work" 2>/dev/null || { printf '%-14s %-13s %7s  no plan fits\n' "$model" "$cluster" "$devices"; continue; }
+        --top 1 --json --quiet > "$work"
     printf '%s %s %s %s %s %s %s %s %s %s %s %s\n' "$model" "$cluster" "$devices" "$seq" "$batch" "$(value_of mfu_frac)" "$(value_of step_s)" \
         "$(value_of step_s_low)" "$(value_of step_s_high)" "$(value_of tokens_per_s_per_gpu)" "$published" "$source"
 done <<'RUNS' | awk '{
