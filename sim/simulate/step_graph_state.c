@@ -64,11 +64,14 @@ static int stream_id(int actor, int stream)
     return actor * MS_NUM_STREAMS + (turns ? MS_STREAM_GATHER : stream);
 }
 
-static int add_join(ms_step_builder *s, const int *members, int num, const int *waits,
-                    const int *more)
+/* Members meet when each has ended what is before on its stream, too: a collective of
+ * another group, whose ranks are not theirs, may last longer for some. */
+static int add_join(ms_step_builder *s, int stream, const int *members, int num,
+                    const int *waits, const int *more)
 {
     int gate = ms_step_add_join(s, "all members");
     for (int i = 0; i < num; i++) {
+        ms_graph_wait(s->graph, ms_graph_last(s->graph, stream_id(members[i], stream)));
         ms_graph_wait(s->graph, waits[members[i]]);
         ms_graph_wait(s->graph, more != NULL ? more[members[i]] : 0);
     }
@@ -77,7 +80,7 @@ static int add_join(ms_step_builder *s, const int *members, int num, const int *
 
 /* Adds a gather or reduction on all simulated ranks of the pipeline rank. Members of a
  * group start together, after the tasks before[0][actor] and before[1][actor] (NULL:
- * none); done[actor] becomes the task. */
+ * none) and what their streams have; done[actor] becomes the task. */
 static void add_transfer(ms_node_builder *b, const ms_walk *w, const ms_state_move *move,
                          ms_task_tag tag, const int *const before[2], int *done)
 {
@@ -102,7 +105,7 @@ static void add_transfer(ms_node_builder *b, const ms_walk *w, const ms_state_mo
         const int *members = ms_meeting_actors(meetings, meetings->of_actor[a], &num);
         if (members[0] != a)
             continue;
-        int gate = num > 1 ? add_join(s, members, num, waits, more) : 0;
+        int gate = num > 1 ? add_join(s, tag.stream, members, num, waits, more) : 0;
         for (int j = 0; j < num; j++) {
             int wait = waits[members[j]], another = more != NULL ? more[members[j]] : 0;
             tag.actor = members[j];
@@ -153,13 +156,11 @@ static void add_reduction(ms_node_builder *b, const ms_walk *w, ms_walk_unit uni
     }
 }
 
-/* Replicas meet when each has reduced its own shards. */
 static void add_replication(ms_node_builder *b, const ms_walk *w, ms_walk_unit unit)
 {
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REPLICATE);
     ms_state_move move = times(b, unit.block->replicate, unit.num);
-    add_transfer(b, w, &move, tag, (const int *const[]){w->ready, b->s.reduced},
-                 b->s.reduced);
+    add_transfer(b, w, &move, tag, (const int *const[]){w->ready, NULL}, b->s.reduced);
 }
 
 /* Adds the gradient reductions of a unit that its sharding runs once per step, when the
